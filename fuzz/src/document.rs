@@ -2,6 +2,7 @@
 
 use sealane_document::exchange::{differing, inventory, lacks, overview, read_frames};
 use sealane_document::{Entry, Registers, Stamp};
+use sealane_frame::GroupTag;
 use sealane_message::DataType;
 use sealane_seal::{Epoch, Slot};
 
@@ -18,9 +19,9 @@ pub fn exchange(bytes: &[u8]) {
         let data_type = DataType::from_number(u16::from(data_type % 10));
         held.take(Entry::new(origin, data_type, stamp, name[..].into()));
     }
-    if let Ok(frames) = read_frames(message) {
+    if let Ok(frames) = read_frames(GroupTag::from_bytes([9; 4]), message) {
         let bytes: usize = frames.iter().map(|frame| frame.len() - 17).sum();
-        assert!(bytes < message.len(), "nothing grows by being read");
+        assert!(bytes < message.len() + 27 * frames.len(), "a brief form says all but 27 bytes");
     }
     if let Ok(origins) = differing(&held, message) {
         assert!(origins.windows(2).all(|two| two[0] < two[1]));
@@ -31,7 +32,7 @@ pub fn exchange(bytes: &[u8]) {
     if let Ok(lacking) = lacks(&held, message) {
         assert!(lacking.len() <= held.len());
     }
-    for own in overview(&held, 100) {
+    for own in overview(&held, count, 100) {
         assert_eq!(differing(&held, &own), Ok(vec![]));
     }
 }

@@ -32,13 +32,35 @@ const FLAGS: &[&str] = &[
     "-Coverflow-checks",
 ];
 
-/// `cargo xtask fuzz [TARGET] [--seconds N]`.
+/// How long a target is fuzzed.
+#[derive(Debug, Clone, Copy)]
+enum Extent {
+    Seconds(u64),
+    /// So many inputs, however long that takes.
+    Inputs(u64),
+}
+
+impl Extent {
+    /// As libFuzzer is told.
+    fn flag(self) -> String {
+        match self {
+            Extent::Seconds(seconds) => format!("-max_total_time={seconds}"),
+            Extent::Inputs(inputs) => format!("-runs={inputs}"),
+        }
+    }
+}
+
+/// `cargo xtask fuzz [TARGET] [--seconds N | --inputs N]`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let (mut chosen, mut seconds) = (None, SECONDS);
+    let (mut chosen, mut extent) = (None, Extent::Seconds(SECONDS));
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--seconds" => seconds = number("--seconds", arguments.next())?,
+            "--seconds" => extent = Extent::Seconds(number("--seconds", arguments.next())?),
+            "--inputs" => {
+                let inputs = arguments.next().and_then(|text| text.parse().ok());
+                extent = Extent::Inputs(inputs.ok_or("--inputs takes a number of inputs")?);
+            }
             flag if flag.starts_with('-') => return Err(format!("fuzz has no flag `{flag}`")),
             target => chosen = Some(target),
         }
@@ -50,7 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         return Err(format!("no target `{chosen}`; there are: {}", targets.join(", ")));
     }
     let chosen = targets.into_iter().filter(|target| chosen.is_none_or(|one| one == target));
-    all(&chosen.map(|target| (target, seconds)).collect::<Vec<_>>())
+    all(&chosen.map(|target| (target, extent)).collect::<Vec<_>>())
 }
 
 /// Fuzzes every target for a short time: 240 seconds in all, or so many.
@@ -58,7 +80,9 @@ pub(crate) fn short(seconds: Option<u64>) -> Outcome<Done> {
     let Some(targets) = targets()? else {
         return Ok(Done::Skipped("there is no fuzz/Cargo.toml"));
     };
-    all(&shares::shares(&Tree::load()?, targets, seconds.unwrap_or(TOTAL_SECONDS)))?;
+    let shares = shares::shares(&Tree::load()?, targets, seconds.unwrap_or(TOTAL_SECONDS));
+    let shares = shares.into_iter().map(|(target, seconds)| (target, Extent::Seconds(seconds)));
+    all(&shares.collect::<Vec<_>>())?;
     Ok(Done::Passed)
 }
 
@@ -80,7 +104,7 @@ fn targets() -> Outcome<Option<Vec<String>>> {
 }
 
 /// Builds once, then runs one target after the other; all run even when one has a finding.
-fn all(targets: &[(String, u64)]) -> Outcome {
+fn all(targets: &[(String, Extent)]) -> Outcome {
     let host = host()?;
     let build = process::target().join("fuzz");
     let mut command = process::cargo();
@@ -91,22 +115,21 @@ fn all(targets: &[(String, u64)]) -> Outcome {
     }
     process::run(command.env("RUSTFLAGS", FLAGS.join(" ")))?;
     let mut failed = vec![];
-    for (target, seconds) in targets {
+    for (target, extent) in targets {
         let program = build.join(&host).join("release").join(target);
-        if let Err(failure) = one(target, program, *seconds) {
+        if let Err(failure) = one(target, program, *extent) {
             eprintln!("{failure}");
             failed.push(target.as_str());
         }
     }
     if failed.is_empty() {
-        let seconds: u64 = targets.iter().map(|(_, seconds)| seconds).sum();
-        println!("fuzz: {} targets, {seconds} s in all, nothing found", targets.len());
+        println!("fuzz: {} targets, nothing found", targets.len());
         return Ok(());
     }
     Err(format!("fuzz: findings in {}; inputs in target/fuzz/artifacts", failed.join(", ")))
 }
 
-fn one(target: &str, program: PathBuf, seconds: u64) -> Outcome {
+fn one(target: &str, program: PathBuf, extent: Extent) -> Outcome {
     let found = process::target().join("fuzz/corpus").join(target);
     let artifacts = process::target().join("fuzz/artifacts").join(target);
     for folder in [&found, &artifacts] {
@@ -120,7 +143,7 @@ fn one(target: &str, program: PathBuf, seconds: u64) -> Outcome {
         command.arg(committed);
     }
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    command.arg(format!("-max_total_time={seconds}"));
+    command.arg(extent.flag());
     command.arg(format!("-timeout={MAX_INPUT_SECONDS}"));
     command.arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}"));
     command.args(["-print_final_stats=1", "-verbosity=0"]);
@@ -142,5 +165,7 @@ mod tests {
     fn odd_arguments_are_refused() {
         assert!(run(&["--fast".to_owned()]).unwrap_err().contains("`--fast`"));
         assert!(run(&["--seconds".to_owned()]).unwrap_err().contains("number of seconds"));
+        let inputs = ["--inputs", "many"].map(str::to_owned);
+        assert!(run(&inputs).unwrap_err().contains("number of inputs"));
     }
 }

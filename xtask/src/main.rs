@@ -82,8 +82,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        arguments: "[TARGET] [--seconds N]",
-        summary: "fuzz one target or all, N seconds each (default: 20)",
+        arguments: "[TARGET] [--seconds N | --inputs N]",
+        summary: "fuzz one target or all, N seconds (default: 20) or N inputs each",
         run: fuzz::run,
     },
     Command {

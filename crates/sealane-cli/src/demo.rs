@@ -4,10 +4,12 @@
 //! stream per kind; three consumers read all of it back, each in another codec. Half-way the node
 //! is killed without warning and started again on the same folder. In the end a ledger of what
 //! was acknowledged is compared with what came. Then the same telemetry goes through a sealed
-//! stream and over a relay without keys, the node's data into a vault and back, and all of it is
-//! searched for what it should hide.
+//! stream, over a relay without keys, and from a member in the field over machines that find each
+//! other to the hub; the node's data go into a vault and back, and all of it is searched for what
+//! it should hide.
 
 mod archive;
+mod field;
 mod ledger;
 mod node;
 mod reader;
@@ -184,6 +186,10 @@ impl Stage<'_> {
         let machine = &self.machine;
         let relayed = tokio::task::block_in_place(|| relayed::run(machine, &keys, &words.hidden))?;
         self.show.line(format_args!("{}", relayed.told()))?;
+        self.show.part("From the field to the cloud, over machines that find each other")?;
+        let field = self.folder.join("field");
+        let field = field::run(node.address(), &self.machine, &field, &words).await?;
+        self.show.line(format_args!("{}", field.told()))?;
         node.kill()?;
         self.show.part("The node's data, into an encrypted vault and back")?;
         let data = self.folder.join("data");
@@ -193,7 +199,7 @@ impl Stage<'_> {
         let kept = tokio::task::block_in_place(|| archive::run(&data, &vault, &words.open));
         let archive = kept?;
         self.show.line(format_args!("{}", archive.told()))?;
-        Ok(Hidden { sealed, relayed, open_found, sealed_found, archive })
+        Ok(Hidden { sealed, relayed, field, open_found, sealed_found, archive })
     }
 }
 

@@ -5,6 +5,7 @@ mod calls;
 mod desk;
 mod heard;
 mod socket;
+mod thrift;
 mod view;
 mod words;
 
@@ -20,13 +21,16 @@ use sealane_group::Member;
 use sealane_link::{Config, LinkError, Relay, RelayCard};
 use sealane_mesh::Output;
 use sealane_seal::Slot;
+use sealane_seal::policy::{Battery, Policy};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Failure;
 use crate::doc::beside;
+use crate::policy;
 use crate::relay::refused;
 use desk::{Desk, Own};
 use heard::Heard;
+use thrift::Thrift;
 use view::View;
 
 /// What the thread is to do.
@@ -54,10 +58,6 @@ pub(crate) type StoreFollower = Box<dyn FnMut(&Store) + Send>;
 
 /// Tasks that wait at most. What neighbours say beyond that is asked for again.
 const TASKS_MAX: usize = 256;
-/// Bytes of a message to neighbours, on media that carry that much.
-const MESSAGE_BYTES_MAX: usize = 1000;
-/// On media that do not, a message in parts is still worth that much.
-const MESSAGE_BYTES_MIN: usize = 180;
 
 /// The documents while they are held.
 pub(crate) struct Documents {
@@ -88,12 +88,19 @@ impl Documents {
         }
         let keeper = if member.is_some() { Keeper::Member } else { Keeper::Relay };
         let store = Store::open(&beside(file, &asked.store), keeper, Quota::default())?;
-        let unit = config.links.iter().map(|link| usize::from(link.mtu)).min().unwrap_or(0);
-        let bytes = unit.saturating_sub(128).clamp(MESSAGE_BYTES_MIN, MESSAGE_BYTES_MAX);
-        let agent = Agent::new(slot, store, bytes);
-        let own = member.map(Own::new).transpose()?;
+        let air = config.documents_air();
+        let mut agent = Agent::new(slot, store, air.message_bytes);
+        agent.set_scarce(air.is_scarce);
+        let policy = match &asked.policy {
+            Some(name) => policy::read(&beside(file, name))?,
+            None => Policy::default(),
+        };
+        agent.set_policy(policy.clone());
+        let own = member.map(|member| Own::new(member, policy.clone())).transpose()?;
+        let given = asked.battery_percent.and_then(Battery::new);
         let heard = Arc::<Heard>::default();
-        let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard));
+        let thrift = Thrift::new(policy, given);
+        let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
         desk.follow()?;
         let (tasks, waiting) = sync_channel(TASKS_MAX);
         let hear = tasks.clone();

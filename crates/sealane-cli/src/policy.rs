@@ -41,10 +41,17 @@ pub fn load(named: Option<&Path>, file: &File) -> Result<(Policy, String), Failu
             None => return Ok((Policy::default(), "built in".into())),
         },
     };
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-    let policy = Policy::from_toml(&text)
-        .map_err(|error| Failure::Policy { file: path.clone(), cause: Box::new(error) })?;
-    Ok((policy, path.display().to_string()))
+    Ok((read(&path)?, path.display().to_string()))
+}
+
+/// The policy of a file.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn read(path: &Path) -> Result<Policy, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    Policy::from_toml(&text)
+        .map_err(|error| Failure::Policy { file: path.to_owned(), cause: Box::new(error) })
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

@@ -4,11 +4,13 @@
 mod open;
 mod outbox;
 mod peer;
+mod scarce;
+mod words;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use sealane_frame::{GroupTag, PeerTag};
-use sealane_seal::policy::Policy;
+use sealane_seal::policy::{Policy, Sending};
 use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
 use crate::entry::{Entry, Mark};
@@ -18,8 +20,9 @@ use crate::shelf::{Cursor, Keeper, RegisterName};
 use crate::store::Brought;
 use crate::{Store, StoreError};
 use open::Reader;
-use outbox::Outbox;
+use outbox::{Outbox, Why, Words};
 use peer::Peer;
+use scarce::Trickle;
 
 /// A neighbour in the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,9 @@ pub struct Neighbour {
     pub slot: Slot,
     /// Its address.
     pub tag: PeerTag,
+    /// Whether it is known to be there now. If not, somebody may repeat what it has sent before
+    /// this machine started.
+    pub is_proven: bool,
 }
 
 /// Which neighbours a message is for.
@@ -51,6 +57,15 @@ pub struct Telling {
     pub is_urgent: bool,
     /// The message.
     pub message: Vec<u8>,
+}
+
+/// What a link has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lot {
+    /// Messages with frames of urgent types.
+    Urgent,
+    /// All messages.
+    All,
 }
 
 /// What a member holds of a group.
@@ -133,6 +148,8 @@ pub struct AgentCounters {
     pub messages: u64,
     /// Refused: messages that cannot be read.
     pub malformed: u64,
+    /// Refused: messages of neighbours that may not be there now, but for frames to a member.
+    pub unproven: u64,
     /// Refused: of a group whose keys are not here.
     pub strange_group: u64,
     /// Refused: sealed in an epoch that is not known yet.
@@ -172,6 +189,14 @@ pub struct Agent {
     /// Frames that were refused for good, so that no signature is verified twice.
     refused: VecDeque<Mark>,
     digest: Option<[u8; 8]>,
+    /// Hellos of neighbours that said what they hold.
+    hellos: u64,
+    trickle: Trickle,
+    salt: u8,
+    message_bytes: usize,
+    /// For how long what is not urgent is gathered, and until when that lasts.
+    batch_ms: u64,
+    gathered_ms: Option<u64>,
     counters: AgentCounters,
 }
 
@@ -198,8 +223,21 @@ impl Agent {
             duties: VecDeque::new(),
             refused: VecDeque::new(),
             digest: None,
+            hellos: 0,
+            trickle: Trickle::default(),
+            salt: 0,
+            message_bytes,
+            batch_ms: 0,
+            gathered_ms: None,
             counters: AgentCounters::default(),
         }
+    }
+
+    /// Sends as a policy has decided: how long messages are gathered, and how much goes at once.
+    pub fn set_sending(&mut self, sending: &Sending) {
+        self.batch_ms = sending.batch_ms.into();
+        let bytes = self.message_bytes.min(sending.fragment_bytes.into());
+        self.outbox.set_message_bytes(bytes);
     }
 
     /// Judges frames by these floors.
@@ -289,26 +327,23 @@ impl Agent {
         reader.body(entry).map_err(|cause| StoreError::Failed(cause.to_string()))
     }
 
-    /// What a neighbour's hello says that it holds.
-    pub fn hear_digest(&mut self, by: Slot, digest: [u8; 8]) {
+    /// A neighbour's hello, and what it says that the neighbour holds.
+    pub fn hear_digest(&mut self, by: Slot, digest: Option<[u8; 8]>) {
         let ours = self.digest();
         let is_first = self.own < by;
         if self.peers.len() >= PEERS_MAX && !self.peers.contains_key(&by) {
             self.peers.pop_first();
         }
+        self.hellos += 1;
         let peer = self.peers.entry(by).or_default();
-        if !peer.is_due(ours, digest, is_first) {
-            return;
+        peer.heard_at = self.hellos;
+        let Some(digest) = digest else { return };
+        if self.outbox.is_scarce {
+            return self.hear_other(by, ours, digest);
         }
-        let mut groups: Vec<GroupTag> = self.store.groups().collect();
-        if groups.is_empty() {
-            groups.push(NO_GROUP);
-        }
-        let none = Registers::new();
-        for group in groups {
-            let registers = self.store.registers(group).unwrap_or(&none);
-            for part in exchange::overview(registers, self.outbox.message_bytes()) {
-                self.outbox.tell(by, group, part);
+        if peer.is_due(ours, digest, is_first) {
+            for group in self.told_groups() {
+                self.outbox.say(Words::Overview { to: Audience::One(by), group });
             }
         }
     }
@@ -324,41 +359,22 @@ impl Agent {
             return Ok(());
         };
         let group = GroupTag::from_bytes(*group);
-        match exchange::sort_of(rest) {
+        let sort = exchange::sort_of(rest);
+        // A member opens each frame, so that nothing follows from one that was repeated.
+        let is_safe = sort == Some(Message::Frames) && self.store.keeper() == Keeper::Member;
+        if !(by.is_proven || is_safe) {
+            self.counters.unproven += 1;
+            return Ok(());
+        }
+        match sort {
             Some(Message::Overview) => self.hear_overview(by, group, rest),
             Some(Message::Inventory { is_opened }) => {
                 self.hear_inventory(by, group, rest, is_opened);
             }
-            Some(Message::Frames) => return self.hear_frames(by, rest),
+            Some(Message::Frames) => return self.hear_frames(by, group, rest),
             None => self.counters.malformed += 1,
         }
         Ok(())
-    }
-
-    fn hear_overview(&mut self, by: Neighbour, group: GroupTag, overview: &[u8]) {
-        let groups: Vec<GroupTag> = match group {
-            NO_GROUP => self.store.groups().collect(),
-            group => vec![group],
-        };
-        let none = Registers::new();
-        for group in groups {
-            let registers = self.store.registers(group).unwrap_or(&none);
-            let Ok(differing) = exchange::differing(registers, overview) else {
-                self.counters.malformed += 1;
-                return;
-            };
-            self.tell_inventory(by.slot, group, &differing);
-        }
-    }
-
-    fn tell_inventory(&mut self, to: Slot, group: GroupTag, origins: &[Slot]) {
-        let none = Registers::new();
-        let registers = self.store.registers(group).unwrap_or(&none);
-        let is_opened = self.store.keeper() == Keeper::Member && self.readers.contains_key(&group);
-        let most = self.outbox.message_bytes();
-        for part in exchange::inventory(registers, origins, most) {
-            self.outbox.tell(to, group, exchange::as_seen(part, is_opened));
-        }
     }
 
     /// Hands on what a neighbour lacks, and asks for what it has.
@@ -398,22 +414,19 @@ impl Agent {
                 self.store.vouch(name, &one.stamps, by.tag);
             }
         }
-        let peer = self.peers.entry(by.slot).or_default();
-        giving.retain(|mark| peer.may_give(*mark));
-        for mark in giving {
-            if let Some(at) = self.store.place(group, mark) {
-                self.outbox.give(at, Audience::One(by.slot), self.store.is_urgent(at));
-            }
-        }
+        self.give(by.slot, group, giving);
         let mut wanted = wanted;
         wanted.dedup();
-        if !wanted.is_empty() {
-            self.tell_inventory(by.slot, group, &wanted);
-        }
+        self.ask(by.slot, group, wanted);
     }
 
-    fn hear_frames(&mut self, by: Neighbour, message: &[u8]) -> Result<(), StoreError> {
-        let Ok(frames) = exchange::read_frames(message) else {
+    fn hear_frames(
+        &mut self,
+        by: Neighbour,
+        group: GroupTag,
+        message: &[u8],
+    ) -> Result<(), StoreError> {
+        let Ok(frames) = exchange::read_frames(group, message) else {
             self.counters.malformed += 1;
             return Ok(());
         };
@@ -421,7 +434,7 @@ impl Agent {
         for frame in &frames {
             match self.admit(frame) {
                 Ok(true) => admitted.push(Brought { frame, from: by.tag }),
-                Ok(false) => self.hear_again(frame),
+                Ok(false) => self.hear_again(by.slot, frame),
                 Err(refusal) => self.refuse(refusal, frame),
             }
         }
@@ -442,30 +455,24 @@ impl Agent {
     }
 
     /// A frame came that is here: who brought it, and who heard it, need not be given it.
-    fn hear_again(&mut self, frame: &[u8]) {
+    fn hear_again(&mut self, by: Slot, frame: &[u8]) {
         self.counters.repeats += 1;
         if let Ok(at) = self.store.place_of(frame) {
-            self.outbox.heard(at);
+            let all_have = self.are_all_near();
+            self.outbox.heard(at, by, all_have);
         }
     }
 
     fn news(&mut self, at: Cursor, by: Option<Slot>) {
         self.digest = None;
-        self.outbox.give(at, Audience::All { but: by }, self.store.is_urgent(at));
+        let is_urgent = self.store.is_urgent(at);
+        self.outbox.give(at, Audience::All { but: by }, is_urgent, Why::News);
     }
 
     /// What hellos say: a hash of all that is held.
     pub fn digest(&mut self) -> [u8; 8] {
         let store = &self.store;
         *self.digest.get_or_insert_with(|| exchange::digest_of(store))
-    }
-
-    /// The next message for neighbours; to be called while the link has room.
-    pub fn next_telling(&mut self) -> Option<Telling> {
-        let (telling, given) = self.outbox.next(&self.store)?;
-        self.counters.messages += 1;
-        self.counters.given += given as u64;
-        Some(telling)
     }
 
     /// What the origin on this machine has to do.

@@ -4,6 +4,7 @@
 //! check of each origin. The other answers with [`inventory`]s of the origins whose checks differ,
 //! and gets the frames that it [`lacks`].
 
+mod brief;
 mod bytes;
 mod frames;
 mod shown;
@@ -73,13 +74,8 @@ pub(crate) fn digest_of(store: &Store) -> [u8; 8] {
     first_bytes(&hasher)
 }
 
-const CHECK_BYTES: usize = 4;
+const CHECK_BYTES: usize = 3;
 const MARKS_BYTES: usize = 2;
-/// Sort, first and last origin of an overview.
-const OVERVIEW_HEAD_BYTES: usize = 5;
-/// An origin and its check.
-const CHECKED_BYTES: usize = 2 + CHECK_BYTES;
-
 /// A hash of all that is held: where two are the same, nothing is exchanged.
 pub fn digest(registers: &Registers) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
@@ -91,43 +87,71 @@ pub fn digest(registers: &Registers) -> [u8; 8] {
 }
 
 /// Checks of all origins, as messages of at most so many bytes each. Each message covers a range of
-/// slots, all of them together cover all.
-pub fn overview(registers: &Registers, max_bytes: usize) -> Vec<Vec<u8>> {
-    let per_message = max_bytes.saturating_sub(OVERVIEW_HEAD_BYTES) / CHECKED_BYTES;
-    let checks: Vec<_> = registers.origins().map(|(slot, held)| (slot, check(held))).collect();
-    let mut parts: Vec<&[(Slot, [u8; CHECK_BYTES])]> = checks.chunks(per_message.max(1)).collect();
-    if parts.is_empty() {
-        parts.push(&[]);
-    }
-    let (count, mut first) = (parts.len(), 0_u16);
-    let messages = parts.into_iter().enumerate().map(|(index, part)| {
-        let is_last = index + 1 == count;
-        let last = part.last().filter(|_| !is_last).map_or(MAX_SLOT, |(slot, _)| slot.number());
-        let mut message = vec![sort::OVERVIEW];
-        message.extend(first.to_le_bytes());
-        message.extend(last.to_le_bytes());
-        for (slot, check) in part {
-            message.extend(slot.number().to_le_bytes());
-            message.extend(check);
+/// slots, all of them together cover all. Checks are short: the salt is another one each time, so
+/// that two that are the same by chance are not so again.
+pub fn overview(registers: &Registers, salt: u8, max_bytes: usize) -> Vec<Vec<u8>> {
+    let mut messages = vec![];
+    let (mut first, mut next, mut part) = (0_u16, 0_u16, vec![]);
+    for (slot, held) in registers.origins() {
+        let mut checked = vec![];
+        leb128(slot.number().saturating_sub(next).into(), &mut checked);
+        checked.extend(check(salt, held));
+        if !part.is_empty() && OVERVIEW_HEAD_BYTES + part.len() + checked.len() > max_bytes {
+            messages.push(overview_of(salt, first..=next.saturating_sub(1), &part));
+            (first, part) = (next, vec![]);
         }
-        first = last.saturating_add(1);
-        message
-    });
-    messages.collect()
+        part.extend(checked);
+        next = slot.number().saturating_add(1);
+    }
+    messages.push(overview_of(salt, first..=MAX_SLOT, &part));
+    messages
 }
 
-/// The origins of which a neighbour that sent this overview holds something else.
+/// Sort, salt, first and last origin of an overview.
+const OVERVIEW_HEAD_BYTES: usize = 6;
+
+fn overview_of(salt: u8, range: RangeInclusive<u16>, checks: &[u8]) -> Vec<u8> {
+    let mut message = vec![sort::OVERVIEW, salt];
+    message.extend(range.start().to_le_bytes());
+    message.extend(range.end().to_le_bytes());
+    message.extend(checks);
+    message
+}
+
+/// Origins of which a neighbour holds something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Compared {
+    /// Of these it holds nothing.
+    pub(crate) lacked: Vec<Slot>,
+    /// Of these it holds something.
+    pub(crate) others: Vec<Slot>,
+}
+
+/// What differs from what a neighbour holds that sent this overview.
+pub(crate) fn compare(registers: &Registers, overview: &[u8]) -> Result<Compared, ExchangeError> {
+    let theirs = Overview::read(overview)?;
+    let held = registers.origins().filter(|(slot, _)| theirs.range.contains(slot));
+    let (mut lacked, mut others) = (vec![], vec![]);
+    for (slot, of_origin) in held {
+        match theirs.checks.get(&slot) {
+            None => lacked.push(slot),
+            Some(other) if *other != check(theirs.salt, of_origin) => others.push(slot),
+            Some(_) => {}
+        }
+    }
+    others.extend(theirs.checks.keys().filter(|slot| registers.origin(**slot).is_none()));
+    others.sort_unstable();
+    Ok(Compared { lacked, others })
+}
+
+/// The origins of which a neighbour that sent this overview holds something else, or nothing.
 ///
 /// # Errors
 /// [`ExchangeError`] where it is no overview.
 pub fn differing(registers: &Registers, overview: &[u8]) -> Result<Vec<Slot>, ExchangeError> {
-    let (range, theirs) = read_overview(overview)?;
-    let slots = registers.origins().map(|(slot, _)| slot);
-    let mut all: Vec<Slot> = slots.filter(|slot| range.contains(slot)).collect();
-    all.extend(theirs.keys());
+    let Compared { lacked, others } = compare(registers, overview)?;
+    let mut all = [lacked, others].concat();
     all.sort_unstable();
-    all.dedup();
-    all.retain(|slot| registers.origin(*slot).map(check) != theirs.get(slot).copied());
     Ok(all)
 }
 
@@ -168,8 +192,13 @@ pub fn lacks<'r>(
             }
         }
     }
-    lacking.sort_by_key(|entry| (!entry.data_type.is_urgent(), std::cmp::Reverse(entry.stamp)));
+    sort_to_give(&mut lacking);
     Ok(lacking)
+}
+
+/// Urgent frames first, and then the newest.
+pub(crate) fn sort_to_give(lacking: &mut [&Entry]) {
+    lacking.sort_by_key(|entry| (!entry.data_type.is_urgent(), std::cmp::Reverse(entry.stamp)));
 }
 
 /// What a neighbour holds of one register.
@@ -194,8 +223,9 @@ fn beyond<'r>(register: &'r Register, held: &Held, most: usize) -> impl Iterator
     missing.into_iter()
 }
 
-fn check(of_origin: &BTreeMap<DataType, Register>) -> [u8; CHECK_BYTES] {
+fn check(salt: u8, of_origin: &BTreeMap<DataType, Register>) -> [u8; CHECK_BYTES] {
     let mut hasher = blake3::Hasher::new();
+    hasher.update(&[salt]);
     put_registers(&mut hasher, of_origin);
     first_bytes(&hasher)
 }
@@ -273,21 +303,27 @@ fn below(above: Stamp, epochs: u64, counter: u64) -> Option<Stamp> {
     Some(Stamp { epoch, counter })
 }
 
-type Checks = BTreeMap<Slot, [u8; CHECK_BYTES]>;
+struct Overview {
+    salt: u8,
+    range: RangeInclusive<Slot>,
+    checks: BTreeMap<Slot, [u8; CHECK_BYTES]>,
+}
 
-fn read_overview(bytes: &[u8]) -> Result<(RangeInclusive<Slot>, Checks), ExchangeError> {
-    let mut input = Input::of(bytes, sort::OVERVIEW)?;
-    let (first, last) = (input.slot()?, input.slot()?);
-    let mut checks = Checks::new();
-    while !input.is_empty() {
-        let slot = input.slot()?;
-        let is_next = checks.last_key_value().is_none_or(|(before, _)| slot > *before);
-        if !is_next || !(first..=last).contains(&slot) {
-            return Err(ExchangeError::Order);
+impl Overview {
+    fn read(bytes: &[u8]) -> Result<Self, ExchangeError> {
+        let mut input = Input::of(bytes, sort::OVERVIEW)?;
+        let [salt] = input.array()?;
+        let range = input.slot()?..=input.slot()?;
+        let (mut checks, mut next) = (BTreeMap::new(), u64::from(range.start().number()));
+        while !input.is_empty() {
+            let slot = next.saturating_add(input.leb128()?);
+            let slot = u16::try_from(slot).ok().and_then(Slot::new);
+            let slot = slot.filter(|slot| range.contains(slot)).ok_or(ExchangeError::Order)?;
+            checks.insert(slot, input.array()?);
+            next = u64::from(slot.number()) + 1;
         }
-        checks.insert(slot, input.array()?);
+        Ok(Self { salt, range, checks })
     }
-    Ok((first..=last, checks))
 }
 
 type Inventory = Vec<(Slot, BTreeMap<DataType, Held>)>;

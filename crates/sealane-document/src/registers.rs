@@ -141,6 +141,11 @@ impl Registers {
         self.held.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
     }
 
+    /// All frames of one origin.
+    pub(crate) fn all_of(&self, origin: Slot) -> impl Iterator<Item = &Entry> {
+        self.held.get(&origin).into_iter().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
+    }
+
     /// The origins of which there is any, and their registers.
     pub(crate) fn origins(&self) -> impl Iterator<Item = (Slot, &BTreeMap<DataType, Register>)> {
         self.held.iter().map(|(origin, registers)| (*origin, registers))

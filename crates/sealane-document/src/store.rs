@@ -214,6 +214,11 @@ impl Store {
         self.shelf.row(at).map(|fresh| &**fresh.entry.frame())
     }
 
+    /// The group of the frame at a place.
+    pub(crate) fn group_at(&self, at: Cursor) -> Option<GroupTag> {
+        self.shelf.row(at).map(|fresh| fresh.group)
+    }
+
     /// Whether the frame at a place is urgent.
     pub(crate) fn is_urgent(&self, at: Cursor) -> bool {
         self.shelf.row(at).is_some_and(|fresh| fresh.entry.data_type.is_urgent())

@@ -81,10 +81,9 @@ impl<'a> CompactView<'a> {
     /// [`FrameError::Unannounced`] if the slot has not announced this context.
     pub fn header(&self, link: &LinkContext<'_>) -> Result<Header, FrameError> {
         let group = self.prefix.pair.unwrap_or(self.entry.group());
-        let source = link.roster.tag(group, self.seal.key.slot);
-        let source = source.ok_or(FrameError::UnknownSource)?;
-        let announced = link.roster.announced(group, self.seal.key.slot);
-        let announced = announced.filter(|one| one.context.low() == self.prefix.context_low);
+        let known = link.roster.known(group, self.seal.key.slot);
+        let known = known.ok_or(FrameError::UnknownSource)?;
+        let announced = known.announced.filter(|one| one.context.low() == self.prefix.context_low);
         let Announced { context, orders } = announced.ok_or(FrameError::Unannounced)?;
         let fields = HeaderFields {
             next_hop: link.next_hop,
@@ -93,7 +92,7 @@ impl<'a> CompactView<'a> {
             kind: self.prefix.kind,
             destination: self.entry.destination(),
             orders,
-            ..HeaderFields::new(group, source, self.prefix.data_type)
+            ..HeaderFields::new(group, known.tag, self.prefix.data_type)
         };
         let header = Header::new(&fields, self.body_bytes, self.seal.counter, context)?;
         Ok(header.with_entry(self.entry.flags(), self.entry.codec()))

@@ -1,6 +1,6 @@
 //! What two ends of a link know, so that compact frames need not say it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use sealane_seal::{Class, Epoch, SenderContext, Slot};
 
@@ -142,21 +142,21 @@ impl Dictionary {
 /// which epoch a group is.
 #[derive(Debug, Clone, Default)]
 pub struct Roster {
-    groups: HashMap<GroupTag, Members>,
+    groups: BTreeMap<GroupTag, Members>,
     slots: usize,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Members {
     epoch: Epoch,
-    slots: HashMap<Slot, Known>,
+    slots: BTreeMap<Slot, Known>,
 }
 
 /// What a link knows of a slot.
 #[derive(Debug, Clone, Copy)]
-struct Known {
-    tag: PeerTag,
-    announced: Option<Announced>,
+pub(crate) struct Known {
+    pub(crate) tag: PeerTag,
+    pub(crate) announced: Option<Announced>,
 }
 
 /// What a sender announced on a link: it holds for all its compact frames there.
@@ -222,12 +222,16 @@ impl Roster {
 
     /// The tag of a slot.
     pub fn tag(&self, group: GroupTag, slot: Slot) -> Option<PeerTag> {
-        self.groups.get(&group)?.slots.get(&slot).map(|known| known.tag)
+        self.known(group, slot).map(|known| known.tag)
     }
 
     /// What a slot has announced.
     pub fn announced(&self, group: GroupTag, slot: Slot) -> Option<Announced> {
-        self.groups.get(&group)?.slots.get(&slot)?.announced
+        self.known(group, slot)?.announced
+    }
+
+    pub(crate) fn known(&self, group: GroupTag, slot: Slot) -> Option<Known> {
+        self.groups.get(&group)?.slots.get(&slot).copied()
     }
 
     pub(crate) fn epoch(&self, group: GroupTag) -> Epoch {

@@ -4,12 +4,13 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use sealane_frame::HEAD_ROOM_BYTES;
+use sealane_mesh::Medium;
 use sealane_seal::Slot;
 use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
 use crate::address::Address;
-use crate::documents_config::DocumentsConfig;
+use crate::documents_config::{DocumentsAir, DocumentsConfig};
 use crate::gateway_config::GatewayConfig;
 use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
@@ -54,6 +55,9 @@ pub struct Config {
     #[serde(skip)]
     pub memory: Option<MemoryNet>,
 }
+
+/// What a wire carries at once, mostly.
+const WIRE_BYTES: usize = 1500;
 
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -227,6 +231,17 @@ impl Config {
             }
         }
         self.neighbours.iter().enumerate().try_for_each(|(index, one)| self.neighbour(index, one))
+    }
+
+    /// How messages about documents fit the links of the mesh.
+    pub fn documents_air(&self) -> DocumentsAir {
+        let media: Vec<Medium> = self.links.iter().filter_map(LinkConfig::mesh_medium).collect();
+        let message_bytes = media.iter().map(Medium::documents_bytes).min();
+        DocumentsAir {
+            message_bytes: message_bytes
+                .unwrap_or_else(|| Medium::wire(WIRE_BYTES).documents_bytes()),
+            is_scarce: media.iter().any(Medium::has_duty),
+        }
     }
 
     fn neighbour(&self, index: usize, one: &NeighbourConfig) -> Result<(), LinkError> {

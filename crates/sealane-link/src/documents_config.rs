@@ -13,6 +13,20 @@ pub struct DocumentsConfig {
     /// Where programs of this user ask for them: a Unix socket, named in the same way. An end has
     /// one; a relay cannot read what it keeps.
     pub socket: Option<String>,
+    /// The policy that documents are sealed and paced by, named in the same way; without it, the
+    /// one that is built in.
+    pub policy: Option<String>,
+    /// How full the battery is, in percent, where the machine cannot find out by itself.
+    pub battery_percent: Option<u8>,
+}
+
+/// How messages about documents fit the links of a mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentsAir {
+    /// The bytes of a message that suits all of them.
+    pub message_bytes: usize,
+    /// On one of them air time is scarce.
+    pub is_scarce: bool,
 }
 
 impl DocumentsConfig {
@@ -23,6 +37,12 @@ impl DocumentsConfig {
         }
         if self.socket.as_ref().is_some_and(String::is_empty) {
             return value("documents.socket is empty");
+        }
+        if self.policy.as_ref().is_some_and(String::is_empty) {
+            return value("documents.policy is empty");
+        }
+        if self.battery_percent.is_some_and(|percent| percent > 100) {
+            return value("documents.battery_percent is more than 100");
         }
         match has_routing {
             true => Ok(()),

@@ -83,7 +83,7 @@ pub use config::{
     Wire,
 };
 pub use counters::{Reason, Tally, Volume};
-pub use documents_config::DocumentsConfig;
+pub use documents_config::{DocumentsAir, DocumentsConfig};
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
 pub use gateway_config::{CarriedType, GatewayConfig};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Kind, PeerTag};
-use sealane_mesh::{Audience, KeptGroup, Keys, Output, Rekeyed, Role, Trace, Urgency};
+use sealane_mesh::{Audience, KeptGroup, Keys, Mesh, Output, Rekeyed, Role, Trace, Urgency};
 use sealane_seal::Slot;
 
 use crate::LinkConfig;
@@ -138,13 +138,16 @@ pub(crate) struct Routing {
 pub(crate) struct DocumentsRoom {
     handed: AtomicU64,
     taken: AtomicU64,
-    room: AtomicUsize,
+    /// By urgency: for what is urgent, and for the rest.
+    rooms: [AtomicUsize; 2],
 }
 
 impl DocumentsRoom {
-    /// The machine has taken one more, or has room for so many more.
-    pub(crate) fn set(&self, taken: u64, room: usize) {
-        self.room.store(room, Ordering::Release);
+    /// The machine has taken so many more, and has room for more.
+    pub(crate) fn set(&self, taken: u64, mesh: &Mesh) {
+        for (room, urgency) in self.rooms.iter().zip([Urgency::Urgent, Urgency::Normal]) {
+            room.store(mesh.documents_room(urgency), Ordering::Release);
+        }
         self.taken.fetch_add(taken, Ordering::Release);
     }
 }
@@ -177,11 +180,12 @@ impl Router {
         Ok(())
     }
 
-    /// Whether the machine has room for one more message about documents: it has taken all that it
-    /// was handed, and not all of them wait for air time.
-    pub fn has_documents_room(&self) -> bool {
-        let DocumentsRoom { handed, taken, room } = &self.routing.documents;
+    /// Whether the machine has room for one more message about documents of that urgency: it has
+    /// taken all that it was handed, and not all of them wait for air time.
+    pub fn has_documents_room(&self, urgency: Urgency) -> bool {
+        let DocumentsRoom { handed, taken, rooms: [urgent, rest] } = &self.routing.documents;
         let is_taken = handed.load(Ordering::Acquire) <= taken.load(Ordering::Acquire);
+        let room = if urgency == Urgency::Urgent { urgent } else { rest };
         is_taken && room.load(Ordering::Acquire) > 0
     }
 

@@ -43,7 +43,7 @@ impl Urgency {
 }
 
 /// How much a busy channel is spared: 16 is not at all, 128 is eight times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Press(u32);
 
 impl Press {
@@ -58,6 +58,12 @@ impl Press {
     /// A pause that is so much longer.
     pub(crate) fn stretch(self, pause: Span) -> Span {
         pause.times(self.0.into()).part(Self::NONE.0.into())
+    }
+
+    /// What is left of savings as the channel has become so much busier than before.
+    fn spare_since(self, before: Press, held: u64) -> u64 {
+        let now = self.0.max(before.0);
+        (u128::from(held) * u128::from(before.0) / u128::from(now)) as u64
     }
 
     /// A rate that is so much less.
@@ -86,6 +92,8 @@ pub(crate) struct Budget {
     minute: u64,
     spent: [Span; 4],
     press: Press,
+    /// The most that the channel was spared since it was last as good as free.
+    peak: Press,
 }
 
 /// Minutes that an hour can touch.
@@ -94,9 +102,10 @@ const MINUTE: Span = Span::seconds(60);
 const HOUR: Span = Span::seconds(3600);
 /// The bytes of the longest message of control.
 const LONGEST_BYTES: usize = 200;
-/// Up to this load of the channel nothing is spared: where radios listen first, and where not.
+/// Up to this load of the channel nothing is spared: where radios are fast and listen first, and
+/// where there is a duty cycle.
 const FREE_PPM: u32 = 400_000;
-const FREE_BLIND_PPM: u32 = 100_000;
+const FREE_SLOW_PPM: u32 = 100_000;
 /// How much may be saved up.
 const SAVED: Span = Span::seconds(30);
 
@@ -122,6 +131,7 @@ impl Budget {
             minute: now.0 / MINUTE.0,
             spent: [Span(0); 4],
             press: Press::NONE,
+            peak: Press::NONE,
         }
     }
 
@@ -130,12 +140,23 @@ impl Budget {
         self.medium == *medium
     }
 
-    /// Takes how busy the channel is. Where radios listen before they send, a channel is full at
-    /// twice what it carries well; where they do not, most collide much sooner.
+    /// Takes how busy the channel is. Where radios are fast and listen before they send, a channel
+    /// is full at twice what it carries well; where they are slow, most collide much sooner with
+    /// those whom they do not hear.
     pub(crate) fn press_by(&mut self, now: Time, busy_ppm: u32) {
         self.go_on(now);
-        let free_ppm = if self.medium.has_duty() { FREE_BLIND_PPM } else { FREE_PPM };
+        let free_ppm = if self.medium.has_duty() { FREE_SLOW_PPM } else { FREE_PPM };
         self.press = Press::of(busy_ppm, free_ppm);
+        if busy_ppm < free_ppm / 2 {
+            self.peak = Press::NONE;
+        }
+        // What all saved up while the channel was free would fill it when it no longer is.
+        for urgency in [Urgency::Normal, Urgency::Low] {
+            if let Some(bucket) = self.buckets.get_mut(urgency as usize) {
+                bucket.held = self.press.spare_since(self.peak, bucket.held);
+            }
+        }
+        self.peak = self.peak.max(self.press);
     }
 
     /// How much the channel is spared.
@@ -182,8 +203,14 @@ impl Budget {
         }
     }
 
-    fn is_free(&self, urgency: Urgency, to: To) -> bool {
+    /// Whether what is sent so is limited by no account.
+    pub(crate) fn is_free(&self, urgency: Urgency, to: To) -> bool {
         urgency != Urgency::Control && to != To::Everybody && !self.medium.has_duty()
+    }
+
+    /// Whether so much can be saved up at all.
+    pub(crate) fn fits(&self, urgency: Urgency, air: Span) -> bool {
+        self.buckets.get(urgency as usize).is_some_and(|bucket| bucket.bound >= scaled(air))
     }
 
     /// When there is enough, if nothing else is spent until then.
@@ -321,6 +348,22 @@ mod tests {
         assert_eq!(lora.press().stretch(Span::seconds(60)), Span::seconds(240));
         lora.press_by(Time(0), 1_000_000);
         assert_eq!(lora.press().stretch(Span::seconds(60)), Span::seconds(480));
+    }
+
+    #[test]
+    fn what_was_saved_up_is_not_spent_at_once_when_the_channel_gets_busy() {
+        let medium = Medium::lora_sf7();
+        let air = medium.air(77);
+        let count = |busy_ppm: [u32; 3], urgency: Urgency| {
+            let mut budget = Budget::new(medium, Time(0));
+            let later = Time(0) + Span::seconds(600);
+            busy_ppm.iter().for_each(|busy| budget.press_by(later, *busy));
+            (0..).take_while(|_| budget.try_spend(later, urgency, air)).count()
+        };
+        assert_eq!(count([0, 0, 0], Urgency::Normal), 5);
+        assert_eq!(count([0, 0, 400_000], Urgency::Normal), 1, "a fourth of it");
+        assert_eq!(count([400_000, 200_000, 400_000], Urgency::Normal), 1, "and once");
+        assert_eq!(count([0, 0, 400_000], Urgency::Urgent), 5, "what is urgent is not spared");
     }
 
     #[test]

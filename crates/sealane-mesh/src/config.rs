@@ -1,6 +1,6 @@
 //! What a driver tells a machine of itself and of its interfaces.
 
-use sealane_frame::PeerTag;
+use sealane_frame::{PeerTag, SHORT_FRAGMENT_HEADER_BYTES};
 use sealane_seal::Form;
 
 use crate::limits::{MAX_ATTACHED, MIN_COMPACT_MTU_BYTES, MIN_FULL_MTU_BYTES, MIN_HELLO_MS};
@@ -71,6 +71,19 @@ pub struct Medium {
     pub hop_seal: bool,
 }
 
+/// What the compact form adds to the body of a message of the mesh, at most.
+pub(crate) const COMPACT_BYTES: usize = 27;
+/// What the full form adds to it, at most.
+pub(crate) const FULL_BYTES: usize = 89;
+/// What stands in front of a message about documents.
+const DOCUMENTS_HEAD_BYTES: usize = 3;
+/// A message about documents is worth a unit of its own that holds as much.
+const DOCUMENTS_BYTES_WHOLE: usize = 120;
+/// One that does not go in a unit holds as much where air time is scarce, at least, and elsewhere.
+const DOCUMENTS_BYTES_LEAST: usize = 64;
+const DOCUMENTS_BYTES_IN_PARTS: usize = 180;
+/// The longest message about documents.
+const DOCUMENTS_BYTES_MAX: usize = 1000;
 /// The share of time, in millionths, that is all of it.
 pub(crate) const ALWAYS_PPM: u32 = 1_000_000;
 
@@ -133,8 +146,30 @@ impl Medium {
         Span(self.fixed.0 + bytes.div_ceil(u64::from(self.bytes_per_second.max(1))))
     }
 
+    /// The bytes of a message about documents that goes in one unit. Where units are short it goes
+    /// in parts: in two where air time is scarce, since of more parts seldom all arrive.
+    pub fn documents_bytes(&self) -> usize {
+        let around = self.around() + DOCUMENTS_HEAD_BYTES;
+        let whole = self.mtu.saturating_sub(around);
+        let halves =
+            (2 * self.mtu.saturating_sub(SHORT_FRAGMENT_HEADER_BYTES)).saturating_sub(around);
+        match self.has_duty() && halves >= DOCUMENTS_BYTES_LEAST {
+            _ if whole >= DOCUMENTS_BYTES_WHOLE => whole.min(DOCUMENTS_BYTES_MAX),
+            true => halves,
+            false => DOCUMENTS_BYTES_IN_PARTS,
+        }
+    }
+
+    /// The bytes that a message of the mesh has around its body, at most.
+    pub(crate) fn around(&self) -> usize {
+        match self.form {
+            Form::Full => FULL_BYTES,
+            Form::Compact => COMPACT_BYTES,
+        }
+    }
+
     /// Whether the law, or the battery, says how much may be sent.
-    pub(crate) fn has_duty(&self) -> bool {
+    pub fn has_duty(&self) -> bool {
         self.duty_ppm < ALWAYS_PPM
     }
 

@@ -143,12 +143,12 @@ pub enum Output {
         /// The notice.
         notice: Arc<[u8]>,
     },
-    /// A neighbour has said what it holds of documents, in a hello.
+    /// A neighbour has said hello.
     Digest {
         /// Who.
         by: Slot,
-        /// What.
-        digest: [u8; 8],
+        /// What it holds of documents, if it says so and is there now.
+        digest: Option<[u8; 8]>,
     },
     /// A neighbour has sent a message about documents.
     Documents {
@@ -156,6 +156,9 @@ pub enum Output {
         by: Slot,
         /// Its address.
         tag: PeerTag,
+        /// Whether it is known that it is there now: else somebody else may repeat what it has sent
+        /// before this machine started.
+        is_proven: bool,
         /// The message.
         message: Vec<u8>,
     },
@@ -263,6 +266,8 @@ pub enum Event {
 pub struct Counters {
     /// Hellos sent.
     pub hellos: u64,
+    /// Hellos of them that said what is held of documents.
+    pub digests: u64,
     /// Route messages sent.
     pub route_messages: u64,
     /// Requests sent or passed on.
@@ -279,6 +284,10 @@ pub struct Counters {
     pub carried: u64,
     /// Frames to everybody that were sent on, the own ones too.
     pub flooded: u64,
+    /// Those of both that were made here.
+    pub own_sent: u64,
+    /// Urgent frames to everybody that were told again, since no neighbour was heard sending them.
+    pub told_again: u64,
     /// Messages about documents that were sent.
     pub documents: u64,
     /// The bytes of them, without those of the link.
@@ -311,14 +320,18 @@ pub struct Counters {
     pub reflected: u64,
     /// Dropped: the previous hop is not who sent it, or the next hop is somebody else.
     pub false_hop: u64,
-    /// Dropped: there is no route.
+    /// Dropped: there is no route, or of an own frame to everybody no neighbour.
     pub no_route: u64,
+    /// Those of them that were made here.
+    pub own_no_route: u64,
     /// Dropped: the next hop has brought it.
     pub backwards: u64,
     /// Dropped: it may not travel further.
     pub hop_limit: u64,
     /// Dropped: there was no air time, or no room to wait for it.
     pub no_air_time: u64,
+    /// Those of them that were made here.
+    pub own_no_air_time: u64,
     /// Dropped: incomplete, or more than is put together at once.
     pub fragments: u64,
     /// Dropped: more neighbours or destinations than are known at once.

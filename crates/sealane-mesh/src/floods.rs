@@ -35,20 +35,54 @@ pub(crate) struct Waiting {
     pub(crate) heard_of: Vec<Slot>,
 }
 
+/// A frame with its place among those that wait.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    /// What came earlier has a lower one.
+    pub(crate) order: u64,
+    /// How often it was told already: it is an urgent frame to everybody, and is told again unless
+    /// neighbours are heard that have it.
+    pub(crate) told: u8,
+    pub(crate) one: Waiting,
+}
+
 /// Frames that wait, and frames to everybody that are known.
 #[derive(Debug)]
 pub(crate) struct Floods {
     key: [u8; 32],
     newer: BTreeSet<FloodId>,
     older: BTreeSet<FloodId>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<Queued>,
+    /// How many waited so far.
+    orders: u64,
+    /// How many frames of others go before the next own one.
+    others_first: u8,
+}
+
+/// So many frames of others go before each own one: they have cost air time already.
+const OTHERS_FIRST: u8 = 2;
+/// A frame that so many neighbours were heard sending is not told again.
+pub(crate) const TOLD_ENOUGH: usize = 2;
+
+impl Waiting {
+    /// Whether it was made on this machine, or was kept here for somebody who slept.
+    pub(crate) fn is_own(&self) -> bool {
+        self.from.is_none()
+    }
 }
 
 impl Floods {
     /// The key keeps strangers from finding frames that look alike.
     pub(crate) fn new(seed: &[u8; 32]) -> Self {
         let key = blake3::derive_key("Sealane 1.0 mesh floods", seed);
-        Self { key, newer: BTreeSet::new(), older: BTreeSet::new(), waiting: Vec::new() }
+        Self {
+            key,
+            newer: BTreeSet::new(),
+            older: BTreeSet::new(),
+            waiting: Vec::new(),
+            orders: 0,
+            others_first: OTHERS_FIRST,
+        }
     }
 
     /// The name of a frame: its source, context and sequence, and the beginning of its tag, so
@@ -80,78 +114,110 @@ impl Floods {
         let is_brought = |one: &Waiting| one.from.is_some();
         let is_alike =
             |one: &Waiting| one.from == waiting.from && one.is_documents == waiting.is_documents;
-        let of_one = self.waiting.iter().filter(|one| is_alike(one)).count();
+        let of_one = self.waiting.iter().filter(|queued| is_alike(&queued.one)).count();
         let most = if waiting.is_documents { MAX_DOCUMENTS_WAITING } else { MAX_FLOODS_OF_ONE };
         let leaves = if of_one >= most {
             self.less_urgent(&waiting, is_alike)
         } else if is_brought(&waiting) && self.brought() >= MAX_FLOODS_WAITING {
             self.less_urgent(&waiting, is_brought)
         } else {
-            self.waiting.push(waiting);
+            self.push(waiting);
             return None;
         };
         let Some(at) = leaves else { return Some(waiting) };
         let left = self.waiting.remove(at);
-        self.waiting.push(waiting);
-        Some(left)
+        self.push(waiting);
+        (left.told == 0).then_some(left.one)
+    }
+
+    fn push(&mut self, one: Waiting) {
+        self.orders += 1;
+        self.waiting.push(Queued { order: self.orders, told: 0, one });
     }
 
     /// Of some that wait, the last of those that are less urgent than another one.
     fn less_urgent(&self, than: &Waiting, of: impl Fn(&Waiting) -> bool) -> Option<usize> {
         let all = self.waiting.iter().enumerate();
-        let less = all.filter(|(_, one)| of(one) && one.urgency > than.urgency);
-        less.max_by_key(|(at, one)| (one.urgency, *at)).map(|(at, _)| at)
+        let less = all.filter(|(_, Queued { one, .. })| of(one) && one.urgency > than.urgency);
+        less.max_by_key(|(_, queued)| (queued.one.urgency, queued.order)).map(|(at, _)| at)
     }
 
-    /// Notes that a neighbour has sent a frame that waits here, and drops it where `is_enough`
-    /// says that no one else has to. Gives how many were dropped.
+    /// Notes that a neighbour has sent a frame that waits here. It is dropped where `is_enough`
+    /// says that no one else has to send it, or where it was told before and `enough` have it.
+    /// Gives how many were dropped that had not been sent yet.
     pub(crate) fn heard(
         &mut self,
         id: FloodId,
         from: LinkId,
+        enough: usize,
         is_enough: impl Fn(&[Slot]) -> bool,
     ) -> usize {
-        let before = self.waiting.len();
-        self.waiting.retain_mut(|one| {
-            if one.flood != Some(id) || one.interface != from.interface || one.from.is_none() {
+        let mut dropped = 0;
+        self.waiting.retain_mut(|Queued { told, one, .. }| {
+            let is_unsent_own = one.is_own() && *told == 0;
+            if one.flood != Some(id) || one.interface != from.interface || is_unsent_own {
                 return true;
             }
-            one.heard_of.push(from.slot);
-            one.heard_of.len() < 2 || !is_enough(&one.heard_of)
+            if !one.heard_of.contains(&from.slot) {
+                one.heard_of.push(from.slot);
+            }
+            let stays = match told {
+                0 => one.heard_of.len() < 2 || !is_enough(&one.heard_of),
+                _ => one.heard_of.len() < enough,
+            };
+            dropped += usize::from(!stays && *told == 0);
+            stays
         });
-        before - self.waiting.len()
+        dropped
     }
 
-    /// Takes the frame that goes next, of those that are due.
-    pub(crate) fn next(&mut self, now: Time) -> Option<Waiting> {
-        let due = self.waiting.iter().enumerate().filter(|(_, one)| one.due <= now);
-        let first = due.min_by_key(|(at, one)| (one.urgency, one.due, *at)).map(|(at, _)| at)?;
+    /// Takes the frame that goes next, of those that are due: the urgent ones, then those whose
+    /// turn it is, then what came first.
+    pub(crate) fn next(&mut self, now: Time) -> Option<Queued> {
+        let is_own_turn = self.others_first == 0;
+        let due = self.waiting.iter().enumerate().filter(|(_, queued)| queued.one.due <= now);
+        let place = |queued: &Queued| {
+            let is_out_of_turn = queued.one.is_own() != is_own_turn;
+            (queued.one.urgency, is_out_of_turn, queued.order)
+        };
+        let first = due.min_by_key(|(_, queued)| place(queued)).map(|(at, _)| at)?;
         Some(self.waiting.remove(first))
     }
 
-    /// Puts one back that has no air time yet.
-    pub(crate) fn put_back(&mut self, waiting: Waiting) {
-        self.waiting.push(waiting);
+    /// Notes that a frame was sent out of an account that others wait for too.
+    pub(crate) fn took_turn(&mut self, is_own: bool) {
+        self.others_first = if is_own { OTHERS_FIRST } else { self.others_first.saturating_sub(1) };
+    }
+
+    /// Puts one back that has no air time yet, or is to be told again.
+    pub(crate) fn put_back(&mut self, queued: Queued) {
+        self.waiting.push(queued);
     }
 
     /// When the next one is due.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.waiting.iter().map(|one| one.due).min()
+        self.waiting.iter().map(|queued| queued.one.due).min()
     }
 
     /// Forgets what waits for an interface.
     pub(crate) fn down(&mut self, interface: InterfaceId) {
-        self.waiting.retain(|one| one.interface != interface);
+        self.waiting.retain(|queued| queued.one.interface != interface);
     }
 
     /// How many messages about documents wait.
     pub(crate) fn documents(&self) -> usize {
-        self.waiting.iter().filter(|one| one.is_documents).count()
+        self.waiting.iter().filter(|queued| queued.one.is_documents).count()
+    }
+
+    /// How many frames wait that were not sent yet, of this machine or of others.
+    pub(crate) fn unsent(&self, is_own: bool) -> usize {
+        let is_it = |queued: &&Queued| queued.told == 0 && queued.one.is_own() == is_own;
+        self.waiting.iter().filter(is_it).filter(|queued| !queued.one.is_documents).count()
     }
 
     /// How many frames wait that others brought.
     pub(crate) fn brought(&self) -> usize {
-        self.waiting.iter().filter(|one| one.from.is_some()).count()
+        self.waiting.iter().filter(|queued| !queued.one.is_own()).count()
     }
 }
 

@@ -159,7 +159,11 @@ impl Hello {
 }
 
 fn read<T>(count: u8, mut one: impl FnMut() -> Result<T, MeshError>) -> Result<Vec<T>, MeshError> {
-    (0..count).map(|_| one()).collect()
+    let mut all = Vec::with_capacity(count.into());
+    for _ in 0..count {
+        all.push(one()?);
+    }
+    Ok(all)
 }
 
 impl Listed {

@@ -10,6 +10,7 @@ use sealane_seal::{Form, Slot};
 
 use crate::budget::{Budget, Urgency};
 use crate::config::ALWAYS_PPM;
+pub(crate) use crate::config::{COMPACT_BYTES, FULL_BYTES};
 use crate::hello::{
     DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
 };
@@ -62,27 +63,16 @@ pub(crate) struct Interface {
     stamps: VecDeque<(u32, Time)>,
     /// Who has which address.
     pub(crate) addresses: BTreeMap<Address, Slot>,
-    /// Frames of neighbours that come in parts, and those of others: whoever makes up addresses
-    /// takes no neighbour's room.
-    pub(crate) known: InParts,
-    pub(crate) strange: InParts,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) short: ShortReassembly,
     /// The announcement that went in parts last, and when it did so first.
     pub(crate) announced_in: Option<(u16, Time)>,
     pub(crate) sent_parts: SentParts,
     pub(crate) wanted_parts: WantedParts,
-}
-
-/// Frames that are put together from their parts.
-#[derive(Debug)]
-pub(crate) struct InParts {
-    pub(crate) long: Reassembly,
-    pub(crate) short: ShortReassembly,
-}
-
-impl InParts {
-    fn within(bytes: usize) -> Self {
-        Self { long: Reassembly::within(bytes), short: ShortReassembly::new() }
-    }
+    /// Nothing is said of documents before, where air time is scarce.
+    pub(crate) documents_at: Time,
+    /// The digest of documents that hellos have, and how many hellos have come with it or without.
+    digest: (Option<[u8; DIGEST_BYTES]>, u64),
 }
 
 /// What is counted on an interface, also over times without it.
@@ -116,10 +106,6 @@ const INTERVAL_MAX: Span = INTERVAL_STEP.times(u16::MAX as u64);
 pub(crate) const WHOLE_HELLOS: u64 = 8;
 /// Tellings of all routes between two that tell addresses too.
 const ADDRESS_WHOLES: u64 = 4;
-/// What the compact form adds to the body of a message of the mesh, at most.
-pub(crate) const COMPACT_BYTES: usize = 27;
-/// What the full form adds to it, at most.
-pub(crate) const FULL_BYTES: usize = 89;
 /// The room for a body that a narrow interface has by parts.
 const NARROW_ROOM_BYTES: usize = 69;
 /// Neighbours and echoes of a hello where air time is scarce, or many are in reach.
@@ -128,6 +114,9 @@ const FEW: HelloRoom = HelloRoom { neighbours: 8, echoes: 2, gateways: 2 };
 const MORE: HelloRoom = HelloRoom { neighbours: 16, echoes: 4, gateways: 2 };
 /// The same where many are new.
 const MOST: HelloRoom = HelloRoom { neighbours: 16, echoes: MAX_HELLO_ECHOES, gateways: 2 };
+/// Where air time is scarce, so many hellos have a digest that is new, and then one of so many.
+const DIGESTS_FIRST: u64 = 3;
+const DIGEST_HELLOS: u64 = 2;
 /// More than so many machines are a crowd.
 const CROWD: u64 = 9;
 /// Below this speed air time is scarce.
@@ -149,8 +138,8 @@ const HELLO_UNIT_BYTES: usize = 96;
 
 impl Interface {
     pub(crate) fn new(medium: Medium, now: Time, numbers: Numbers) -> Self {
-        let air =
-            medium.air(HELLO_UNIT_BYTES).0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
+        let air = air_in_parts(&medium, HELLO_UNIT_BYTES);
+        let air = air.0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
         let least = Span(if medium.has_duty() { air / u64::from(medium.duty_ppm) } else { 0 });
         let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), INTERVAL_MAX);
         Self {
@@ -178,12 +167,20 @@ impl Interface {
             busy_ppm: 0,
             stamps: VecDeque::new(),
             addresses: BTreeMap::new(),
-            known: InParts::within(MAX_MESH_PARTIAL_BYTES / 4 * 3),
-            strange: InParts::within(MAX_MESH_PARTIAL_BYTES / 4),
+            reassembly: Reassembly::within(MAX_MESH_PARTIAL_BYTES),
+            short: ShortReassembly::new(),
             announced_in: None,
             sent_parts: SentParts::default(),
             wanted_parts: WantedParts::default(),
+            documents_at: now,
+            digest: (None, 0),
         }
+    }
+
+    /// When something is to be told or asked next.
+    pub(crate) fn due(&self) -> Time {
+        let others = [self.announce_at, self.routes_at, self.ask_at, self.wanted_parts.due()];
+        others.into_iter().flatten().fold(self.hello_at, Time::min)
     }
 
     /// Sets how often hellos are sent where so many neighbours are in reach, and so many routes are
@@ -243,10 +240,7 @@ impl Interface {
 
     /// The bytes that a message of the mesh has around its body, at most.
     pub(crate) fn around(&self) -> usize {
-        match self.medium.form {
-            Form::Full => FULL_BYTES,
-            Form::Compact => COMPACT_BYTES,
-        }
+        self.medium.around()
     }
 
     /// What a hello lists here, with so many neighbours in reach, of whom so many are to be told
@@ -376,9 +370,23 @@ impl Interface {
         }
     }
 
-    /// Whether there is air time for a message of control; else when there is.
+    /// Whether there is air time for a message of control; else when there is. Where a hello goes
+    /// in parts and air time is scarce, that of the next one is kept for it: without hellos
+    /// neighbours are lost, and all that is told of that takes more.
     pub(crate) fn may_say(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
-        let air = self.air(bytes);
+        let is_narrow = self.medium.has_duty() && self.medium.mtu < HELLO_UNIT_BYTES;
+        let kept = if is_narrow { self.air(HELLO_UNIT_BYTES) } else { Span(0) };
+        self.may_control(now, self.air(bytes) + kept)
+    }
+
+    /// Whether there is air time for a hello; else when there is.
+    pub(crate) fn may_greet(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
+        let is_narrow = self.medium.mtu < HELLO_UNIT_BYTES;
+        let bytes = if is_narrow { bytes.min(HELLO_UNIT_BYTES) } else { bytes };
+        self.may_control(now, self.air(bytes))
+    }
+
+    fn may_control(&mut self, now: Time, air: Span) -> Result<(), Time> {
         if self.budget.may(now, Urgency::Control, To::Everybody, air) {
             return Ok(());
         }
@@ -399,17 +407,30 @@ impl Interface {
         Err(ready.max(now + Span::millis(1)))
     }
 
+    /// What the next hello says of documents. Where air time is scarce it says the same three
+    /// times, and then now and then.
+    pub(crate) fn digest_to_tell(
+        &mut self,
+        digest: Option<[u8; DIGEST_BYTES]>,
+    ) -> Option<[u8; DIGEST_BYTES]> {
+        if self.digest.0 != digest {
+            self.digest = (digest, 0);
+        }
+        let hellos = self.digest.1;
+        self.digest.1 += 1;
+        let is_told = hellos < DIGESTS_FIRST || hellos.is_multiple_of(DIGEST_HELLOS);
+        digest.filter(|_| is_told || !self.medium.has_duty())
+    }
+
+    /// When a message about documents can go.
+    pub(crate) fn documents_ready(&self, now: Time, urgency: Urgency) -> Time {
+        let air = self.air(self.medium.documents_bytes() + self.around());
+        self.budget.ready(now, urgency, air).max(self.documents_at)
+    }
+
     /// The air time of a frame with those bytes: that of its parts.
     pub(crate) fn air(&self, bytes: usize) -> Span {
-        let medium = &self.medium;
-        if bytes <= medium.mtu {
-            return medium.air(bytes);
-        }
-        let is_short = medium.mtu <= MAX_SHORT_UNIT_BYTES;
-        let head = if is_short { SHORT_FRAGMENT_HEADER_BYTES } else { FRAGMENT_HEADER_BYTES };
-        let parts = bytes.div_ceil(medium.mtu.saturating_sub(head).max(1));
-        let more = medium.fixed.times(parts.saturating_sub(1) as u64);
-        medium.air(bytes + parts * head) + more
+        air_in_parts(&self.medium, bytes)
     }
 
     /// The name that the next frame in parts has, as its parts carry it.
@@ -422,4 +443,16 @@ impl Interface {
     pub(crate) fn name_of(address: Address) -> PeerTag {
         PeerTag::from_hash(address.0.to_be_bytes())
     }
+}
+
+/// The air time of a frame with those bytes: that of its parts.
+fn air_in_parts(medium: &Medium, bytes: usize) -> Span {
+    if bytes <= medium.mtu {
+        return medium.air(bytes);
+    }
+    let is_short = medium.mtu <= MAX_SHORT_UNIT_BYTES;
+    let head = if is_short { SHORT_FRAGMENT_HEADER_BYTES } else { FRAGMENT_HEADER_BYTES };
+    let parts = bytes.div_ceil(medium.mtu.saturating_sub(head).max(1));
+    let more = medium.fixed.times(parts.saturating_sub(1) as u64);
+    medium.air(bytes + parts * head) + more
 }

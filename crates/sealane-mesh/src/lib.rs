@@ -42,6 +42,7 @@
 
 mod budget;
 mod bytes;
+mod candidates;
 mod config;
 mod error;
 mod exchange;
@@ -51,6 +52,7 @@ mod hop;
 mod interface;
 mod keys;
 pub mod limits;
+mod links;
 mod mesh;
 mod messages;
 mod neighbour;
@@ -60,9 +62,11 @@ mod parts;
 mod random;
 mod reports;
 mod routes;
+mod slots;
 mod table;
 mod time;
 mod voice;
+mod ways;
 
 pub use budget::Urgency;
 pub use config::{Address, Config, InterfaceId, Medium, Role};

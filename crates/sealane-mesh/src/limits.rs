@@ -31,6 +31,9 @@ sealane_message::limits! {
     /// Of those, frames that one neighbour brought; and beside those, frames that were made here. A
     /// further one is dropped, or a less urgent one for it.
     MAX_FLOODS_OF_ONE: usize = 16, "frames";
+    /// How often an urgent frame to everybody is sent where there is a duty cycle, if nobody is
+    /// heard sending it on.
+    MAX_URGENT_TELLS: u8 = 3, "times";
     /// Messages about documents that wait. A further one is dropped.
     MAX_DOCUMENTS_WAITING: usize = 8, "messages";
     /// Frames to everybody that are remembered, twice. The oldest are forgotten.

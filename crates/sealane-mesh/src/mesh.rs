@@ -1,6 +1,6 @@
 //! The machine itself: what it holds, and the order in which it works.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sealane_frame::PeerTag;
@@ -10,12 +10,15 @@ use crate::budget::Budget;
 use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
+use crate::links::Links;
 use crate::messages::Request;
 use crate::neighbour::{LinkId, Neighbour};
 use crate::random::Random;
 use crate::reports::Reports;
 use crate::routes::{Routes, Way};
+use crate::slots::Slots;
 use crate::voice::Voice;
+use crate::ways::{NextHops, Ways};
 use crate::{
     Config, Counters, Event, Input, InterfaceId, Keys, Medium, MeshError, NeighbourStatus, Output,
     Rekeyed, Role, Sources, Span, Table, Time, Urgency, WayStatus,
@@ -47,7 +50,7 @@ pub struct Mesh {
     numbers: BTreeMap<InterfaceId, Numbers>,
     /// The air time of interfaces that are gone: one that comes back has no more than before.
     budgets: BTreeMap<InterfaceId, Budget>,
-    neighbours: BTreeMap<LinkId, Neighbour>,
+    neighbours: Links<Neighbour>,
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
@@ -59,6 +62,8 @@ pub struct Mesh {
     floods: Floods,
     /// What hellos say of the documents that are held.
     digest: Option<[u8; 8]>,
+    /// Documents are held here, or were.
+    has_documents: bool,
     reports: Reports,
     /// Whose frames are carried, each with its group; where there is none, everybody's.
     sources: Option<Arc<Sources>>,
@@ -66,9 +71,11 @@ pub struct Mesh {
     /// Ways have to be chosen anew.
     is_stale: bool,
     /// Or ways to these machines alone.
-    stale: BTreeSet<Slot>,
+    stale: Slots,
+    /// The ways by neighbours when ways to all machines were chosen last.
+    ways: Ways,
     /// The next hops in use.
-    used: BTreeSet<LinkId>,
+    used: NextHops,
     /// Members, or what is told of them beside their distance, have changed.
     is_renamed: bool,
     /// Nothing is to be done about a neighbour before.
@@ -105,6 +112,7 @@ impl Mesh {
             voice,
             floods: Floods::new(&config.seed),
             digest: None,
+            has_documents: false,
             config,
             random,
             clock,
@@ -114,7 +122,7 @@ impl Mesh {
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
             budgets: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
+            neighbours: Links::default(),
             routes: Routes::default(),
             own_sequence,
             own_raised: start,
@@ -125,8 +133,9 @@ impl Mesh {
             sources: None,
             report_at: is_gateway.then_some(start + Span::seconds(1)),
             is_stale: false,
-            stale: BTreeSet::new(),
-            used: BTreeSet::new(),
+            stale: Slots::default(),
+            ways: Ways::default(),
+            used: NextHops::default(),
             is_renamed: true,
             neighbours_at: start,
             table: Arc::default(),
@@ -163,7 +172,7 @@ impl Mesh {
                     interface.hear_load(now, busy_ppm);
                 }
             }
-            Input::Digest { digest } => self.digest = digest,
+            Input::Digest { digest } => (self.digest, self.has_documents) = (digest, true),
             Input::Documents { to, urgency, message } => self.tell_documents(to, urgency, message),
             Input::Tick => {}
         }
@@ -180,17 +189,12 @@ impl Mesh {
 
     /// When [`Input::Tick`] is due. Later is allowed, and earlier does no harm.
     pub fn next_wake(&self) -> Option<Time> {
-        let ticks = self.interfaces.values().flat_map(|interface| {
-            let parts = interface.wanted_parts.due();
-            let hello = Some(interface.hello_at);
-            let asks = [interface.ask_at, parts];
-            [hello, interface.announce_at, interface.routes_at].into_iter().chain(asks).flatten()
-        });
+        let ticks = self.interfaces.values().map(Interface::due);
         let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
-        let asks = self.remembered_until().filter(|_| !self.has_asked);
+        let asks = if self.has_asked { None } else { self.remembered_until() };
         let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
-        let others = others.into_iter().chain([self.orders.wake()]);
+        let others = others.into_iter().chain([self.orders.wake(), self.documents_wake()]);
         let all = ticks.chain(others.flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }
@@ -208,6 +212,12 @@ impl Mesh {
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// How many frames wait for their moment, or for air time, that were not sent yet: those that
+    /// were made here, and those of others.
+    pub fn waiting(&self) -> [usize; 2] {
+        [true, false].map(|is_own| self.floods.unsent(is_own))
     }
 
     /// The air time that an interface has spent, by urgency: [`Urgency::ALL`].
@@ -373,8 +383,11 @@ impl Mesh {
     }
 
     /// What a choice of ways has to know of a neighbour.
-    fn way(neighbours: &BTreeMap<LinkId, Neighbour>, now: Time, id: LinkId) -> Option<Way> {
-        let neighbour = neighbours.get(&id)?;
+    fn way(neighbours: &Links<Neighbour>, now: Time, id: LinkId) -> Option<Way> {
+        Self::way_by(neighbours.get(&id)?, now)
+    }
+
+    fn way_by(neighbour: &Neighbour, now: Time) -> Option<Way> {
         let cost = neighbour.cost()?;
         let patience = neighbour.interval.times(PATIENCE);
         let (blame, is_anew) = (neighbour.blame_at(now), neighbour.is_blamed_anew(now));
@@ -423,9 +436,10 @@ impl Mesh {
         tag == self.voice.tag() || self.config.attached.contains(&tag)
     }
 
-    fn dropped(&mut self, urgency: Urgency) {
+    fn dropped(&mut self, urgency: Urgency, is_own: bool) {
         debug_assert!(urgency != Urgency::Control, "what controls is not dropped but put off");
         self.counters.no_air_time += 1;
+        self.counters.own_no_air_time += u64::from(is_own);
     }
 }
 

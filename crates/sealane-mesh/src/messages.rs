@@ -142,6 +142,7 @@ impl RouteMessage {
         let mut fields = Fields(body);
         zero(version(fields.byte()?)?)?;
         let mut message = Self { sequence: fields.word()?, routes: vec![] };
+        message.routes.reserve(fields.0.len() / crate::hello::DISTANCE_BYTES);
         while !fields.is_empty() {
             if message.routes.len() == MAX_MESSAGE_ROUTES {
                 return Err(MeshError::Range);

@@ -10,6 +10,7 @@ use sealane_seal::Slot;
 use crate::hello::BEST;
 use crate::hop::HopReader;
 use crate::limits::{MAX_BLAME_MS, MAX_MESH_NEIGHBOURS, MIN_BLAME_MS};
+use crate::slots::Slots;
 use crate::{Address, Hello, InterfaceId, Span, Time};
 
 /// A neighbour by the interface that it is heard on.
@@ -240,8 +241,15 @@ impl Neighbour {
     }
 
     fn note_near(&mut self, hello: &Hello) {
+        let mut named = Slots::default();
+        hello.neighbours.iter().for_each(|listed| named.insert(listed.slot));
+        self.near.retain(|slot| !named.contains(*slot));
         for listed in &hello.neighbours {
-            self.near.retain(|slot| *slot != listed.slot);
+            let is_first = named.remove(listed.slot);
+            if !is_first {
+                // The last that is said of a slot counts.
+                self.near.retain(|slot| *slot != listed.slot);
+            }
             if listed.heard >= WELL && listed.told >= WELL {
                 self.near.push_back(listed.slot);
             }

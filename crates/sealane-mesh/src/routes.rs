@@ -1,32 +1,32 @@
 //! Routes without loops: the feasibility condition and the requests of RFC 8966, where each
 //! destination is one machine and its slot is the router id.
 
-use std::collections::BTreeMap;
-
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
+use crate::candidates::Candidates;
 use crate::hello::{Distance, INFINITE};
 use crate::limits::{MAX_ATTACHED_TOTAL, MAX_CANDIDATES};
 use crate::messages::Advertised;
 use crate::neighbour::LinkId;
+use crate::slots::BySlot;
 use crate::{Span, Time};
 
 /// What is known of all machines.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    destinations: BTreeMap<Slot, Destination>,
+    destinations: BySlot<Destination>,
     attached: usize,
     /// Addresses, or who is a gateway, have changed since that was asked last.
     is_renamed: bool,
 }
 
 /// What is known of one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Destination {
     /// The shortest distance that was ever told to others, of the latest sequence.
     feasible: Option<Feasible>,
-    candidates: Vec<Candidate>,
+    candidates: Candidates<Candidate>,
     pub(crate) selected: Option<Selected>,
     /// Another way is better since then.
     better: Option<Better>,
@@ -39,6 +39,8 @@ pub(crate) struct Destination {
     told_at: Time,
     /// The metric that others know, if it was told since the way was found.
     told: Option<u16>,
+    /// Until then a choice changes nothing, as long as the ways stay what they are.
+    rests_until: Time,
 }
 
 /// A sequence and a metric.
@@ -68,7 +70,7 @@ pub(crate) struct Selected {
     is_anew: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Better {
     via: LinkId,
     since: Time,
@@ -114,6 +116,9 @@ const MISSED: Span = Span::seconds(4);
 /// What was told of a destination is remembered for so long: RFC 8966, appendix B.
 const REMEMBERED: Span = Span::seconds(180);
 
+/// Of the destinations that rest one of so many is looked at, where assertions are.
+const LOOKED_AT: u64 = 16;
+
 /// Whether a sequence is later than another one.
 pub(crate) fn is_later(sequence: u16, than: u16) -> bool {
     let ahead = sequence.wrapping_sub(than);
@@ -157,6 +162,7 @@ impl Destination {
         let Distance { sequence, metric, .. } = distance;
         let known = self.candidates.iter().position(|one| one.via == via);
         if metric == INFINITE {
+            self.rests_until = Time(0);
             self.candidates.retain(|one| one.via != via);
             return if known.is_some() { Heard::Taken } else { Heard::Known };
         }
@@ -167,17 +173,24 @@ impl Destination {
             // What it told before stays true for the question of loops.
             return Heard::Unfeasible;
         }
-        let has_room = self.candidates.len() < MAX_CANDIDATES;
         match known.and_then(|at| self.candidates.get_mut(at)) {
             Some(candidate) if (candidate.sequence, candidate.metric) == (sequence, metric) => {
                 candidate.until = until;
+                self.rests_until = self.rests_until.min(until);
                 if is_feasible {
                     return Heard::Known;
                 }
             }
-            Some(candidate) => *candidate = fresh,
-            None if has_room => self.candidates.push(fresh),
-            None => self.replace_worst(fresh),
+            Some(candidate) => {
+                *candidate = fresh;
+                self.rests_until = Time(0);
+            }
+            None => {
+                self.rests_until = Time(0);
+                if !self.candidates.push(fresh) {
+                    self.replace_worst(fresh);
+                }
+            }
         }
         match is_feasible || self.selected.is_some() {
             true => Heard::Taken,
@@ -207,9 +220,10 @@ impl Destination {
     /// Chooses a way. The one in use stays unless it is lost, or another is clearly better for a
     /// while.
     fn choose(&mut self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> Choice {
+        self.rests_until = Time(0);
         self.candidates.retain(|one| now < one.until);
         let mut ways = [None; MAX_CANDIDATES];
-        for (place, one) in ways.iter_mut().zip(&self.candidates) {
+        for (place, one) in ways.iter_mut().zip(self.candidates.iter()) {
             *place = self.weigh(one, way);
         }
         let usable = || ways.iter().flatten().filter(|(_, _, feasible)| *feasible);
@@ -290,10 +304,34 @@ impl Destination {
         let Selected { sequence, metric, .. } = selected;
         if self.is_feasible(sequence, metric) {
             self.feasible = Some(Feasible { sequence, metric });
+            self.rests_until = Time(0);
         }
         self.told_at = now;
         self.told = Some(metric);
         Some(Distance { slot, sequence, metric })
+    }
+
+    /// Notes that nothing has followed from the choice that was just made: nothing does until a way
+    /// runs out, or is another one. Whoever waits for a better way to stay so does not rest.
+    fn rest(&mut self) {
+        let runs_out = self.candidates.iter().map(|one| one.until).min();
+        if self.better.is_none() {
+            self.rests_until = runs_out.unwrap_or(Time(u64::MAX));
+        }
+    }
+
+    /// Whether a choice would leave all as it is.
+    fn is_same_chosen_again(&self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> bool {
+        let mut again = self.clone();
+        let choice = again.choose(now, way);
+        again.rests_until = self.rests_until;
+        again == *self && choice.before == choice.now && !choice.starves
+    }
+
+    /// Whether a choice would change nothing, now that the ways by some neighbours are others.
+    fn rests(&self, now: Time, others: &[LinkId]) -> bool {
+        let is_by = |one: &Candidate| others.contains(&one.via);
+        now < self.rests_until && !self.candidates.iter().any(is_by)
     }
 
     fn is_forgotten(&self, now: Time) -> bool {
@@ -307,13 +345,14 @@ impl Routes {
     /// Takes what a neighbour tells of a destination that is not this machine.
     pub(crate) fn hear(&mut self, via: LinkId, told: &Advertised, until: Time) -> Heard {
         let slot = told.distance.slot;
-        if told.distance.metric == INFINITE && !self.destinations.contains_key(&slot) {
-            return Heard::Known;
+        let is_lost = told.distance.metric == INFINITE;
+        if !is_lost && self.destinations.get(slot).is_none() {
+            self.destinations.insert(slot, Destination::default());
         }
-        let destination = self.destinations.entry(slot).or_default();
+        let Some(destination) = self.destinations.get_mut(slot) else { return Heard::Known };
         let heard = destination.hear(via, told.distance, until);
         let is_its = destination.selected.is_none_or(|selected| selected.via == via);
-        if told.distance.metric < INFINITE && is_its {
+        if !is_lost && is_its {
             self.is_renamed |= destination.is_gateway != told.is_gateway;
             destination.is_gateway = told.is_gateway;
             if let Some(tags) = &told.attached {
@@ -334,11 +373,11 @@ impl Routes {
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Destination> {
-        self.destinations.get(&slot)
+        self.destinations.get(slot)
     }
 
     pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Destination> {
-        self.destinations.get_mut(&slot)
+        self.destinations.get_mut(slot)
     }
 
     /// How many destinations are known.
@@ -348,12 +387,12 @@ impl Routes {
 
     /// The metric that others know of a destination in use, if they know one.
     pub(crate) fn told(&self, slot: Slot) -> Option<u16> {
-        self.destinations.get(&slot)?.told
+        self.destinations.get(slot)?.told
     }
 
     /// All destinations, by slot.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Destination)> {
-        self.destinations.iter().map(|(slot, one)| (*slot, one))
+        self.destinations.iter()
     }
 
     /// Chooses a way to a destination.
@@ -363,12 +402,40 @@ impl Routes {
         now: Time,
         way: &impl Fn(LinkId) -> Option<Way>,
     ) -> Option<Choice> {
-        self.destinations.get_mut(&slot).map(|destination| destination.choose(now, way))
+        self.destinations.get_mut(slot).map(|destination| destination.choose(now, way))
+    }
+
+    /// The destinations of which a choice may change something, now that the ways by some
+    /// neighbours are others.
+    pub(crate) fn restless(
+        &self,
+        now: Time,
+        others: &[LinkId],
+        way: &impl Fn(LinkId) -> Option<Way>,
+    ) -> Vec<Slot> {
+        let mut restless = vec![];
+        for (slot, one) in self.destinations.iter() {
+            if !one.rests(now, others) {
+                restless.push(slot);
+                continue;
+            }
+            // Some are looked at all the same, others each time: to look at all takes too long.
+            let is_looked_at = now.0 % LOOKED_AT == u64::from(slot.number()) % LOOKED_AT;
+            debug_assert!(!is_looked_at || one.is_same_chosen_again(now, way), "{one:?}");
+        }
+        restless
+    }
+
+    /// Notes that nothing has followed from the choice of a way to a destination.
+    pub(crate) fn rest(&mut self, slot: Slot) {
+        if let Some(destination) = self.destinations.get_mut(slot) {
+            destination.rest();
+        }
     }
 
     /// What is told of a destination.
     pub(crate) fn tell(&mut self, slot: Slot, now: Time, with_tags: bool) -> Option<Advertised> {
-        let destination = self.destinations.get_mut(&slot)?;
+        let destination = self.destinations.get_mut(slot)?;
         let distance = destination.tell(slot, now)?;
         let has_tags = with_tags && distance.metric < INFINITE;
         let attached = has_tags.then(|| destination.attached.clone());
@@ -380,14 +447,15 @@ impl Routes {
     pub(crate) fn forget(&mut self, via: LinkId) {
         for destination in self.destinations.values_mut() {
             destination.candidates.retain(|one| one.via != via);
+            destination.rests_until = Time(0);
         }
     }
 
     /// Forgets the destinations of which nothing was known for long, and those that are no members
     /// any more.
     pub(crate) fn sweep(&mut self, now: Time, is_member: impl Fn(Slot) -> bool) {
-        self.destinations.retain(|slot, one| is_member(*slot) && !one.is_forgotten(now));
-        let attached = self.destinations.values().map(|one| one.attached.len()).sum();
+        self.destinations.retain(|slot, one| is_member(slot) && !one.is_forgotten(now));
+        let attached = self.destinations.iter().map(|(_, one)| one.attached.len()).sum();
         self.is_renamed |= attached != self.attached;
         self.attached = attached;
     }

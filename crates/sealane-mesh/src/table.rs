@@ -5,13 +5,13 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
+use crate::slots::BySlot;
 use crate::{Address, InterfaceId};
 
 /// Who takes frames for whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// By slot.
-    routes: Vec<Route>,
+    routes: BySlot<Route>,
     /// Which machines claim which addresses: by address, of one address by slot.
     claims: Arc<[Claim]>,
 }
@@ -52,17 +52,12 @@ pub struct Route {
 }
 
 impl Table {
-    /// Takes the way to a machine in place of the one before, or takes that away.
-    pub(crate) fn set(&mut self, to: Slot, route: Option<Route>) {
-        match (self.routes.binary_search_by_key(&to, |route| route.to), route) {
-            (Ok(at), Some(route)) => {
-                if let Some(place) = self.routes.get_mut(at) {
-                    *place = route;
-                }
-            }
-            (Ok(at), None) => drop(self.routes.remove(at)),
-            (Err(at), Some(route)) => self.routes.insert(at, route),
-            (Err(_), None) => {}
+    /// Takes the way to a machine in place of the one before, or takes that away. Gives the one
+    /// before.
+    pub(crate) fn set(&mut self, to: Slot, route: Option<Route>) -> Option<Route> {
+        match route {
+            Some(route) => self.routes.insert(to, route),
+            None => self.routes.remove(to),
         }
     }
 
@@ -93,13 +88,17 @@ impl Table {
 
     /// How a machine is reached.
     pub fn route(&self, slot: Slot) -> Option<&Route> {
-        let at = self.routes.binary_search_by_key(&slot, |route| route.to).ok()?;
-        self.routes.get(at)
+        self.routes.get(slot)
     }
 
     /// All routes, by slot.
     pub fn routes(&self) -> impl Iterator<Item = &Route> {
-        self.routes.iter()
+        self.routes.iter().map(|(_, route)| route)
+    }
+
+    /// How many machines are reached.
+    pub(crate) fn reached(&self) -> usize {
+        self.routes.len()
     }
 
     /// All addresses that are reached.
@@ -112,7 +111,7 @@ impl Table {
 
     /// The nearest gateway.
     pub fn gateway(&self) -> Option<&Route> {
-        let gateways = self.routes.iter().filter(|route| route.is_gateway);
+        let gateways = self.routes().filter(|route| route.is_gateway);
         gateways.min_by_key(|route| (route.metric, route.to))
     }
 }
@@ -140,9 +139,9 @@ mod tests {
         let mut table = Table::default();
         let claim = |address, by| Claim { address: tag(address), by: slot(by) };
         table.set_claims(vec![claim(9, 5), claim(3, 3), claim(9, 2), claim(5, 5)]);
-        [7, 5].into_iter().for_each(|to| table.set(slot(to), Some(route(to))));
+        assert!([7, 5].iter().all(|to| table.set(slot(*to), Some(route(*to))).is_none()));
         assert_eq!((table.machine(tag(9)), table.machine(tag(3))), (Some(slot(5)), None));
-        table.set(slot(2), Some(route(2)));
+        assert_eq!(table.set(slot(2), Some(route(2))), None);
         assert_eq!(table.machine(tag(9)), Some(slot(2)));
         assert_eq!(table.next(tag(9)).map(|hop| hop.slot), Some(slot(2)));
         let addresses: Vec<_> = table.addresses().map(|(tag, route)| (tag, route.to)).collect();
@@ -150,8 +149,8 @@ mod tests {
         assert!(addresses.contains(&(tag(9), slot(2))));
         let slots = |table: &Table| table.routes().map(|one| one.to.number()).collect::<Vec<_>>();
         assert_eq!(slots(&table), [2, 5, 7]);
-        table.set(slot(2), None);
-        table.set(slot(2), None);
+        assert_eq!(table.set(slot(2), None), Some(route(2)));
+        assert_eq!(table.set(slot(2), None), None);
         assert_eq!((slots(&table), table.machine(tag(9))), (vec![5, 7], Some(slot(5))));
     }
 }

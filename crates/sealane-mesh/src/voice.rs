@@ -3,7 +3,7 @@
 
 mod behind;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sealane_frame::limits::MAX_HOP_LIMIT;
@@ -20,6 +20,7 @@ use sealane_seal::{
 use crate::hop::{HopSender, HopWriter};
 use crate::keys::{Member, member_at};
 use crate::messages::MessageType;
+use crate::slots::{BySlot, Slots};
 use crate::{KeptGroup, Keys, MeshError, Rekeyed};
 
 /// The mesh's group at work.
@@ -32,7 +33,7 @@ pub(crate) struct Voice {
     orders: u64,
     members: Arc<[Member]>,
     /// The addresses of those who are members now.
-    tags: BTreeMap<Slot, PeerTag>,
+    tags: BySlot<PeerTag>,
     epochs: Epochs,
     sealer: Sealer,
     /// For neighbours that have not come to the newest epoch.
@@ -44,7 +45,7 @@ pub(crate) struct Voice {
     /// The latest epoch in which each slot was heard live.
     heard: BTreeMap<Slot, Epoch>,
     /// The slots whose terms the opener was told: those of whom anything came.
-    told: BTreeSet<Slot>,
+    told: Slots,
     /// Slots that may still be told to it, until more are allowed.
     tries: u32,
     /// Frames of earlier epochs that may still be looked at, until more are allowed.
@@ -53,6 +54,8 @@ pub(crate) struct Voice {
     dictionary: Dictionary,
     hop: HopWriter,
     buf: FrameBuf,
+    /// Where what was heard is opened; kept for its room.
+    heard_frame: Vec<u8>,
 }
 
 /// A message that a neighbour, or a gateway, has sent.
@@ -100,13 +103,14 @@ impl Voice {
             leaving: BTreeMap::new(),
             opener,
             heard: BTreeMap::new(),
-            told: BTreeSet::new(),
+            told: Slots::default(),
             tries: TRIES,
             behind_tries: behind::BEHIND_TRIES,
             roster: Roster::new(),
             dictionary: Dictionary::fixed(&[tag]),
             hop,
             buf: FrameBuf::new(),
+            heard_frame: Vec::new(),
         };
         voice.announce_in_roster(slot, own, context, orders)?;
         voice.roster.set_epoch(tag, voice.epochs.newest());
@@ -144,7 +148,7 @@ impl Voice {
 
     /// The members, with their addresses.
     pub(crate) fn tags(&self) -> impl Iterator<Item = (Slot, PeerTag)> {
-        self.tags.iter().map(|(slot, tag)| (*slot, *tag))
+        self.tags.iter().map(|(slot, tag)| (slot, *tag))
     }
 
     pub(crate) fn epochs(&self) -> &Epochs {
@@ -157,7 +161,7 @@ impl Voice {
 
     /// Whether somebody is a member now.
     pub(crate) fn is_member(&self, slot: Slot) -> bool {
-        self.tags.contains_key(&slot)
+        self.tags.get(slot).is_some()
     }
 
     /// Whether a full frame is one of the mesh's own, which its seal alone protects: it is not
@@ -270,7 +274,6 @@ impl Voice {
     /// Opens a neighbour's announcement. Whether it is of a start that was not known.
     pub(crate) fn hear_announcement(&mut self, frame: &[u8]) -> Result<bool, MeshError> {
         let slot = self.slot_of(frame)?;
-        let known = self.opener.announced(slot);
         let header = *FrameView::parse(frame)?.header();
         let announced = Announced { context: header.context(), orders: header.orders() };
         let key = FrameView::parse(frame)?.seal_header().key;
@@ -279,6 +282,7 @@ impl Voice {
             // It says nothing new, whoever sent it: no signature has to be verified for that.
             return Ok(false);
         }
+        let known = self.opener.announced(slot);
         let mut frame = frame.to_vec();
         if !self.is_member(slot) {
             return Err(sealane_seal::Error::NotMember.into());
@@ -293,7 +297,9 @@ impl Voice {
 
     /// Opens what a neighbour says, in a unit of either form.
     pub(crate) fn hear(&mut self, form: Form, unit: &[u8]) -> Result<Said, MeshError> {
-        let mut frame = unit.to_vec();
+        let frame = &mut self.heard_frame;
+        frame.clear();
+        frame.extend_from_slice(unit);
         if form == Form::Compact && matches!(CompactUnit::parse(unit), Ok(CompactUnit::Frame(_))) {
             let context = LinkContext {
                 dictionary: &self.dictionary,
@@ -302,14 +308,14 @@ impl Voice {
                 previous_hop: PeerTag::NOBODY,
             };
             let link = Binding::link();
-            let received = open_compact(&mut self.opener, &link, &mut frame, &context)?;
+            let received = open_compact(&mut self.opener, &link, frame, &context)?;
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
             self.note_heard(&by);
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
-        let received = open_frame(&mut self.opener, &Binding::link(), &mut frame)?;
+        let received = open_frame(&mut self.opener, &Binding::link(), &mut self.heard_frame)?;
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
         self.note_heard(&by);
@@ -341,7 +347,7 @@ impl Voice {
     /// The slot that a full frame says it is of, whose term the opener is told.
     fn slot_of(&mut self, frame: &[u8]) -> Result<Slot, MeshError> {
         let slot = FrameView::parse(frame)?.seal_header().key.slot;
-        if self.told.contains(&slot) || slot == self.slot {
+        if self.told.contains(slot) || slot == self.slot {
             return Ok(slot);
         }
         if !self.members.iter().any(|member| member.term.slot == slot) {
@@ -354,7 +360,7 @@ impl Voice {
 
     fn tell_terms(&mut self) -> Result<(), MeshError> {
         let terms = self.members.iter().map(|member| member.term);
-        let told = terms.filter(|term| self.told.contains(&term.slot));
+        let told = terms.filter(|term| self.told.contains(term.slot));
         Ok(self.opener.set_terms(told)?)
     }
 
@@ -373,9 +379,13 @@ impl Voice {
 }
 
 /// The addresses of those who are members in the newest epoch.
-fn tags(members: &[Member], epochs: &Epochs) -> BTreeMap<Slot, PeerTag> {
+fn tags(members: &[Member], epochs: &Epochs) -> BySlot<PeerTag> {
     let now = members.iter().filter(|member| member.term.holds(epochs.newest()));
-    now.map(|member| (member.term.slot, member.tag)).collect()
+    let mut tags = BySlot::default();
+    for member in now {
+        tags.insert(member.term.slot, member.tag);
+    }
+    tags
 }
 
 fn hop_writer(epochs: &Epochs, sealer: &Sealer, next: u64) -> Result<HopWriter, MeshError> {

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use crate::GroupId;
 
 /// Where a message belongs: 16 bytes that do not travel and that every seal covers.
@@ -13,7 +15,9 @@ impl Binding {
 
     /// A message between two neighbours on a link, which nobody keeps.
     pub fn link() -> Binding {
-        Binding::of(LINK, &[])
+        // Every frame of a link asks for it, and it is always the same.
+        static OF_LINKS: LazyLock<Binding> = LazyLock::new(|| Binding::of(LINK, &[]));
+        *OF_LINKS
     }
 
     /// A message of a stream, by the stream's topic.

@@ -147,11 +147,13 @@ pub struct Slot(u16);
 
 impl Slot {
     /// A slot within [`MAX_SLOT`].
+    #[inline]
     pub const fn new(slot: u16) -> Option<Slot> {
         if slot <= MAX_SLOT { Some(Slot(slot)) } else { None }
     }
 
     /// Its number.
+    #[inline]
     pub const fn number(self) -> u16 {
         self.0
     }

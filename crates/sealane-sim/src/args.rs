@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Replay(Replay),
 }
 
-/// `run`.
+/// `run`, and what `live` has beside its own.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The scenario, as spec/scenario.md has it
@@ -73,14 +73,8 @@ pub(crate) struct Run {
 /// `live`.
 #[derive(Debug, Args)]
 pub(crate) struct Live {
-    /// The scenario, as spec/scenario.md has it
-    pub(crate) scenario: PathBuf,
-    /// Where chance comes from [default: what the scenario says, or 1]
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// End after so many seconds
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) seconds: Option<u32>,
+    #[command(flatten)]
+    pub(crate) run: Run,
     /// What the names of the network namespaces begin with
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub(crate) prefix: String,
@@ -90,12 +84,6 @@ pub(crate) struct Live {
     /// Write what each process says to NAME.log in this folder, and not to standard error
     #[arg(long, value_name = "FOLDER")]
     pub(crate) logs: Option<PathBuf>,
-    /// Write every unit to a file that `sealane inspect` and Wireshark read
-    #[arg(long, value_name = "FILE")]
-    pub(crate) pcap: Option<PathBuf>,
-    /// Write a page with a map on which the machines move; it fetches nothing
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
 }
 
 /// `ctl`.

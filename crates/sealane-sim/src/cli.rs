@@ -13,7 +13,7 @@ use sealane_message::{ErrorInfo, Exit};
 use crate::args::{Cli, Command, Ctl, Live as LiveArgs, Replay as ReplayArgs, Run as RunArgs};
 use crate::limits::{MAX_SCENARIO_BYTES, MAX_TRACE_BYTES};
 use crate::live::{self, Setting};
-use crate::{NamedTrace, Replay, Run, Scenario, SimError, Span, Trace, Watch};
+use crate::{NamedTrace, Outcome, Replay, Run, Scenario, SimError, Span, Trace, Watch};
 
 /// The exit codes, those of `sealane`.
 const FAILURE: u8 = 1;
@@ -54,6 +54,23 @@ fn run(args: &RunArgs, json: bool) -> Result<(), SimError> {
         let what = format!("`{name}` is a process, which only `sealane sim live` runs");
         return Err(SimError::Value(what));
     }
+    perform(args, scenario, json, |run| run.finish())
+}
+
+fn live(args: &LiveArgs, json: bool) -> Result<(), SimError> {
+    let file = &args.run.scenario;
+    let setting =
+        Setting { file, prefix: &args.prefix, logs: args.logs.as_deref(), page: args.page };
+    perform(&args.run, read_scenario(file)?, json, |run| live::run(run, &setting))
+}
+
+/// Prepares a run, has it run, and shows what it came to.
+fn perform(
+    args: &RunArgs,
+    scenario: Scenario,
+    json: bool,
+    to_end: impl FnOnce(Run<'_>) -> Result<Outcome, SimError>,
+) -> Result<(), SimError> {
     let traces = read_traces(&scenario, &args.scenario)?;
     let scenario = match args.seconds {
         Some(seconds) => scenario.lasting(Span::from_s(u64::from(seconds.max(1)))),
@@ -73,8 +90,7 @@ fn run(args: &RunArgs, json: bool) -> Result<(), SimError> {
     if args.html.is_some() {
         watch = watch.with_page(&scenario, seed);
     }
-    let outcome = Run::new(scenario, seed, &traces, watch)?.finish()?;
-    let summary = outcome.summary;
+    let Outcome { summary, page } = to_end(Run::new(scenario, seed, &traces, watch)?)?;
     if !json {
         say(&summary.to_string())?;
     }
@@ -82,45 +98,7 @@ fn run(args: &RunArgs, json: bool) -> Result<(), SimError> {
         let missed = summary.missed_by_capture();
         eprintln!("sealane-sim: the capture is full, {missed} units are not in it");
     }
-    match (&args.html, outcome.page) {
-        (Some(file), Some(page)) => write(file, &page.to_html(&summary.to_string())),
-        _ => Ok(()),
-    }
-}
-
-fn live(args: &LiveArgs, json: bool) -> Result<(), SimError> {
-    let scenario = read_scenario(&args.scenario)?;
-    let traces = read_traces(&scenario, &args.scenario)?;
-    let scenario = match args.seconds {
-        Some(seconds) => scenario.lasting(Span::from_s(u64::from(seconds.max(1)))),
-        None => scenario,
-    };
-    let seed = args.seed.unwrap_or(scenario.seed);
-    let mut log = BufWriter::with_capacity(1 << 16, io::stdout());
-    let capture = args.pcap.as_deref().map(create).transpose()?;
-    let mut capture = capture.map(|file| BufWriter::with_capacity(1 << 16, file));
-    let mut watch = Watch::new();
-    if json {
-        watch = watch.with_log(&mut log);
-    }
-    if let Some(capture) = &mut capture {
-        watch = watch.with_capture(capture);
-    }
-    if args.html.is_some() {
-        watch = watch.with_page(&scenario, seed);
-    }
-    let setting = Setting {
-        file: &args.scenario,
-        prefix: &args.prefix,
-        logs: args.logs.as_deref(),
-        page: args.page,
-    };
-    let outcome = live::run(Run::new(scenario, seed, &traces, watch)?, &setting)?;
-    let summary = outcome.summary;
-    if !json {
-        say(&summary.to_string())?;
-    }
-    match (&args.html, outcome.page) {
+    match (&args.html, page) {
         (Some(file), Some(page)) => write(file, &page.to_html(&summary.to_string())),
         _ => Ok(()),
     }

@@ -37,7 +37,7 @@ use crate::node::{Crew, Effect, Input, Mark, Offer, Program, Send};
 use crate::place::Place;
 use crate::scenario::{Capture, Placement, Scenario};
 use crate::watch::{Happening, Loss, Page, Watch};
-use crate::{Random, SimError, Span, Summary, Time};
+use crate::{Frames, Random, SimError, Span, Summary, Time};
 
 /// A run of a scenario, from its beginning to its end in virtual time.
 pub struct Run<'w> {
@@ -406,8 +406,12 @@ impl<'w> Run<'w> {
     /// Puts the tick on the agenda that a program asks for, if it is another one than before.
     fn plan_wake(&mut self, node: u32) {
         let program = self.programs.get(node as usize).and_then(Option::as_ref);
+        let is_deaf = program.is_some_and(Program::is_deaf);
         let wakes = program.and_then(Program::next_wake);
         let Some(body) = self.bodies.get_mut(node as usize) else { return };
+        // Whoever is behind its time plans anew with all that is heard.
+        let is_behind = wakes.is_some_and(|at| at <= self.now);
+        body.takes_notice = !is_deaf || is_behind || body.capture.is_some();
         if wakes != body.wakes {
             let wakes = wakes.map(|at| at.max(self.now + Span(1)));
             body.wakes = wakes;
@@ -509,7 +513,7 @@ impl<'w> Run<'w> {
         let is_unit = self.slots.cover(slot).is_none_or(|cover| cover.is_unit);
         while let Some((&node, rest)) = nodes.split_first() {
             *nodes = rest;
-            self.watch.arrives();
+            self.watch.arrives(1);
             let body = self.bodies.get(node as usize)?;
             if body.capture.is_some_and(|by| by != Capture::BlackHole) {
                 return Some(node);
@@ -564,6 +568,8 @@ impl<'w> Run<'w> {
     fn summary(&self) -> Summary {
         let Ledger { tally, latencies, .. } = &self.ledger;
         let ports = self.bodies.iter().flat_map(|body| &body.ports);
+        let mut frames = Frames::default();
+        self.programs.iter().flatten().for_each(|program| frames += program.frames());
         let whole = self.scenario.duration.0.max(1);
         let ppm = |span: Span| span.0.saturating_mul(1_000_000) / whole;
         Summary {
@@ -581,6 +587,7 @@ impl<'w> Run<'w> {
             sent_ppm_most: ports.clone().map(|port| ppm(port.sent)).max().unwrap_or(0),
             heard_ppm_most: ports.map(|port| ppm(port.heard)).max().unwrap_or(0),
             held: self.slots.len() as u64,
+            frames,
             counts: self.watch.counts(),
         }
     }

@@ -56,6 +56,6 @@ pub use place::Place;
 pub use random::Random;
 pub use replay::Replay;
 pub use scenario::Scenario;
-pub use summary::Summary;
+pub use summary::{Frames, Summary};
 pub use time::{Span, Time};
 pub use watch::{Page, Watch};

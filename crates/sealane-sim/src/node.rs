@@ -14,7 +14,7 @@ use std::sync::Arc;
 use sealane_mesh::Table;
 
 use crate::scenario::{Kind, NodePlan};
-use crate::{Profile, Random, Time};
+use crate::{Frames, Profile, Random, Time};
 
 /// The program of a machine: no clock, no randomness but what it is given, no I/O.
 #[derive(Debug)]
@@ -159,6 +159,19 @@ impl Program {
             Program::Beacon(beacon) => beacon.take(now, input, effects),
             Program::Flood(flood) => flood.take(now, input, effects),
             Program::Mesh(member) => member.take(now, input, effects),
+        }
+    }
+
+    /// Whether it takes no notice of what its machine hears.
+    pub(crate) fn is_deaf(&self) -> bool {
+        matches!(self, Program::Beacon(_))
+    }
+
+    /// What has become of the frames of data that were here, where it is a machine of the mesh.
+    pub(crate) fn frames(&self) -> Frames {
+        match self {
+            Program::Beacon(_) | Program::Flood(_) => Frames::default(),
+            Program::Mesh(member) => member.frames(),
         }
     }
 

@@ -37,7 +37,48 @@ pub struct Summary {
     pub heard_ppm_most: u64,
     /// Units that were still under way at the end.
     pub held: u64,
+    /// What machines of the mesh say of frames of data.
+    pub frames: Frames,
     pub(crate) counts: Counts,
+}
+
+/// What has become of frames of data at the machines of the mesh that are up at the end, the reports
+/// of gateways among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frames {
+    /// Frames that were made.
+    pub made: u64,
+    /// Those that left the machine that made them.
+    pub left: u64,
+    /// Dropped there: there was no air time, or no room to wait for it.
+    pub refused_at_source: u64,
+    /// Dropped there: the machine knew no way.
+    pub without_way: u64,
+    /// Those that wait there for air time.
+    pub waiting: u64,
+    /// Dropped by a machine that was to send them on, without air time.
+    pub refused_on_way: u64,
+    /// The same, without a way.
+    pub without_way_on_way: u64,
+    /// Those that wait on their way: of a frame to everybody each counts.
+    pub waiting_on_way: u64,
+    /// How often urgent frames to everybody were told again.
+    pub told_again: u64,
+}
+
+impl std::ops::AddAssign for Frames {
+    fn add_assign(&mut self, other: Self) {
+        self.made += other.made;
+        self.left += other.left;
+        self.refused_at_source += other.refused_at_source;
+        self.without_way += other.without_way;
+        self.waiting += other.waiting;
+        self.refused_on_way += other.refused_on_way;
+        self.without_way_on_way += other.without_way_on_way;
+        self.waiting_on_way += other.waiting_on_way;
+        self.told_again += other.told_again;
+    }
 }
 
 impl Summary {

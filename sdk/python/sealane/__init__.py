@@ -2,6 +2,7 @@
 
 from .compact_units import CompactLink
 from .document import read_document
+from .exchange import read_message as read_exchange
 from .frame import (
     Announced,
     Header,
@@ -59,4 +60,5 @@ __all__ = [
     "open_stored",
     "ratchet",
     "read_document",
+    "read_exchange",
 ]

@@ -1,6 +1,10 @@
 //! `mesh-encryption`: documents of a radio mesh, encrypted.
 
+mod carry;
 mod hour;
+mod share;
+mod storm;
+mod sync;
 
 use std::hint::black_box;
 
@@ -8,21 +12,23 @@ use sealane_frame::{FrameBuf, LinkContext, open_compact, seal_compact};
 use sealane_seal::{Class, Suite};
 
 use super::{Correction, Error, Name, Report, Row, Table};
-use crate::baseline::mesh::{Aes, ChaCha, ROWS};
+use crate::baseline::mesh::{Aes, ChaCha, Published, SAMPLES, Sample};
 use crate::measure::{self, Cost, Figure, Machine, Plan, Unit, Variant};
 use crate::members::{Members, RELAY, SENDER, documents};
 
+/// What the report's encryption adds.
+const RECIPE_BYTES: usize = 30;
 /// Bits a second that a link of Bluetooth LE carries: 1M without longer packets, 1M, and 2M.
 const LINKS: [(&str, f64); 3] =
     [("BLE 1M, 27-byte packets", 237e3), ("BLE 1M", 791e3), ("BLE 2M", 1402e3)];
 
-/// Sealed for a radio link, and opened.
-struct Radio {
+/// Sealed for a radio link in the compact form, and opened.
+struct Compact {
     members: Members,
     buf: FrameBuf,
 }
 
-impl Radio {
+impl Compact {
     fn new(class: Class, suite: Suite) -> Result<Self, Error> {
         let members = Members::new(class, suite, 0, documents());
         let members = members.map_err(|_| Error::Broken("sealing"))?;
@@ -52,9 +58,33 @@ impl Radio {
 }
 
 pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
-    let mut latency = Table {
-        title: "Latency of one document".into(),
-        note: "Published: what encryption added, in a debug build. Baseline: RustCrypto's \
+    let mut tables = sealing(plan)?;
+    progress(0.2);
+    tables.extend(sync::tables(plan)?);
+    progress(0.5);
+    tables.push(sizes()?);
+    tables.push(share::table(plan)?);
+    tables.extend(carry::tables()?);
+    progress(0.6);
+    tables.push(storm::table(plan)?);
+    progress(0.7);
+    tables.extend(hour::tables(plan)?);
+    progress(1.0);
+    Ok(Report {
+        name: Name::MeshEncryption,
+        title: "documents of a low-power radio mesh, encrypted",
+        about: "The report measured a debug build: run a debug build of this program to see its \
+                figures, and a release build for figures to go by.",
+        tables,
+        corrections: corrections(),
+    })
+}
+
+/// What encryption adds to a document, by both ciphers.
+fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
+    let mut added = Table {
+        title: "What encryption adds to one document".into(),
+        note: "Published: the report's overhead, in a debug build. Baseline: RustCrypto's \
                ChaCha20-Poly1305, a random nonce, fresh buffers. Sealane: class C in the compact \
                form, of a sender that announced itself; its session is stored where that is due."
             .into(),
@@ -66,49 +96,46 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         rows: vec![],
     };
     let mut rate = Table { title: "Documents a second, 632 bytes".into(), ..Table::default() };
-    for (index, (name, bytes, us)) in ROWS.into_iter().enumerate() {
+    for Sample { name, bytes, published, .. } in SAMPLES {
         let costs = measure_document(plan, bytes)?;
         let [recipe, aes, recipe_both, ours, ours_aes, ours_both, ..] = costs.as_slice() else {
             return Err(Error::Broken("the bench"));
         };
         let ns = |cost: &Cost| Figure::ns(cost.ns.median);
-        let added = |with: usize, without: usize| Figure::ns((us[with] - us[without]) * 1e3);
-        let row = |what: &str| Row::new(format!("{name}, {bytes} B, {what}"));
-        latency
-            .rows
-            .push(row("seal").published(added(1, 0)).baseline(ns(recipe)).sealane(ns(ours)));
-        latency.rows.push(
-            row("seal and open")
-                .published(added(3, 2))
-                .baseline(ns(recipe_both))
-                .sealane(ns(ours_both)),
-        );
-        if index != 4 {
+        let row = |what: &str, us: fn(Published) -> f64| {
+            let row = Row::new(format!("{name}, {bytes} B, {what}"));
+            match published {
+                Some(published) => row.published(Figure::ns(us(published) * 1e3)),
+                None => row,
+            }
+        };
+        let sealed = row("seal", |of| of.build_encrypted - of.build);
+        added.rows.push(sealed.baseline(ns(recipe)).sealane(ns(ours)));
+        let both = row("seal and open", |of| of.sync_encrypted - of.sync);
+        added.rows.push(both.baseline(ns(recipe_both)).sealane(ns(ours_both)));
+        // The report's last two documents are one.
+        if bytes != RATE_BYTES || rate.rows.is_empty() {
+            let row = |cipher| Row::new(format!("{name}, {bytes} B, {cipher}"));
             ciphers.rows.push(row("ChaCha20").baseline(ns(recipe)).sealane(ns(ours)));
             ciphers.rows.push(row("AES-256-GCM").baseline(ns(aes)).sealane(ns(ours_aes)));
         }
-        if index == 3 {
+        if bytes == RATE_BYTES {
             rate.rows = rates(recipe, ours, ours_aes);
         }
-        progress((index + 1) as f64 / ROWS.len() as f64);
     }
-    Ok(Report {
-        name: Name::MeshEncryption,
-        title: "documents of a low-power radio mesh, encrypted",
-        about: "The report measured a debug build: run a debug build of this program to see its \
-                figures, and a release build for figures to go by.",
-        tables: vec![latency, rate, ciphers, sizes()?, hour::table(plan)?],
-        corrections: corrections(),
-    })
+    Ok(vec![added, rate, ciphers])
 }
+
+/// The document whose rate the report gives.
+const RATE_BYTES: usize = 632;
 
 fn measure_document(plan: &Plan, bytes: usize) -> Result<Vec<Cost>, Error> {
     let document = vec![7; bytes];
     let broken = || Error::Broken("the recipe");
     let (chacha, aes) = (ChaCha::new().ok_or_else(broken)?, Aes::new().ok_or_else(broken)?);
-    let mut ours = Radio::new(Class::Group, Suite::ChaCha20Poly1305)?;
-    let mut ours_aes = Radio::new(Class::Group, Suite::Aes256Gcm)?;
-    let mut both = Radio::new(Class::Group, Suite::ChaCha20Poly1305)?;
+    let mut ours = Compact::new(Class::Group, Suite::ChaCha20Poly1305)?;
+    let mut ours_aes = Compact::new(Class::Group, Suite::Aes256Gcm)?;
+    let mut both = Compact::new(Class::Group, Suite::ChaCha20Poly1305)?;
     if both.both(&document) != Some(bytes) || ours.seal(&document).is_none() {
         return Err(Error::Broken("sealing"));
     }
@@ -142,15 +169,15 @@ fn rates(recipe: &Cost, ours: &Cost, aes: &Cost) -> Vec<Row> {
 fn sizes() -> Result<Table, Error> {
     let (mut rows, mut added) = (vec![], 0);
     for class in [Class::Authenticated, Class::Group, Class::Signed, Class::Peer] {
-        let mut radio = Radio::new(class, Suite::ChaCha20Poly1305)?;
+        let mut radio = Compact::new(class, Suite::ChaCha20Poly1305)?;
         // The counter of a sender that has sent for a while takes two bytes.
         let mut last = 0;
         for _ in 0..300 {
             last = radio.seal(&[7; 632]).ok_or(Error::Broken("sealing"))?.len() - 632;
         }
         let row = Row::new(format!("bytes added, class {}", class.letter()))
-            .published(Figure::bytes(30))
-            .baseline(Figure::bytes(30))
+            .published(Figure::bytes(RECIPE_BYTES))
+            .baseline(Figure::bytes(RECIPE_BYTES))
             .sealane(Figure::bytes(last));
         if class == Class::Group {
             added = last;
@@ -166,9 +193,9 @@ fn sizes() -> Result<Table, Error> {
         let air = |bytes: f64| Figure::ns(bytes * 8.0 / bits * 1e9);
         rows.push(
             Row::new(format!("632 bytes on the air, {name}"))
-                .baseline(air(662.0))
+                .baseline(air((632 + RECIPE_BYTES) as f64))
                 .sealane(air((632 + added) as f64))
-                .note("computed from the link's rate; the cipher is next to nothing of it"),
+                .note("computed from the link's rate"),
         );
     }
     let title = "Size, and what it is on the air".to_owned();
@@ -185,7 +212,7 @@ fn corrections() -> Vec<Correction> {
         },
         say(
             "documents of 10 and of 20 chats",
-            "they are one document: a document carries 8 chats, 632 bytes",
+            "they are one document: a document carries 8 chats, 632 bytes; all 20 make 1,506",
         ),
         say(
             "a reduction of 97.1 %",

@@ -98,15 +98,17 @@ pub(crate) fn link(row: &LinkRow) -> Vec<String> {
 
 /// What stands above the radios.
 pub(crate) const RADIOS: &str = "what each radio makes of one message for one hop: compact frame, \
-                                 hop seal and acknowledgement";
-pub(crate) const RADIOS_HEAD: [&str; 8] = [
+                                 hop seal and acknowledgement; the duty cycle is the part of an \
+                                 hour in which one sender may send";
+pub(crate) const RADIOS_HEAD: [&str; 9] = [
     "radio",
     "message",
     "unit",
     "units",
     "bytes",
     "air time",
-    "of what one may send in an hour",
+    "duty cycle",
+    "share of it in an hour",
     "messages an hour",
 ];
 
@@ -118,9 +120,17 @@ pub(crate) fn radio(row: &RadioRow) -> Vec<String> {
         format!("{:.2}", row.units),
         format!("{:.0}", row.bytes),
         Figure::ns(row.air_s * 1e9).to_string(),
-        format!("{:.4} %", row.share() * 100.0),
-        format!("{:.0}", row.messages_an_hour()),
+        format!("{} %", row.duty * 100.0),
+        small_percent(row.share()),
+        Figure::of(row.messages_an_hour(), Unit::Count).to_string(),
     ]
+}
+
+/// A part of one in percent, with three digits that say something however small it is.
+fn small_percent(part: f64) -> String {
+    let percent = part * 100.0;
+    let decimals = (2.0 - percent.log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{percent:.decimals$} %")
 }
 
 fn way(row: &Row) -> Vec<String> {
@@ -156,5 +166,17 @@ impl Step {
             Step::Decompress => "bytes again",
             Step::Decode => "bytes to value",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_share_is_not_shown_as_nothing() {
+        let shown = [0.005_904, 0.000_000_428, 0.37, 1.0, 0.0].map(small_percent);
+        assert_eq!(shown[..4], ["0.590 %", "0.0000428 %", "37.0 %", "100 %"]);
+        assert!(shown[4].starts_with("0.0"), "{shown:?}");
     }
 }

@@ -19,6 +19,8 @@ pub enum Unit {
     Percent,
     /// How many times as much.
     Times,
+    /// Things; less is better.
+    Count,
 }
 
 impl Unit {
@@ -33,6 +35,7 @@ impl Unit {
             Unit::Mebibytes => "mebibytes",
             Unit::Percent => "percent",
             Unit::Times => "times",
+            Unit::Count => "count",
         }
     }
 
@@ -78,7 +81,9 @@ impl fmt::Display for Figure {
             Unit::PerSecond => format!("{}/s", grouped(value)),
             Unit::MegabytesPerSecond => format!("{} MB/s", significant(value)),
             Unit::Mebibytes => format!("{} MiB", significant(value)),
+            Unit::Percent if value.abs() < 1.0 => format!("{value:.3} %"),
             Unit::Percent => format!("{value:.1} %"),
+            Unit::Count => grouped(value),
             Unit::Times => format!("{}x", significant(value)),
         };
         f.pad(&shown)
@@ -133,5 +138,8 @@ mod tests {
         assert_eq!(shown(1.5, Unit::Allocations), "1.50");
         assert_eq!(shown(-1234.0, Unit::PerSecond), "-1,234/s");
         assert_eq!(shown(12.44, Unit::Times), "12.4x");
+        assert_eq!(shown(12.44, Unit::Percent), "12.4 %");
+        assert_eq!(shown(0.0432, Unit::Percent), "0.043 %");
+        assert_eq!(shown(28_800.4, Unit::Count), "28,800");
     }
 }

@@ -2,28 +2,34 @@
 //! and one by one.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
-use sealane_frame::{FrameBuf, seal_frame};
+use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_seal::{Binding, Class, Suite};
 
-use super::net::{Machine, Net, Side};
+use super::net::{self, Machine, Net, Side};
 use super::process::Process;
+use super::row::MESH;
 use super::{Error, Options, Show};
 use crate::measure::Spread;
 use crate::members::{self, Members};
 
 /// What checks and look-ups may cost, as a part of the loop without them.
 const OF_BARE: f64 = 1.3;
+/// What a relay may take that is a machine of a mesh too, as a part of one that is not: no more, as
+/// far as turns of one and the same relay agree.
+const OF_STATIC: f64 = 1.05;
 /// Bodies of the frames, in bytes; with header and seal the second makes 1,400 of a datagram.
 const BODIES: [usize; 2] = [64, 1400 - 64 - 9 - 16];
 /// How long each turn lasts.
 const TURN: Duration = Duration::from_millis(800);
 const RELAY_PORT: u16 = 9290;
 const BARE_PORT: u16 = 9291;
+const ROUTED_PORT: u16 = 9292;
 /// Frames of a batch, and how many of them leave at each tick.
 const BATCH: usize = 40;
 const BATCHES_A_TICK: usize = 2;
@@ -37,6 +43,8 @@ struct Stand {
     source: UdpSocket,
     sink: UdpSocket,
     target: SocketAddr,
+    /// The tag that frames to it name as their next hop.
+    tag: PeerTag,
 }
 
 /// How frames leave the car.
@@ -49,44 +57,66 @@ enum Sent {
 pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
     let net = Net::make()?;
     let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
-    let relay = relay(&net, options, folder.path())?;
-    let bare = bare(&net, options, folder.path())?;
-    show.line("body  sent         relay us/frame     bare us/frame   of bare   lost of");
+    let relay =
+        relay(&net, options, &Place { folder: folder.path(), port: RELAY_PORT, mesh: None })?;
+    let keys = mesh(options, folder.path())?;
+    let place = Place { folder: folder.path(), port: ROUTED_PORT, mesh: Some(&keys) };
+    let stands = [relay, self::relay(&net, options, &place)?, bare(&net, options, folder.path())?];
+    show.line(
+        "body  sent         relay us/frame   routed us/frame     bare us/frame   of bare   lost of",
+    );
     for sent in [Sent::Batched, Sent::Singly] {
         for body in BODIES {
-            let frame = frame(body)?;
-            let (mut ours, mut theirs, mut lost, mut all) = (Vec::new(), Vec::new(), 0, 0);
-            for round in 0..=options.rounds {
-                for (stand, costs) in [(&relay, &mut ours), (&bare, &mut theirs)] {
-                    let turn = turn(stand, &frame, sent)?;
-                    // The first round warms up.
-                    if round > 0 {
-                        costs.push(turn.us_per_frame);
-                        (lost, all) = (lost + turn.lost, all + turn.sent);
-                    }
-                }
-            }
-            let [ours, theirs] = [&mut ours, &mut theirs].map(|all| Spread::of(all));
-            let part = ours.median / theirs.median;
-            let name = if sent == Sent::Batched { "batched" } else { "one by one" };
-            let shown = |of: Spread| format!("{:.3} ({:.3}-{:.3})", of.median, of.low, of.high);
-            let (ours, theirs) = (shown(ours), shown(theirs));
-            show.line(&format!(
-                "{body:>4}  {name:<11}{ours:>16}  {theirs:>16}  {part:>8.2}   {lost} of {all}"
-            ));
-            show.at_most(&format!("relay of bare, {name}, body of {body}"), part, OF_BARE);
+            one(options, &stands, sent, body, show)?;
         }
     }
     Ok(())
 }
 
+/// One kind of frames through all stands in turns: the relay, one with `[routing]`, the bare loop.
+fn one(
+    options: &Options,
+    stands: &[Stand; 3],
+    sent: Sent,
+    body: usize,
+    show: &mut Show<'_>,
+) -> Result<(), Error> {
+    let mut costs = [const { Vec::new() }; 3];
+    let (mut lost, mut all) = (0, 0);
+    let frames: Vec<Vec<u8>> =
+        stands.iter().map(|stand| frame(body, stand.tag)).collect::<Result<_, _>>()?;
+    for round in 0..=options.rounds {
+        for ((stand, frame), costs) in stands.iter().zip(&frames).zip(&mut costs) {
+            let turn = turn(stand, frame, sent)?;
+            // The first round warms up.
+            if round > 0 {
+                costs.push(turn.us_per_frame);
+                (lost, all) = (lost + turn.lost, all + turn.sent);
+            }
+        }
+    }
+    let [relay, routed, bare] = costs.map(|mut all| Spread::of(&mut all));
+    let part = relay.median / bare.median;
+    let name = if sent == Sent::Batched { "batched" } else { "one by one" };
+    let shown = |of: Spread| format!("{:.3} ({:.3}-{:.3})", of.median, of.low, of.high);
+    let [ours, with_mesh, theirs] = [relay, routed, bare].map(shown);
+    show.line(&format!(
+        "{body:>4}  {name:<11}{ours:>16}  {with_mesh:>16}  {theirs:>16}  {part:>8.2}   {lost} of \
+         {all}"
+    ));
+    show.at_most(&format!("relay of bare, {name}, body of {body}"), part, OF_BARE);
+    let what = format!("relay with [routing] of without, {name}, body of {body}");
+    show.at_most(&what, routed.median / relay.median, OF_STATIC);
+    Ok(())
+}
+
 /// A frame of a member on the relay's card.
-fn frame(body: usize) -> Result<Vec<u8>, Error> {
+fn frame(body: usize, next_hop: PeerTag) -> Result<Vec<u8>, Error> {
     let failed = |error: String| Error::Frame(error);
     let members = Members::new(Class::Group, Suite::Aes256Gcm, 0, Binding::link());
     let Members { mut sealer, fields, binding, .. } =
         members.map_err(|error| failed(error.to_string()))?;
-    let mut buf = FrameBuf::new();
+    let (mut buf, fields) = (FrameBuf::new(), HeaderFields { next_hop, ..fields });
     let frame = seal_frame(&mut sealer, &fields, &binding, &vec![8; body], &mut buf);
     Ok(frame.map_err(|error| failed(error.to_string()))?.to_vec())
 }
@@ -109,37 +139,62 @@ fn places(port: u16) -> Places {
     }
 }
 
+/// Where a relay stands, and the keys of its mesh if it is a machine of one.
+struct Place<'a> {
+    folder: &'a Path,
+    port: u16,
+    mesh: Option<&'a Path>,
+}
+
+/// A key folder with a mesh of one machine.
+fn mesh(options: &Options, folder: &Path) -> Result<PathBuf, Error> {
+    let keys = folder.join("keys");
+    for words in [["key", "new", "relay"], ["group", "new", MESH]] {
+        let mut command = Command::new(&options.programs.sealane);
+        net::run(command.args(words).env("HOME", folder).env("SEALANE_KEYS", &keys))?;
+    }
+    Ok(keys)
+}
+
 /// The product's relay, which knows the members of [`Members`].
-fn relay(net: &Net, options: &Options, folder: &Path) -> Result<Stand, Error> {
-    let Places { car, left, right, gateway } = places(RELAY_PORT);
+fn relay(net: &Net, options: &Options, place: &Place<'_>) -> Result<Stand, Error> {
+    let Places { car, left, right, gateway } = places(place.port);
     let (own, group) = (members::RELAY, members::GROUP);
     let (sender, reader) = (members::SENDER, members::READER);
     let card = format!(
         "version = 1\ngroup = \"{group}\"\nepoch = 0\n\n[members]\n0 = \"{reader}\"\n\
          1 = \"{sender}\"\n"
     );
-    let link =
-        |name: &str, address: &str| format!("[[link]]\nname = \"{name}\"\nudp = \"{address}\"\n");
+    let discover = if place.mesh.is_some() { "discover = true\n" } else { "" };
+    let link = |name: &str, address: &str| {
+        format!("[[link]]\nname = \"{name}\"\nudp = \"{address}\"\n{discover}")
+    };
     let neighbour = |name: &str, slot: u8, address: &str| {
         format!(
             "[[neighbour]]\nname = \"{name}\"\ntag = \"slot {slot}\"\nlink = \"{name}\"\n\
              address = \"{address}\"\n[[route]]\nto = \"slot {slot}\"\nvia = \"{name}\"\n"
         )
     };
+    let routing = place.mesh.map_or(String::new(), |keys| {
+        format!("[routing]\nkeys = \"{}\"\ngroup = \"{MESH}\"\n", keys.display())
+    });
+    let tag = if place.mesh.is_some() { String::new() } else { format!("tag = \"{own}\"\n") };
     let config = [
-        format!("version = 1\ntag = \"{own}\"\ncards = [\"group.card\"]\n"),
+        format!("version = 1\n{tag}cards = [\"group.card\"]\n"),
         link("left", &left),
         link("right", &right),
         neighbour("left", 1, &car),
         neighbour("right", 0, &gateway),
+        routing,
     ];
-    let file = folder.join("relay.toml");
-    std::fs::write(folder.join("group.card"), card)
+    let file = place.folder.join(format!("relay-{}.toml", place.port));
+    std::fs::write(place.folder.join("group.card"), card)
         .and_then(|()| std::fs::write(&file, config.concat()))
         .map_err(Error::io("writing a configuration"))?;
     let mut command = net.within(Machine::Truck, &options.programs.sealane);
     command.args(["--json", "relay"]).arg(file);
-    stand(net, Process::start(command, &folder.join("log"))?, &places(RELAY_PORT))
+    let process = Process::start(command, &place.folder.join("log"))?;
+    stand(net, process, &places(place.port))
 }
 
 /// The same loop without check and look-up.
@@ -167,7 +222,10 @@ fn stand(net: &Net, process: Process, places: &Places) -> Result<Stand, Error> {
     let source = net.on(Machine::Car, bind(places.car.clone()))?;
     let sink = net.on(Machine::Gateway, bind(places.gateway.clone()))?;
     let target = places.left.parse().map_err(|_| Error::Frame(places.left.clone()))?;
-    Ok(Stand { process, source, sink, target })
+    // The bare loop has none, and looks at none.
+    let tag = process.started("tag").and_then(|tag| u64::from_str_radix(&tag, 16).ok());
+    let tag = tag.map(|tag| PeerTag::from_bytes(tag.to_be_bytes()));
+    Ok(Stand { process, source, sink, target, tag: tag.unwrap_or(members::RELAY) })
 }
 
 /// What one turn came to.

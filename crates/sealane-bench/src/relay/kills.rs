@@ -8,7 +8,7 @@ use super::net::{self, Machine, Net, Side, Wire};
 use super::numbers::{Account, Numbers, Pace};
 use super::programs::Iperf;
 use super::recorder::{Recorder, count, judge};
-use super::row::{Crew, Lane, Row, script};
+use super::row::{Crew, Lane, Row, Ways, script};
 use super::{Error, Options, Show};
 use crate::measure::percentile;
 
@@ -30,7 +30,7 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
         .map(|machine| Recorder::start(&net, machine, folder.path()).map(|one| (machine, one)))
         .into_iter()
         .collect::<Result<Vec<_>, _>>()?;
-    let lane = Lane { number: 0, mtu: 1500, offload: true, wire: Wire::Udp };
+    let lane = Lane { number: 0, mtu: 1500, offload: true, wire: Wire::Udp, ways: Ways::Static };
     let mut row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
     let ways = ways(&net, lane)?;
     let load = match options.iperf {

@@ -17,6 +17,8 @@ pub(super) struct Process {
     child: Child,
     said: BufReader<ChildStdout>,
     pub(super) spawned: Instant,
+    /// What it said when it had started.
+    started: String,
 }
 
 impl Process {
@@ -27,12 +29,20 @@ impl Process {
         let spawned = Instant::now();
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file).spawn();
         let mut child = child.map_err(Error::io("starting a process"))?;
-        let Some(out) = child.stdout.take() else { return Err(said("it has no output", log)) };
-        let mut process = Process { child, said: BufReader::new(out), spawned };
-        if process.line()?.is_empty() {
-            return Err(said("it did not start", log));
+        let Some(out) = child.stdout.take() else { return Err(refused("it has no output", log)) };
+        let said = BufReader::new(out);
+        let mut process = Process { child, said, spawned, started: String::new() };
+        process.started = process.line()?;
+        if process.started.is_empty() {
+            return Err(refused("it did not start", log));
         }
         Ok(process)
+    }
+
+    /// A text of what it said when it had started.
+    pub(super) fn started(&self, name: &str) -> Option<String> {
+        let started: Value = serde_json::from_str(&self.started).ok()?;
+        Some(started.get(name)?.as_str()?.to_owned())
     }
 
     fn line(&mut self) -> Result<String, Error> {
@@ -93,7 +103,7 @@ impl Drop for Process {
     }
 }
 
-fn said(what: &str, log: &Path) -> Error {
+fn refused(what: &str, log: &Path) -> Error {
     let log = std::fs::read_to_string(log).unwrap_or_default();
     let last = log.lines().last().unwrap_or("it says nothing");
     Error::Said { what: what.to_owned(), said: last.to_owned() }

@@ -21,6 +21,8 @@ pub(super) struct Crew {
 
 /// The name of the group, which relays are not told.
 pub(super) const GROUP: &str = "convoy-zwetschgental";
+/// The name of the mesh's group.
+pub(super) const MESH: &str = "roads";
 /// The names of the members, which they are not told either.
 pub(super) const NAMES: [&str; 2] = ["wilhelmina-quellenberg", "thaddaeus-obermoosbach"];
 
@@ -33,13 +35,36 @@ impl Crew {
         crew.run(Machine::Server, &["key", "new", server])?;
         crew.run(Machine::Car, &["key", "new", car])?;
         crew.run(Machine::Server, &["group", "new", GROUP, "--suite", suite])?;
-        let card = crew.write("card", crew.run(Machine::Car, &["key", "card"])?)?;
-        let invited = crew.run(Machine::Server, &["group", "invite", GROUP, &card])?;
-        let invitation = crew.write("invitation", invited)?;
-        crew.run(Machine::Car, &["group", "join", &invitation])?;
+        crew.join(GROUP, Machine::Car)?;
         let card = crew.run(Machine::Server, &["group", "relay-card", GROUP])?;
         crew.write("group.card", card)?;
         Ok(crew)
+    }
+
+    /// Gives all four machines keys of a mesh, a group of its own, in which they find each other.
+    pub(super) fn with_mesh(self) -> Result<Crew, Error> {
+        use Machine::{Car, Gateway, Server, Truck};
+        for relay in [Truck, Gateway] {
+            self.run(relay, &["key", "new", relay.name()])?;
+        }
+        self.run(Server, &["group", "new", MESH])?;
+        for machine in [Car, Truck, Gateway] {
+            self.join(MESH, machine)?;
+        }
+        let orders = self.write("orders", self.run(Server, &["group", "orders", MESH])?)?;
+        // Whoever joined last knows all others.
+        for machine in [Car, Truck] {
+            self.run(machine, &["group", "apply", MESH, &orders])?;
+        }
+        Ok(self)
+    }
+
+    /// The server invites a machine, which joins.
+    fn join(&self, group: &str, machine: Machine) -> Result<(), Error> {
+        let card = self.write("card", self.run(machine, &["key", "card"])?)?;
+        let invited = self.run(Machine::Server, &["group", "invite", group, &card])?;
+        let invitation = self.write("invitation", invited)?;
+        self.run(machine, &["group", "join", &invitation]).map(drop)
     }
 
     fn run(&self, who: Machine, words: &[&str]) -> Result<Vec<u8>, Error> {
@@ -72,6 +97,17 @@ pub(super) struct Lane {
     /// Whether interfaces take what is not cut into packets yet.
     pub(super) offload: bool,
     pub(super) wire: Wire,
+    /// How machines know each other, and the ways.
+    pub(super) ways: Ways,
+}
+
+/// How machines know their neighbours, and who is behind them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ways {
+    /// Their configuration says it.
+    Static,
+    /// They find it out, as machines of a mesh; their configuration has no neighbour and no route.
+    Found,
 }
 
 impl Lane {
@@ -221,20 +257,30 @@ fn config(machine: Machine, lane: Lane) -> String {
         let _ = writeln!(text, "{line}");
     };
     if let Some(tag) = relay_tag(machine) {
-        add(format!("tag = \"{tag}\"\ncards = [\"group.card\"]"));
+        if lane.ways == Ways::Static {
+            add(format!("tag = \"{tag}\""));
+        }
+        add("cards = [\"group.card\"]".to_owned());
     }
     let mtu = lane.mtu;
     for (side, target) in [(Side::Left, "slot 1"), (Side::Right, "slot 0")] {
         let Some(other) = machine.neighbour(side) else { continue };
         let name = side.name();
         let (own, opposite) = places(machine, side, other, lane);
-        let tag = relay_tag(other).unwrap_or(target);
         add(format!("[[link]]\nname = \"{name}\"\n{own}\nmtu = {mtu}"));
+        if lane.ways == Ways::Found {
+            add("discover = true".to_owned());
+            continue;
+        }
+        let tag = relay_tag(other).unwrap_or(target);
         add(format!(
             "[[neighbour]]\nname = \"{name}\"\ntag = \"{tag}\"\nlink = \"{name}\"\n\
              address = \"{opposite}\""
         ));
         add(format!("[[route]]\nto = \"{target}\"\nvia = \"{name}\""));
+    }
+    if lane.ways == Ways::Found {
+        add(format!("[routing]\nkeys = \"{}\"\ngroup = \"{MESH}\"", machine.name()));
     }
     if relay_tag(machine).is_none() {
         let (interface, own) = (lane.interface(), lane.inner(machine));

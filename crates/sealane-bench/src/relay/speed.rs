@@ -6,7 +6,7 @@ use super::bare::Bare;
 use super::net::{Machine, Net, Side, Wire};
 use super::numbers::{Numbers, Pace};
 use super::programs::{How, Iperf, check, ping};
-use super::row::{Crew, Lane, Row};
+use super::row::{Crew, Lane, Row, Ways};
 use super::works::reaches;
 use super::{Error, Options, Show};
 use crate::measure::{Spread, percentile};
@@ -15,6 +15,11 @@ const NEEDED: &[(&str, &str)] =
     &[("iperf3", "iperf3"), ("ping", "iputils-ping"), ("ethtool", "ethtool")];
 /// What the sealed row keeps of the bare one.
 const OF_BARE: f64 = 0.5;
+/// What a row that finds its ways itself keeps of one that does not: all of it, as far as runs of
+/// one and the same row agree.
+const OF_STATIC: f64 = 0.95;
+/// The row under AES whose machines find each other.
+const ROUTED: &str = "routed";
 /// What the row's origin published, without a known seal.
 const GOAL_GBIT_S: f64 = 3.0;
 /// What a relay may have of memory.
@@ -42,6 +47,9 @@ impl Way {
 /// All ways under each width of the wires, with and without offloads.
 pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
     check(NEEDED)?;
+    show.line(
+        "kernel: without any program; bare: neither sealed nor checked; routed: AES, [routing]",
+    );
     let head = ["wire", "mtu", "offload", "chain", "Gbit/s", "low", "high", "of bare"];
     show.line(&line(&head.map(str::to_owned)));
     for (mtu, offload) in [(1500, true), (1500, false), (9000, true), (9000, false)] {
@@ -54,7 +62,7 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
 fn over_ethernet(options: &Options, mtu: u16, show: &mut Show<'_>) -> Result<(), Error> {
     let net = Net::make()?;
     net.set_mtu(mtu)?;
-    let lane = Lane { number: 0, mtu, offload: true, wire: Wire::Ethernet };
+    let lane = Lane { number: 0, mtu, offload: true, wire: Wire::Ethernet, ways: Ways::Static };
     let row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
     reaches(&net, lane)?;
     let mut ways = [
@@ -90,19 +98,22 @@ fn one(options: &Options, mtu: u16, offload: bool, show: &mut Show<'_>) -> Resul
     let net = Net::make()?;
     net.set_mtu(mtu)?;
     net.set_offload(offload)?;
-    let lane = |number| Lane { number, mtu, offload, wire: Wire::Udp };
+    let lane = |number| Lane { number, mtu, offload, wire: Wire::Udp, ways: Ways::Static };
+    let found = Lane { ways: Ways::Found, ..lane(3) };
     let crew = |suite| Crew::new(&options.programs, suite);
     let mut aes = Row::start(&net, crew("aes-256-gcm")?, lane(0))?;
     let chacha = Row::start(&net, crew("chacha20-poly1305")?, lane(1))?;
+    let routed = Row::start(&net, crew("aes-256-gcm")?.with_mesh()?, found)?;
     let log = aes.crew().path("bare.log");
     let _bare = Bare::start(&net, &options.programs, lane(2), &log)?;
     let mut ways = [
         Way::new("kernel", Machine::Server.address(Side::Left)),
         Way::new("bare", lane(2).inner(Machine::Server)),
         Way::new("AES", lane(0).inner(Machine::Server)),
+        Way::new(ROUTED, found.inner(Machine::Server)),
         Way::new("ChaCha20", lane(1).inner(Machine::Server)),
     ];
-    (0..3).try_for_each(|number| reaches(&net, lane(number)))?;
+    (0..4).try_for_each(|number| reaches(&net, lane(number)))?;
     let is_first = mtu == 1500 && offload;
     measure(&net, options, &mut ways)?;
     rates(&mut ways, &lane(0), show);
@@ -112,7 +123,7 @@ fn one(options: &Options, mtu: u16, offload: bool, show: &mut Show<'_>) -> Resul
         let mib = aes.process(Machine::Truck)?.memory_bytes()? as f64 / f64::from(1 << 20);
         show.at_most("memory of a relay, at most, MiB", mib, RELAY_MIB);
     }
-    for row in [aes, chacha] {
+    for row in [aes, chacha, routed] {
         row.stop()?;
     }
     Ok(())
@@ -152,6 +163,10 @@ fn rates(ways: &mut [Way], lane: &Lane, show: &mut Show<'_>) {
         _ => show.figure(&what, aes / bare, "x"),
     }
     show.at_least(&format!("AES, mtu {}, Gbit/s: a goal", lane.mtu), aes, GOAL_GBIT_S);
+    if let Some(routed) = of(ROUTED) {
+        let what = format!("AES with [routing] of AES without, mtu {}", lane.mtu);
+        show.at_least(&what, routed / aes, OF_STATIC);
+    }
 }
 
 fn latencies(

@@ -11,7 +11,7 @@ use super::numbers::{Numbers, Pace};
 use super::process::Process;
 use super::programs::{How, Iperf, check, ping};
 use super::recorder::{count, judge};
-use super::row::{Crew, GROUP, Lane, NAMES, Row, script};
+use super::row::{Crew, GROUP, Lane, NAMES, Row, Ways, script};
 use super::{Error, Options, Show};
 use crate::measure::percentile;
 
@@ -42,7 +42,7 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
 fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
     show.line(&format!("over {}:", wire.name()));
     let net = Net::make()?;
-    let lane = Lane { number: 0, mtu: 1500, offload: true, wire };
+    let lane = Lane { number: 0, mtu: 1500, offload: true, wire, ways: Ways::Static };
     let crew = Crew::new(&options.programs, "aes-256-gcm")?;
     let mut row = Row::capturing(&net, crew, lane)?;
     reaches(&net, lane)?;

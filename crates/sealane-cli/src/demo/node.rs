@@ -106,7 +106,7 @@ impl Drop for NodeProcess {
 }
 
 /// It may have ended already; there is nothing to do about it here.
-fn end(child: &mut Child) {
+pub(super) fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
 }

@@ -3,6 +3,7 @@ use std::time::Duration;
 use sealane::{Codec, Value};
 
 use super::archive::Archive;
+use super::field::FieldToCloud;
 use super::ledger::Ledger;
 use super::reader::Tally;
 use super::relayed::Relayed;
@@ -31,6 +32,7 @@ pub(super) struct Report {
 pub(super) struct Hidden {
     pub(super) sealed: Sealed,
     pub(super) relayed: Relayed,
+    pub(super) field: FieldToCloud,
     /// Files with a word that was published in the open: what shows that the search can find.
     pub(super) open_found: u64,
     /// Files with a word that was sealed.
@@ -91,15 +93,16 @@ impl Row {
 impl Report {
     pub(super) fn lost(&self) -> u64 {
         let open: u64 = self.rows.iter().map(|row| row.lost).sum();
-        let Hidden { sealed, relayed, archive, .. } = &self.hidden;
-        open + sealed.lost + relayed.lost + archive.failed
+        let Hidden { sealed, relayed, field, archive, .. } = &self.hidden;
+        open + sealed.lost + relayed.lost + field.lost + archive.failed
     }
 
     /// Whether what was to be hidden was found, or the search found nothing at all.
     pub(super) fn shows(&self) -> bool {
-        let Hidden { open_found, sealed_found, archive, relayed, .. } = &self.hidden;
-        let is_shown = *sealed_found > 0 || archive.found > 0 || relayed.found > 0;
-        is_shown || *open_found == 0 || relayed.open_found == 0
+        let Hidden { open_found, sealed_found, archive, relayed, field, .. } = &self.hidden;
+        let found = sealed_found + archive.found + relayed.found + field.found;
+        // Where the search finds nothing, it shows nothing.
+        found > 0 || [*open_found, relayed.open_found, field.open_found].contains(&0)
     }
 
     pub(super) fn show(&self, terminal: &mut Terminal) -> Result<(), Failure> {
@@ -113,6 +116,8 @@ impl Report {
                 ("openFound", self.hidden.open_found.into()),
                 ("relayed", self.hidden.relayed.messages.into()),
                 ("relayedFound", self.hidden.relayed.found.into()),
+                ("fieldToCloud", self.hidden.field.documents.into()),
+                ("fieldToCloudFound", self.hidden.field.found.into()),
                 ("vaultFiles", self.hidden.archive.proven.into()),
                 ("vaultFound", self.hidden.archive.found.into()),
                 ("lost", self.lost().into()),
@@ -128,8 +133,8 @@ impl Report {
     }
 
     /// What a newcomer may doubt, and what was measured just now.
-    fn claims(&self) -> [Claim; 4] {
-        let Hidden { sealed, relayed, open_found, sealed_found, archive } = &self.hidden;
+    fn claims(&self) -> [Claim; 5] {
+        let Hidden { sealed, relayed, field, open_found, sealed_found, archive } = &self.hidden;
         [
             Claim {
                 claim: "A message that is acknowledged is kept.",
@@ -160,6 +165,21 @@ impl Report {
                     relayed.us_per_message,
                     relayed.found,
                     count(relayed.open_found)
+                ),
+            },
+            Claim {
+                claim: "Field to cloud: what a member writes far from the hub is read elsewhere, \
+                        over machines that find their ways.",
+                measured: format!(
+                    "{} documents over a relay and a gateway without their keys: the first after \
+                     {:.1} s, in which they found each other and the gateway waited for earlier \
+                     ones, the others in {:.2} s more, {} lost. Their word stands in {} files of \
+                     relay and gateway.",
+                    field.documents,
+                    field.ways.as_secs_f64(),
+                    field.rest.as_secs_f64(),
+                    field.lost,
+                    field.found
                 ),
             },
             Claim {

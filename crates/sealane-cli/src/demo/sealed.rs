@@ -118,10 +118,15 @@ pub(super) fn members(keys: &Path) -> Result<(Member, Member), Failure> {
     let gateway = KeyFolder::create(&keys.join("gateway"), "gateway", None)?;
     let dashboard = KeyFolder::create(&keys.join("dashboard"), "dashboard", None)?;
     let mut founder = gateway.new_group("demo", NewGroup::default())?;
-    let card = Card::from_bytes(&dashboard.card()?)?;
-    let invited = founder.invite(&card, Past::All)?;
-    let member = dashboard.join(&invited.invitation, Some(founder.authority()), None)?;
+    let member = join(&mut founder, &dashboard)?;
     Ok((founder, member))
+}
+
+/// Invites the owner of a key folder, who joins.
+pub(super) fn join(founder: &mut Member, folder: &KeyFolder) -> Result<Member, Failure> {
+    let card = Card::from_bytes(&folder.card()?)?;
+    let invited = founder.invite(&card, Past::All)?;
+    Ok(folder.join(&invited.invitation, Some(founder.authority()), None)?)
 }
 
 fn note(text: &str) -> Value {

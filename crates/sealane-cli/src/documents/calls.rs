@@ -16,7 +16,6 @@ const COUNTER: DataType = DataType::COUNTER;
 impl Desk {
     /// Answers a program.
     pub(super) fn answer(&mut self, asked: &Value) -> Result<Value, String> {
-        let done = map(vec![("done", Value::Bool(true))]);
         match asked.field("do").and_then(Value::as_text).unwrap_or_default() {
             "ls" => Ok(self.list(None, None)),
             "get" => {
@@ -27,16 +26,16 @@ impl Desk {
                 let of = data_type(asked)?;
                 let value = asked.field("value").unwrap_or(&Value::Null);
                 let body = words::body(of, value)?;
-                self.write(of, &body).map(|()| done)
+                self.write(of, &body).map(done)
             }
-            "add" => self.add(asked).map(|()| done),
+            "add" => self.add(asked).map(done),
             "raise" => self.raise(asked),
-            "ack" => self.call(asked).and_then(|call| {
-                self.write_document(&Document::Acknowledgement(call)).map(|()| done)
-            }),
+            "ack" => self
+                .call(asked)
+                .and_then(|call| self.write_document(&Document::Acknowledgement(call)).map(done)),
             "clear" => self
                 .call(asked)
-                .and_then(|call| self.write_document(&Document::Clear(call)).map(|()| done)),
+                .and_then(|call| self.write_document(&Document::Clear(call)).map(done)),
             "emergencies" => Ok(map(vec![("items", Value::Array(self.emergencies()))])),
             other => Err(format!("`{other}` is not known here")),
         }
@@ -50,23 +49,21 @@ impl Desk {
         map(vec![("items", Value::Array(items))])
     }
 
-    fn write_document(&mut self, document: &Document<'_>) -> Result<(), String> {
+    fn write_document(&mut self, document: &Document<'_>) -> Result<u64, String> {
         let mut body = vec![];
         encode(document, &mut body).map_err(|error| error.to_string())?;
         self.write(document.data_type(), &body)
     }
 
     /// Counts on: the own total rises.
-    fn add(&mut self, asked: &Value) -> Result<(), String> {
+    fn add(&mut self, asked: &Value) -> Result<u64, String> {
         let number = |key: &str| asked.field(key).and_then(Value::as_u64);
         let counter = number("counter").and_then(|id| u8::try_from(id).ok());
         let (Some(id), Some(amount)) = (counter, number("amount")) else {
             return Err("a counter and an amount are missing".to_owned());
         };
-        let own = self.own_slot();
-        let before = self.entries(Some(COUNTER)).into_iter().find(|one| Some(one.origin) == own);
         let mut totals: BTreeMap<u8, u64> = BTreeMap::new();
-        if let Some((_, body)) = before.and_then(|entry| self.body(&entry))
+        if let Some(body) = self.own_body(COUNTER)
             && let Ok(Document::Counter(counts)) = decode(COUNTER, &body)
         {
             totals.extend(counts.into_iter().map(|count| (count.id, count.total)));
@@ -155,6 +152,15 @@ impl Desk {
         }
         calls
     }
+}
+
+/// It is written, or waits for so long.
+fn done(wait_ms: u64) -> Value {
+    let mut fields = vec![("done", Value::Bool(wait_ms == 0))];
+    if wait_ms > 0 {
+        fields.push(("waitMs", wait_ms.into()));
+    }
+    map(fields)
 }
 
 /// The number of a member's next call. A member that has lost its state begins with the time, which

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sealane::{Codec, Value};
 use sealane_codec::document::{decode, to_value};
-use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Neighbour};
-use sealane_document::{Agent, Cursor, Entry, stream_name};
+use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Lot, Neighbour};
+use sealane_document::{Agent, Cursor, Due, Entry, stream_name};
 use sealane_frame::{FrameBuf, GroupTag};
 use sealane_group::{EpochSource, Member, Sender};
 use sealane_link::{LocalInput, Router};
@@ -18,6 +18,7 @@ use sealane_seal::{Binding, Group, Slot};
 use tokio::sync::mpsc;
 
 use super::heard::{Heard, speaker};
+use super::thrift::{Thrift, Turn};
 use super::{StoreFollower, Task, error, map, now_ms};
 use crate::Failure;
 
@@ -41,10 +42,9 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(member: Member) -> Result<Own, Failure> {
+    pub(super) fn new(member: Member, policy: Policy) -> Result<Own, Failure> {
         let (sender, keys) = (member.sender()?, member.mesh_keys()?);
         let (group, tag, slot) = (keys.group, keys.tag, keys.slot);
-        let policy = Policy::default();
         let (orders, leaving) = (None, vec![]);
         Ok(Own { member, sender, group, tag, slot, orders, leaving, policy })
     }
@@ -56,18 +56,25 @@ pub(super) struct Desk {
     router: Router,
     own: Option<Own>,
     heard: Arc<Heard>,
-    told: Option<[u8; 8]>,
+    told: Option<Option<[u8; 8]>>,
     watchers: Vec<mpsc::Sender<Value>>,
     followers: Vec<StoreFollower>,
     seen: Cursor,
+    thrift: Thrift,
 }
 
 impl Desk {
-    pub(super) fn new(agent: Agent, router: Router, own: Option<Own>, heard: Arc<Heard>) -> Desk {
+    pub(super) fn new(
+        agent: Agent,
+        router: Router,
+        own: Option<Own>,
+        heard: Arc<Heard>,
+        thrift: Thrift,
+    ) -> Desk {
         let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
         let seen = seen.unwrap_or(Cursor::START);
         let (watchers, followers) = (vec![], vec![]);
-        Desk { agent, router, own, heard, told: None, watchers, followers, seen }
+        Desk { agent, router, own, heard, told: None, watchers, followers, seen, thrift }
     }
 
     /// Works until nothing follows.
@@ -78,6 +85,7 @@ impl Desk {
                 Ok(task) => self.take(task),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            self.leave();
             self.tell();
             let store = self.agent.store();
             self.followers.iter_mut().for_each(|follower| follower(store));
@@ -92,8 +100,8 @@ impl Desk {
         }
         match task {
             Task::Heard(Output::Digest { by, digest }) => self.agent.hear_digest(by, digest),
-            Task::Heard(Output::Documents { by, tag, message }) => {
-                let by = Neighbour { slot: by, tag };
+            Task::Heard(Output::Documents { by, tag, is_proven, message }) => {
+                let by = Neighbour { slot: by, tag, is_proven };
                 if let Err(error) = self.agent.hear(by, &message) {
                     eprintln!("sealane: documents: {error}");
                 }
@@ -185,12 +193,13 @@ impl Desk {
 
     /// Tells neighbours as much as the mesh has room for.
     fn tell(&mut self) {
-        let digest = Some(self.agent.digest());
-        if self.told != digest && self.router.push(LocalInput::Digest(digest)).is_ok() {
-            self.told = digest;
+        let digest = self.agent.told_digest();
+        if self.told != Some(digest) && self.router.push(LocalInput::Digest(digest)).is_ok() {
+            self.told = Some(digest);
         }
-        while self.router.has_documents_room() {
-            let Some(telling) = self.agent.next_telling() else { return };
+        self.agent.set_sending(&self.thrift.pacer.sending());
+        while let Some(lot) = self.room() {
+            let Some(telling) = self.agent.next_telling(self.thrift.now_ms(), lot) else { return };
             let to = match telling.to {
                 Audience::One(slot) => sealane_mesh::Audience::One(slot),
                 Audience::All { but } => sealane_mesh::Audience::All { but },
@@ -199,6 +208,23 @@ impl Desk {
             // What is lost is asked for again.
             let message = telling.message;
             let _ = self.router.push(LocalInput::Documents { to, urgency, message });
+        }
+    }
+
+    /// What the mesh has room for.
+    fn room(&self) -> Option<Lot> {
+        if self.router.has_documents_room(Urgency::Normal) {
+            return Some(Lot::All);
+        }
+        self.router.has_documents_room(Urgency::Urgent).then_some(Lot::Urgent)
+    }
+
+    /// Seals the own documents whose turn has come.
+    fn leave(&mut self) {
+        while let Some(Due { data_type, body }) = self.thrift.next() {
+            if let Err(error) = self.seal(data_type, &body) {
+                eprintln!("sealane: documents: {data_type}: {error}");
+            }
         }
     }
 
@@ -271,12 +297,28 @@ impl Desk {
         self.own.as_ref().map(|own| own.slot)
     }
 
-    /// Writes an own document; an urgent one begins with the time.
-    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {
-        match data_type.is_urgent() {
-            true => self.seal(data_type, &[&now_ms().to_le_bytes()[..], body].concat()),
-            false => self.seal(data_type, body),
+    /// Writes an own document; an urgent one begins with the time. Gives for how long it waits, as
+    /// the policy's pace has it: then it is sealed and stored.
+    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<u64, String> {
+        if data_type.is_urgent() {
+            let body = [&now_ms().to_le_bytes()[..], body].concat();
+            return self.seal(data_type, &body).map(|()| 0);
         }
+        self.own.as_ref().ok_or("this machine has no keys")?;
+        match self.thrift.write(data_type, body) {
+            Turn::Now(body) => self.seal(data_type, &body).map(|()| 0),
+            Turn::In { wait_ms } => Ok(wait_ms),
+        }
+    }
+
+    /// The body of the own document of a type that was written last: one that waits, or is kept.
+    pub(super) fn own_body(&mut self, data_type: DataType) -> Option<Vec<u8>> {
+        if let Some(waiting) = self.thrift.pacer.waiting(data_type) {
+            return Some(waiting.to_vec());
+        }
+        let own = self.own_slot();
+        let kept = self.entries(Some(data_type)).into_iter().find(|one| Some(one.origin) == own);
+        kept.and_then(|entry| self.body(&entry)).map(|(_, body)| body)
     }
 
     fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use sealane_frame::GroupTag;
 use sealane_seal::Slot;
 
-use super::{Audience, Telling};
+use super::{Audience, Lot, Telling};
 use crate::Store;
 use crate::exchange::{FRAMES_HEAD_BYTES, frames_message, put_frame};
 use crate::shelf::Cursor;
@@ -14,42 +14,102 @@ use crate::shelf::Cursor;
 #[derive(Debug)]
 pub(super) struct Outbox {
     message_bytes: usize,
-    /// Overviews and inventories.
-    said: VecDeque<Said>,
+    /// Air time is scarce: all is told to all in reach, and frames go before words.
+    pub(super) is_scarce: bool,
+    /// What is to be said, which is written when its turn has come.
+    words: VecDeque<Words>,
+    /// Parts of what was written.
+    said: VecDeque<Telling>,
     gifts: Vec<Gift>,
+    /// Messages of frames since the last of words.
+    frames: u32,
     dropped: u64,
 }
 
-#[derive(Debug)]
-struct Said {
-    to: Slot,
-    message: Vec<u8>,
+/// What is to be said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Words {
+    /// Checks of all that is held.
+    Overview { to: Audience, group: GroupTag },
+    /// All that is held of some origins.
+    Inventory { to: Slot, group: GroupTag, origins: Vec<Slot> },
+}
+
+impl Words {
+    /// Says what others would say too, if that goes together.
+    fn take_in(&mut self, others: &Words) -> bool {
+        if let (
+            Words::Inventory { to, group, origins },
+            Words::Inventory { to: other_to, group: other_group, origins: more },
+        ) = (&mut *self, others)
+            && (*to, *group) == (*other_to, *other_group)
+        {
+            origins.extend(more);
+            origins.sort_unstable();
+            origins.dedup();
+            return true;
+        }
+        self == others
+    }
 }
 
 /// A frame that waits to be handed on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Gift {
     at: Cursor,
     to: Audience,
     is_urgent: bool,
-    /// How many neighbours were heard handing it on meanwhile.
-    heard: u8,
+    why: Why,
+    /// Neighbours that were heard handing it on meanwhile, and who brought it.
+    has: Vec<Slot>,
 }
 
-/// Messages that wait at most.
-const SAID_MAX: usize = 64;
+/// Why a frame is handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It is new here.
+    News,
+    /// A neighbour lacks it.
+    Lacking,
+}
+
+/// What is next.
+pub(super) enum Next {
+    /// A message, with so many frames.
+    Tell(Telling, usize),
+    /// Words, which are to be written now.
+    Write(Words),
+}
+
+/// What is to be said at most.
+const WORDS_MAX: usize = 64;
 /// Frames that wait at most. Others are asked for again.
 const GIFTS_MAX: usize = 1024;
 /// So many neighbours that were heard handing a frame on are enough.
-const HEARD_ENOUGH: u8 = 2;
+const HEARD_ENOUGH: usize = 2;
+/// Where air time is scarce, words come after so many messages of frames.
+const FRAMES_FIRST: u32 = 3;
 /// The tag of the group in front of each message.
 const GROUP_BYTES: usize = 4;
 
 impl Outbox {
     pub(super) fn new(message_bytes: usize) -> Self {
-        Self { message_bytes, said: VecDeque::new(), gifts: vec![], dropped: 0 }
+        Self {
+            message_bytes,
+            is_scarce: false,
+            words: VecDeque::new(),
+            said: VecDeque::new(),
+            gifts: vec![],
+            frames: 0,
+            dropped: 0,
+        }
     }
 
+    pub(super) fn set_message_bytes(&mut self, message_bytes: usize) {
+        self.message_bytes = message_bytes;
+    }
+
+    /// The bytes of a message behind the tag of its group.
     pub(super) fn message_bytes(&self) -> usize {
         self.message_bytes.saturating_sub(GROUP_BYTES)
     }
@@ -58,25 +118,54 @@ impl Outbox {
         self.dropped
     }
 
-    /// Has a message wait. One that says the same to the same neighbour already does for both.
-    pub(super) fn tell(&mut self, to: Slot, group: GroupTag, part: Vec<u8>) {
-        let mut message = group.to_bytes().to_vec();
-        message.extend(part);
-        if self.said.iter().any(|said| said.to == to && said.message == message) {
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.gifts.is_empty() && self.words.is_empty() && self.said.is_empty()
+    }
+
+    /// Whether frames wait.
+    pub(super) fn has_gifts(&self) -> bool {
+        !self.gifts.is_empty()
+    }
+
+    /// Has words wait. Inventories for one neighbour go together.
+    pub(super) fn say(&mut self, words: Words) {
+        if self.words.iter_mut().any(|waiting| waiting.take_in(&words)) {
             return;
         }
-        if self.said.len() == SAID_MAX {
+        if self.words.len() == WORDS_MAX {
             self.dropped += 1;
             return;
         }
-        self.said.push_back(Said { to, message });
+        self.words.push_back(words);
+    }
+
+    /// Whether an overview for all waits.
+    pub(super) fn has_overview(&self) -> bool {
+        let is_overview = |words: &Words| matches!(words, Words::Overview { .. });
+        self.words.iter().any(is_overview) || !self.said.is_empty()
+    }
+
+    /// Has overviews not said: a neighbour that holds the same has said one.
+    pub(super) fn drop_overviews(&mut self) {
+        self.words.retain(|words| !matches!(words, Words::Overview { .. }));
+    }
+
+    /// Puts parts of what was written in front of all that waits but urgent frames.
+    pub(super) fn put_said(&mut self, to: Audience, group: GroupTag, parts: Vec<Vec<u8>>) {
+        for part in parts {
+            let message = [&group.to_bytes()[..], &part].concat();
+            self.said.push_back(Telling { to, is_urgent: false, message });
+        }
     }
 
     /// Has a frame wait. One that waits for all need not wait for one.
-    pub(super) fn give(&mut self, at: Cursor, to: Audience, is_urgent: bool) {
+    pub(super) fn give(&mut self, at: Cursor, to: Audience, is_urgent: bool, why: Why) {
+        let is_scarce = self.is_scarce;
         let is_same = |gift: &Gift| {
             let for_all = gift.to == Audience::All { but: None };
-            gift.at == at && (gift.to == to || for_all)
+            let is_heard = is_scarce && matches!(gift.to, Audience::All { .. });
+            gift.at == at && (gift.to == to || for_all || is_heard)
         };
         if self.gifts.iter().any(is_same) {
             return;
@@ -85,49 +174,80 @@ impl Outbox {
             self.dropped += 1;
             return;
         }
-        self.gifts.push(Gift { at, to, is_urgent, heard: 0 });
+        let has = match to {
+            Audience::All { but } if self.is_scarce => but.into_iter().collect(),
+            _ => vec![],
+        };
+        self.gifts.push(Gift { at, to, is_urgent, why, has });
     }
 
-    /// A neighbour was heard handing a frame on.
-    pub(super) fn heard(&mut self, at: Cursor) {
+    /// A neighbour was heard handing a frame on. It need not be handed on again if all in reach
+    /// have it; where air time is not scarce, two that were heard are enough.
+    pub(super) fn heard(&mut self, at: Cursor, by: Slot, all_have: impl Fn(&[Slot]) -> bool) {
+        let is_scarce = self.is_scarce;
         self.gifts.retain_mut(|gift| {
             if gift.at != at || !matches!(gift.to, Audience::All { .. }) {
                 return true;
             }
-            gift.heard += 1;
-            gift.heard < HEARD_ENOUGH
+            gift.has.push(by);
+            let is_done = match (is_scarce, gift.why) {
+                (false, _) => gift.has.len() >= HEARD_ENOUGH,
+                (true, Why::Lacking) => true,
+                (true, Why::News) => all_have(&gift.has),
+            };
+            !is_done
         });
     }
 
-    /// The next message, and how many frames are in it.
-    pub(super) fn next(&mut self, store: &Store) -> Option<(Telling, usize)> {
+    /// What is next of a lot.
+    pub(super) fn next(&mut self, store: &Store, lot: Lot) -> Option<Next> {
         // What left the store meanwhile is not handed on.
         self.gifts.retain(|gift| store.frame_at(gift.at).is_some());
-        let first = self.gifts.iter().min_by_key(|gift| !gift.is_urgent).copied();
-        if first.is_some_and(|gift| gift.is_urgent) || self.said.is_empty() {
-            return self.next_gifts(store, first?);
+        let first = self.gifts.iter().min_by_key(|gift| !gift.is_urgent).cloned();
+        let is_urgent = first.as_ref().is_some_and(|gift| gift.is_urgent);
+        if lot == Lot::Urgent && !is_urgent {
+            return None;
         }
-        let Said { to, message } = self.said.pop_front()?;
-        Some((Telling { to: Audience::One(to), is_urgent: false, message }, 0))
+        let has_words = !(self.words.is_empty() && self.said.is_empty());
+        let waits = self.is_scarce && self.frames < FRAMES_FIRST && first.is_some();
+        if is_urgent || !has_words || waits {
+            self.frames += 1;
+            return self.next_gifts(store, &first?);
+        }
+        self.frames = 0;
+        if let Some(telling) = self.said.pop_front() {
+            return Some(Next::Tell(telling, 0));
+        }
+        self.words.pop_front().map(Next::Write)
     }
 
-    fn next_gifts(&mut self, store: &Store, first: Gift) -> Option<(Telling, usize)> {
-        let mut message = frames_message();
+    fn next_gifts(&mut self, store: &Store, first: &Gift) -> Option<Next> {
+        let group = store.group_at(first.at)?;
+        let mut message = frames_message(group);
         debug_assert!(message.len() == FRAMES_HEAD_BYTES, "the head of a message of frames");
-        let (mut given, most) = (0, self.message_bytes);
+        let (mut given, most, mut to) = (0, self.message_bytes, first.to);
+        let is_scarce = self.is_scarce;
         self.gifts.retain(|gift| {
-            let is_alike = gift.to == first.to && gift.is_urgent == first.is_urgent;
-            let Some(frame) = store.frame_at(gift.at).filter(|_| is_alike) else { return true };
+            // What all hear may go together, whoever brought it.
+            let is_for_all = |to: Audience| is_scarce && matches!(to, Audience::All { .. });
+            let is_alike = gift.to == first.to || is_for_all(gift.to) && is_for_all(first.to);
+            let is_alike = is_alike && gift.is_urgent == first.is_urgent;
+            let is_ours = store.group_at(gift.at) == Some(group);
+            let frame = store.frame_at(gift.at).filter(|_| is_alike && is_ours);
+            let Some(frame) = frame else { return true };
             let before = message.len();
-            put_frame(frame, &mut message);
+            put_frame(group, frame, &mut message);
             if given > 0 && message.len() > most {
                 message.truncate(before);
                 return true;
             }
+            if gift.to != to {
+                to = Audience::All { but: None };
+            }
             given += 1;
             false
         });
-        let telling = Telling { to: first.to, is_urgent: first.is_urgent, message };
-        (given > 0).then_some((telling, given))
+        let telling = Telling { to, is_urgent: first.is_urgent, message };
+        (given > 0).then_some(Next::Tell(telling, given))
     }
 }

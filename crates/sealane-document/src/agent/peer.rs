@@ -14,6 +14,10 @@ pub(super) struct Peer {
     waits: u32,
     /// Frames that were given and have not shown since.
     given: VecDeque<Given>,
+    /// The digests of both at its last hello.
+    seen: Option<([u8; 8], [u8; 8])>,
+    /// How many hellos of all had been heard at its last one.
+    pub(super) heard_at: u64,
 }
 
 #[derive(Debug)]
@@ -52,6 +56,16 @@ impl Peer {
         self.tries += 1;
         self.waits = waits(self.tries);
         true
+    }
+
+    /// Whether both hold what they held at its last hello.
+    pub(super) fn last_seen(&mut self, ours: [u8; 8], theirs: [u8; 8]) -> bool {
+        self.seen.replace((ours, theirs)) == Some((ours, theirs))
+    }
+
+    /// What it said last that it holds.
+    pub(super) fn digest(&self) -> Option<[u8; 8]> {
+        self.seen.map(|(_, theirs)| theirs)
     }
 
     /// Whether a frame that the neighbour does not show is to be given now. Nothing counts as given

@@ -15,6 +15,16 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// The fields of a part of a message.
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// All that follows.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -89,7 +89,7 @@ impl Team {
             if self.random.loses() || same {
                 continue;
             }
-            for message in overview(&self.machines[to], MAX_BYTES) {
+            for message in overview(&self.machines[to], 3, MAX_BYTES) {
                 messages += 1;
                 if self.random.loses() {
                     continue;

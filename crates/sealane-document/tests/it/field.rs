@@ -4,7 +4,7 @@ pub(crate) mod net;
 
 use sealane_mesh::{Medium, Span};
 
-use net::{Link, Net};
+use net::{Link, Net, Random};
 
 /// Eight rows: seven hops from the first to the last.
 pub(crate) const ROWS: [usize; 20] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
@@ -169,7 +169,7 @@ struct Spread {
     /// Milliseconds until a half, 95 % and all of it was where it has to be.
     times_ms: [Option<u64>; 3],
     bytes: u64,
-    gossip_bytes: u64,
+    gossip: Gossip,
 }
 
 fn spread(air: &Air, seed: u64) -> Spread {
@@ -198,57 +198,85 @@ fn spread(air: &Air, seed: u64) -> Spread {
     });
     let bytes = net.documents_bytes() - before;
     let lengths: Vec<usize> = frames.iter().map(Vec::len).collect();
-    Spread { times_ms, bytes, gossip_bytes: gossip(&mut net, &lengths, air.medium.mtu) }
+    Spread { times_ms, bytes, gossip: usual_gossip(&net, &lengths, air.medium) }
 }
 
-/// The bytes that it takes if each machine tells all that it holds, in each round, to all that hear
-/// it, until all hold all: the same frames, loss and neighbours. Of a frame in parts all have to
-/// come.
-fn gossip(net: &mut Net, lengths: &[usize], mtu: usize) -> u64 {
+/// What full gossip takes.
+struct Gossip {
+    bytes: u64,
+    /// The air time that the machine spends that spends the most.
+    air: Span,
+}
+
+/// What it takes if each machine tells all that it holds, in each round, to all that hear it, until
+/// all hold all: the same frames, loss and neighbours. Of a frame in parts all have to come.
+fn gossip(net: &Net, lengths: &[usize], medium: Medium, seed: u64) -> Gossip {
+    let mut random = Random(seed);
     // What the compact form has around a message, without the bytes of relays.
     let unit = |frame: usize| frame - 17 + 27;
-    let parts = |frame: usize| unit(frame).div_ceil(mtu);
+    let parts = |frame: usize| unit(frame).div_ceil(medium.mtu);
+    let bytes_of = |frame: usize| unit(frame) + 2 * (parts(frame) - 1);
     let per_node = lengths.len() / ROWS.len();
     let mut held: Vec<Vec<bool>> = (0..ROWS.len())
         .map(|node| (0..lengths.len()).map(|frame| frame / per_node == node).collect())
         .collect();
-    let mut bytes = 0;
+    let mut spent = vec![(0_u64, 0_u64); ROWS.len()];
     while held.iter().flatten().any(|has| !has) {
         let before = held.clone();
         for (node, has) in before.iter().enumerate() {
             for frame in (0..lengths.len()).filter(|frame| has[*frame]) {
-                bytes += unit(lengths[frame]) + 2 * (parts(lengths[frame]) - 1);
+                let (bytes, units) = (bytes_of(lengths[frame]), parts(lengths[frame]));
+                spent[node] = (spent[node].0 + bytes as u64, spent[node].1 + units as u64);
                 for (other, held) in held.iter_mut().enumerate() {
-                    let comes = (0..parts(lengths[frame])).all(|_| net.random.below(100) >= 30);
+                    let comes = (0..units).all(|_| random.below(100) >= 30);
                     held[frame] |= comes && net.near.contains(&(node, other));
                 }
             }
         }
     }
-    bytes as u64
+    let air = |(bytes, units): &(u64, u64)| {
+        let fixed = medium.fixed.times(units.saturating_sub(1));
+        medium.air(*bytes as usize) + fixed
+    };
+    let bytes = spent.iter().map(|(bytes, _)| bytes).sum();
+    Gossip { bytes, air: spent.iter().map(air).max().unwrap() }
+}
+
+/// The one in the middle of several runs of it: chance decides much of one.
+fn usual_gossip(net: &Net, lengths: &[usize], medium: Medium) -> Gossip {
+    let mut runs: Vec<Gossip> = (1..=5).map(|seed| gossip(net, lengths, medium, seed)).collect();
+    runs.sort_by_key(|run| run.bytes);
+    runs.swap_remove(runs.len() / 2)
 }
 
 #[test]
-fn it_takes_a_quarter_of_the_bytes_of_full_gossip_over_bluetooth() {
+fn it_takes_a_quarter_of_the_bytes_of_full_gossip() {
     let named = std::env::var("SEALANE_MEDIUM").unwrap_or_else(|_| "BLE".to_owned());
     for air in airs().iter().filter(|air| air.name.contains(&named) || named == "all") {
         let spread = spread(air, 1);
-        let share = spread.bytes * 100 / spread.gossip_bytes;
+        let share = spread.bytes * 100 / spread.gossip.bytes;
         let [half, most, all] = spread.times_ms.map(|ms| ms.map(|ms| ms as f64 / 1000.0));
         println!(
             "{}: {} bytes, {share} % of the {} of full gossip; half after {half:?} s, 95 % after \
              {most:?} s, all after {all:?} s",
-            air.name, spread.bytes, spread.gossip_bytes
+            air.name, spread.bytes, spread.gossip.bytes
         );
-        // Where a duty cycle of one percent makes hours pass, what comes of it is printed, and does
-        // not meet the demand.
+        // What is not urgent has a fifth of the duty cycle.
+        let seconds = |share: f64| spread.gossip.air.0 as f64 / 1e6 / share;
+        let duty = f64::from(air.medium.duty_ppm) / 1e6;
+        println!(
+            "{}: full gossip takes {:.0} s of the same share of air time, {:.0} s of all of it",
+            air.name,
+            seconds(duty * if duty < 1.0 { 0.2 } else { 1.0 }),
+            seconds(duty)
+        );
         let is_met = share <= 25 && all.is_some();
         println!(
             "{}: all, at no more than 25 %: {}",
             air.name,
             if is_met { "met" } else { "MISSED" }
         );
-        assert!(is_met || air.medium.duty_ppm < 1_000_000, "{}: {share} %", air.name);
+        assert!(is_met, "{}: {share} %", air.name);
     }
 }
 

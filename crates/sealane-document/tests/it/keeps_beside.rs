@@ -135,7 +135,7 @@ fn an_origin_that_writes_without_end_stays_within_its_quota() {
             }
         }
         assert!(has(&store, &quiet), "others leave first");
-        assert!(store.counters().evicted > 0);
+        assert!(store.counters().evicted > 100, "{:?}", store.counters());
     }
 }
 

@@ -8,6 +8,8 @@ mod field;
 mod keeps_beside;
 mod keeps_on_disk;
 mod keeps_the_newest;
+mod paces;
+mod vectors;
 mod withstands_attacks;
 
 use shared::team;
@@ -16,4 +18,5 @@ use shared::team;
 mod shared {
     pub(crate) mod entries;
     pub(crate) mod team;
+    pub(crate) mod vectors;
 }

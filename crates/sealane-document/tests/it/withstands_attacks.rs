@@ -1,6 +1,8 @@
 //! Whoever attacks, nothing is accepted, and each attack is counted by its name.
 
-use sealane_document::agent::{AgentCounters, Duty, Leaver, Neighbour};
+use std::collections::BTreeMap;
+
+use sealane_document::agent::{AgentCounters, Duty, Leaver, Lot, Neighbour};
 use sealane_document::{Agent, Cursor, Keeper, Quota, Store, Taken};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
@@ -34,16 +36,8 @@ impl Victim {
     /// A neighbour hands frames on; gives how many were taken as news.
     fn hear(&mut self, frames: &[&[u8]]) -> u64 {
         let before = self.counters().taken;
-        let mut message = vec![0, 0, 0, 0, 4];
-        for frame in frames {
-            let frame = &frame[frame.len().min(17)..];
-            match frame.len() {
-                short @ 0..0x80 => message.push(short as u8),
-                long => message.extend([(long & 0x7f | 0x80) as u8, (long >> 7) as u8]),
-            }
-            message.extend(frame);
-        }
-        let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9) };
+        let message = message_of(frames);
+        let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: true };
         self.agent.hear(by, &message).unwrap();
         self.counters().taken - before
     }
@@ -51,6 +45,48 @@ impl Victim {
     fn counters(&self) -> AgentCounters {
         self.agent.counters()
     }
+
+    /// What was refused, by name, where anything was.
+    fn refused(&self) -> BTreeMap<&'static str, u64> {
+        let c = self.agent.counters();
+        let all = [
+            ("malformed", c.malformed),
+            ("unproven", c.unproven),
+            ("strange group", c.strange_group),
+            ("unknown epoch", c.unknown_epoch),
+            ("no member", c.no_member),
+            ("stale epoch", c.stale_epoch),
+            ("below floor", c.below_floor),
+            ("forged", c.forged),
+            ("no document", c.no_document),
+            ("malformed body", c.malformed_body),
+            ("too far ahead", c.too_far_ahead),
+            ("repeats", c.repeats),
+            ("older", self.agent.store().counters().older),
+            ("conflicts", self.agent.store().counters().conflicts),
+        ];
+        all.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Asserts that so many frames or messages were refused for these reasons, and for no others.
+    fn assert_refused<const N: usize>(&self, reasons: [(&'static str, u64); N]) {
+        assert_eq!(self.refused(), BTreeMap::from(reasons));
+    }
+}
+
+/// Frames in one message, as they are: none in the brief form.
+fn message_of(frames: &[&[u8]]) -> Vec<u8> {
+    let mut message = vec![0, 0, 0, 0, 4];
+    for frame in frames {
+        let frame = &frame[frame.len().min(17)..];
+        // Twice its length, and one for a whole frame.
+        match 2 * frame.len() + 1 {
+            short @ 0..0x80 => message.push(short as u8),
+            long => message.extend([(long & 0x7f | 0x80) as u8, (long >> 7) as u8]),
+        }
+        message.extend(frame);
+    }
+    message
 }
 
 fn as_class(sealer: &mut Sealer, slot: u16, data_type: u16, class: Class, body: &[u8]) -> Vec<u8> {
@@ -66,7 +102,7 @@ fn a_marker_that_is_stripped_is_no_document() {
     plain.truncate(64);
     plain.extend(BODY);
     assert_eq!(victim.hear(&[&plain]), 0);
-    assert_eq!(victim.counters().no_document, 1);
+    victim.assert_refused([("no document", 1)]);
 }
 
 #[test]
@@ -80,6 +116,8 @@ fn a_class_that_is_rewritten_does_not_open() {
             assert_eq!(victim.hear(&[&other]), 0, "{flags:x}");
         }
     }
+    // Eleven flags say the same class and another priority or compression; the rest are no frame.
+    victim.assert_refused([("forged", 11), ("no document", 244)]);
     assert_eq!(victim.hear(&[&frame]), 1, "the true one still does");
 }
 
@@ -90,7 +128,7 @@ fn an_epoch_that_is_over_is_not_written_in() {
     // The removed member has the old secret, and writes in the name of another one.
     let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
     assert_eq!(victim.hear(&[&frame]), 0);
-    assert_eq!(victim.counters().stale_epoch, 1);
+    victim.assert_refused([("stale epoch", 1)]);
     // What is signed nobody else could have written.
     let signed = seal(&mut victim.sealer(3, 0), 3, 7, &[0; 14]);
     assert_eq!(victim.hear(&[&signed]), 1);
@@ -127,7 +165,12 @@ fn no_byte_of_a_frame_can_be_changed() {
             assert_eq!(victim.hear(&[&other]), 0, "bit {bit} of byte {at}");
         }
     }
-    assert!(victim.counters().forged > 100 && victim.agent.store().is_empty());
+    let refused = victim.refused();
+    assert_eq!(refused.values().sum::<u64>(), 8 * (frame.len() as u64 - 17), "each once");
+    for (name, least) in [("forged", 100), ("strange group", 32), ("no document", 50)] {
+        assert!(refused[name] >= least, "{name}: {refused:?}");
+    }
+    assert!(victim.agent.store().is_empty());
 }
 
 #[test]
@@ -141,13 +184,58 @@ fn what_is_replayed_is_no_news_in_this_epoch_the_next_or_after_a_restart() {
     let new = seal(&mut origin, 3, 7, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
     assert_eq!(victim.hear(&[&old, &new]), 2);
     assert_eq!(victim.hear(&[&old, &new]), 0);
+    victim.assert_refused([("older", 1), ("repeats", 1)]);
     let mut next = Victim { team: Team { members: 20, removed: vec![vec![5]] }, ..victim };
     next.agent.set_group(next.team.keys(0, Epoch(1))).unwrap();
     assert_eq!(next.hear(&[&old, &new]), 0);
+    next.assert_refused([("older", 2), ("repeats", 2)]);
     drop(next);
     let mut again = Victim::with(open(), vec![vec![5]]);
     assert_eq!(again.hear(&[&old, &new]), 0);
+    again.assert_refused([("older", 1), ("repeats", 1)]);
     assert_eq!(again.agent.store().len(), 1);
+}
+
+#[test]
+fn an_old_call_that_is_replayed_after_its_clear_wakes_nothing() {
+    let mut victim = Victim::new();
+    let (mut caller, mut other) = (victim.sealer(3, 0), victim.sealer(4, 0));
+    let call = |number: u8| [0, 0, 0, 0, 0, 0, 0, 0, 0, number, 0, 0, 0, 0];
+    let of_call = |number: u8| [0, 0, 0, 0, 0, 0, 0, 0, 3, 0, number, 0, 0, 0];
+    let first = seal(&mut caller, 3, 7, &call(1));
+    let clear = seal(&mut other, 4, 9, &of_call(1));
+    let second = seal(&mut caller, 3, 7, &call(2));
+    assert_eq!(victim.hear(&[&first, &clear]), 2);
+    // While it is the newest call, it is a repeat; the clear stays with it.
+    assert_eq!(victim.hear(&[&first]), 0);
+    victim.assert_refused([("repeats", 1)]);
+    assert_eq!(victim.hear(&[&second]), 1);
+    assert_eq!(victim.hear(&[&first, &clear]), 0);
+    victim.assert_refused([("older", 1), ("repeats", 2)]);
+    assert_eq!(victim.agent.store().len(), 2, "the later call, and the clear of the earlier one");
+}
+
+#[test]
+fn what_is_repeated_of_a_neighbour_that_is_not_there_begins_no_exchange() {
+    let mut victim = Victim::new();
+    let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
+    victim.hear(&[&frame]);
+    while victim.agent.next_telling(0, Lot::All).is_some() {}
+    let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: false };
+    for words in [&[9, 9, 9, 9, 1, 7, 0, 0, 0xff, 3][..], &[9, 9, 9, 9, 2, 3, 0, 0]] {
+        victim.agent.hear(by, words).unwrap();
+        assert_eq!(victim.agent.next_telling(0, Lot::All), None);
+    }
+    victim.assert_refused([("unproven", 2)]);
+    // A member opens a frame, whoever brings it; a machine without keys cannot.
+    let other = message_of(&[&seal(&mut victim.sealer(4, 0), 4, 4, BODY)]);
+    let relay = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    let mut relay = Agent::new(Slot::new(1).unwrap(), relay, 400);
+    for agent in [&mut victim.agent, &mut relay] {
+        agent.hear(by, &other).unwrap();
+    }
+    assert_eq!((victim.counters().taken, relay.counters().taken), (2, 0));
+    assert_eq!(relay.counters().unproven, 1);
 }
 
 #[test]
@@ -157,6 +245,7 @@ fn a_reflected_frame_is_no_news_and_one_of_a_lost_state_is_gone_behind() {
     let frame = seal(&mut own, 0, 4, BODY);
     victim.agent.write(&frame, peer(0)).unwrap();
     assert_eq!(victim.hear(&[&frame]), 0);
+    victim.assert_refused([("repeats", 1)]);
     own.go_on_at(500);
     let lost = seal(&mut own, 0, 4, BODY);
     assert_eq!(victim.hear(&[&lost]), 1);
@@ -164,7 +253,7 @@ fn a_reflected_frame_is_no_news_and_one_of_a_lost_state_is_gone_behind() {
     own.go_on_at(501 + (1 << 20) + 1);
     let far = seal(&mut own, 0, 4, BODY);
     assert_eq!(victim.hear(&[&far]), 0);
-    assert_eq!(victim.counters().too_far_ahead, 1);
+    victim.assert_refused([("repeats", 1), ("too far ahead", 1)]);
 }
 
 #[test]
@@ -175,12 +264,12 @@ fn who_counts_for_another_cannot_sign_for_it_and_in_class_c_the_conflict_is_coun
     bad.set_signing_key(sealane_seal::SigningKey::from_seed(&[5; 32]).unwrap());
     let lifted = as_class(&mut bad, 3, 1, Class::Signed, &[1, 99]);
     assert_eq!(victim.hear(&[&lifted]), 0);
-    assert_eq!(victim.counters().forged, 1);
+    victim.assert_refused([("forged", 1)]);
     let true_one = seal(&mut victim.sealer(3, 0), 3, 1, &[1, 5]);
     let mut bad = victim.team.sealer(3, Epoch(0), 666);
     let other = seal(&mut bad, 3, 1, &[1, 99]);
     victim.hear(&[&true_one, &other]);
-    assert_eq!(victim.agent.store().counters().conflicts, 1);
+    victim.assert_refused([("conflicts", 1), ("forged", 1)]);
 }
 
 #[test]
@@ -195,6 +284,8 @@ fn a_flood_of_reset_hops_is_one_frame() {
         relay.take(&other, peer(1)).ok();
     }
     assert_eq!((victim.counters().taken, victim.counters().opened), (1, 1));
+    victim.assert_refused([("repeats", 255)]);
+    assert_eq!(relay.counters().known, 255);
     assert!(relay.len() <= 1);
 }
 
@@ -237,7 +328,7 @@ fn nobody_acknowledges_or_clears_for_another() {
         let clear = as_class(&mut bad, 3, data_type, Class::Authenticated, &[0; 14]);
         assert_eq!(victim.hear(&[&signed, &unsigned, &clear]), 0);
     }
-    assert_eq!((victim.counters().forged, victim.counters().below_floor), (2, 4));
+    victim.assert_refused([("below floor", 4), ("forged", 2)]);
 }
 
 #[test]
@@ -250,7 +341,7 @@ fn a_removed_member_is_shown_to_nobody() {
     assert!(victim.agent.store().is_empty(), "what it said before goes with it");
     let after = seal(&mut victim.sealer(5, 0), 5, 7, &[1; 14]);
     assert_eq!(victim.hear(&[&before, &after]), 0);
-    assert_eq!(victim.counters().no_member, 2);
+    victim.assert_refused([("no member", 2)]);
 }
 
 #[test]
@@ -263,9 +354,12 @@ fn parts_of_two_frames_make_no_third() {
         assert!(mixed == one || mixed == other || victim.hear(&[&mixed]) == 0, "mixed at {at}");
     }
     // A message that ends within a frame is refused as a whole.
-    let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9) };
-    victim.agent.hear(by, &[0, 0, 0, 0, 4, 100, 1, 2, 3]).unwrap();
-    assert_eq!(victim.counters().malformed, 1);
+    let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: true };
+    victim.agent.hear(by, &[0, 0, 0, 0, 4, 101, 1, 2, 3]).unwrap();
+    let mut refused = victim.refused();
+    assert_eq!(refused.remove("malformed"), Some(1));
+    let others = refused.remove("forged").unwrap_or(0) + refused.remove("no document").unwrap_or(0);
+    assert!(others > 10 && refused.keys().all(|name| *name == "repeats"), "{refused:?}");
 }
 
 #[test]
@@ -283,7 +377,7 @@ fn clocks_decide_nothing_and_positions_that_cannot_be_are_refused() {
     nowhere[7..15].fill(0x7f);
     let nowhere = seal(&mut origin, 3, 4, &nowhere);
     assert_eq!(victim.hear(&[&nowhere]), 0);
-    assert_eq!(victim.counters().malformed_body, 1);
+    victim.assert_refused([("malformed body", 1)]);
 }
 
 #[test]
@@ -296,7 +390,7 @@ fn a_relay_that_hands_out_old_registers_moves_nothing_back() {
         assert_eq!(victim.hear(&[old]), 0);
     }
     assert_eq!(victim.agent.store().since(Cursor::START, 9)[0].entry.stamp.counter, 19);
-    assert!(victim.agent.store().counters().older >= 19);
+    victim.assert_refused([("older", 19), ("repeats", 1)]);
 }
 
 #[test]
@@ -316,14 +410,15 @@ fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
     let mut relay = Agent::new(Slot::new(1).unwrap(), relay, 200);
     relay.set_strangers(vec![stranger(20, Epoch(1))]);
     let mut random = Random(7);
-    let by = |slot: u64| Neighbour { slot: Slot::new(slot as u16 % 20).unwrap(), tag: peer(9) };
+    let by = |slot: u64| Neighbour {
+        slot: Slot::new(slot as u16 % 20).unwrap(),
+        tag: peer(9),
+        is_proven: true,
+    };
     let mut messages: Vec<Vec<u8>> = vec![vec![0, 0, 0, 0, 1, 0, 0, 255, 3]];
     for origin in 0..20 {
         let frame = seal(&mut victim.sealer(origin, 1), origin, 72, BODY);
-        let mut message = vec![0, 0, 0, 0, 4, (frame.len() - 17) as u8 | 0x80, 0];
-        message[6] = ((frame.len() - 17) >> 7) as u8;
-        message.extend(&frame[17..]);
-        messages.push(message);
+        messages.push(message_of(&[&frame]));
     }
     for _ in 0..5_000 {
         let at = random.below(messages.len() as u64) as usize;
@@ -335,8 +430,8 @@ fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
         message.truncate(message.len() - random.below(3) as usize);
         for agent in [&mut victim.agent, &mut relay] {
             agent.hear(by(random.next()), &message).unwrap();
-            agent.hear_digest(by(random.next()).slot, random.next().to_le_bytes());
-            while let Some(telling) = agent.next_telling() {
+            agent.hear_digest(by(random.next()).slot, Some(random.next().to_le_bytes()));
+            while let Some(telling) = agent.next_telling(0, Lot::All) {
                 if messages.len() < 500 && random.below(20) == 0 {
                     messages.push(telling.message);
                 }

@@ -177,7 +177,7 @@ impl Driver {
             }
             Task::Local(LocalInput::Documents { to, urgency, message }) => {
                 self.mesh.take(now, Input::Documents { to, urgency, message: &message });
-                self.routing.documents.set(1, self.mesh.documents_room());
+                self.routing.documents.set(1, &self.mesh);
             }
             Task::Local(LocalInput::Trace { to, number }) => {
                 self.mesh.take(now, Input::Trace { to, number });
@@ -221,7 +221,7 @@ impl Driver {
         {
             self.outlet.tally.drop(why, 1);
         }
-        self.routing.documents.set(0, self.mesh.documents_room());
+        self.routing.documents.set(0, &self.mesh);
         self.remember_current();
     }
 

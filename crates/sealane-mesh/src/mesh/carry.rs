@@ -8,8 +8,8 @@ use sealane_seal::Slot;
 
 use super::Mesh;
 use super::tell::in_form;
-use crate::floods::{FloodId, Waiting};
-use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES};
+use crate::floods::{FloodId, Queued, TOLD_ENOUGH, Waiting};
+use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES, MAX_URGENT_TELLS};
 use crate::messages::{MessageType, Report};
 use crate::neighbour::{COST_MIN, LinkId};
 use crate::reports::{Fate, Pair};
@@ -48,8 +48,11 @@ impl Mesh {
             self.counters.unopened += 1;
             return;
         }
-        if from.is_some() && self.is_here(header.source()) {
+        if let Some(from) = from.filter(|_| self.is_here(header.source())) {
             self.counters.reflected += 1;
+            if header.destination() == PeerTag::BROADCAST {
+                self.heard_again(self.floods.id(&header, &frame), from);
+            }
             return;
         }
         if !self.is_known(&header) {
@@ -64,6 +67,7 @@ impl Mesh {
         }
         let Some(hop) = self.table.next(header.destination()).copied() else {
             self.counters.no_route += 1;
+            self.counters.own_no_route += u64::from(from.is_none());
             return;
         };
         let via = LinkId { interface: hop.interface, slot: hop.slot };
@@ -151,13 +155,17 @@ impl Mesh {
             return;
         }
         let urgency = urgency(header);
+        let patience = match from {
+            Some(_) => self.patience_on(hop.interface, urgency, frame.len()),
+            None => patience(urgency),
+        };
         self.wait(Waiting {
             interface: hop.interface,
             to: To::Neighbour(hop.address),
             frame,
             urgency,
             due: self.now,
-            until: self.now + patience(urgency),
+            until: self.now + patience,
             from,
             is_documents: false,
             flood: None,
@@ -187,8 +195,16 @@ impl Mesh {
 
     pub(super) fn wait(&mut self, waiting: Waiting) {
         if let Some(left) = self.floods.wait(waiting) {
-            self.dropped(left.urgency);
+            self.dropped(left.urgency, left.is_own());
         }
+    }
+
+    /// How long a frame of others waits for air time: where there is a duty cycle, as long as it
+    /// takes to earn that of two such frames, since it has cost air time already.
+    fn patience_on(&self, id: InterfaceId, urgency: Urgency, bytes: usize) -> Span {
+        let interface = self.interfaces.get(&id).filter(|one| one.medium.has_duty());
+        let earned = interface.map(|one| one.budget.paced(urgency, one.air(bytes).times(2)));
+        earned.unwrap_or_default().max(patience(urgency))
     }
 
     /// Takes a frame to everybody.
@@ -223,21 +239,20 @@ impl Mesh {
     /// Has a frame to everybody wait on each interface where others may not have heard it.
     fn flood_on(&mut self, frame: Arc<[u8]>, header: &Header, from: Option<LinkId>, id: FloodId) {
         let urgency = urgency(header);
+        let mut is_heard = false;
         for interface in self.interfaces.keys().copied().collect::<Vec<_>>() {
             let others = self.neighbours.keys().filter(|one| one.interface == interface);
             let others = others.filter(|one| Some(**one) != from).count() as u64;
             if others == 0 {
                 continue;
             }
+            is_heard = true;
             let brought = from.filter(|from| from.interface == interface);
-            let air = self.interfaces.get(&interface).map(|one| one.air(frame.len()));
-            // Those who hear each other find different moments, the more of them, the longer.
-            let window = air.unwrap_or_default().times(2 * others.min(STAGE)).max(MIN_WINDOW);
-            let stages = others.div_ceil(STAGE).min(STAGES);
+            let moments = self.moments(interface, frame.len(), others);
             let late = match from {
                 Some(_) => {
-                    let stage = self.random.word() % stages;
-                    window.times(stage) + self.random.within(window)
+                    let stage = self.random.word() % moments.stages;
+                    moments.window.times(stage) + self.random.within(moments.window)
                 }
                 None => Span(0),
             };
@@ -254,6 +269,17 @@ impl Mesh {
                 heard_of: brought.into_iter().map(|from| from.slot).collect(),
             });
         }
+        if from.is_none() && !is_heard {
+            self.counters.no_route += 1;
+            self.counters.own_no_route += 1;
+        }
+    }
+
+    /// When those send a frame on who hear each other: the more of them, the more moments.
+    fn moments(&self, interface: InterfaceId, bytes: usize, others: u64) -> Moments {
+        let air = self.interfaces.get(&interface).map(|one| one.air(bytes));
+        let window = air.unwrap_or_default().times(2 * others.min(STAGE)).max(MIN_WINDOW);
+        Moments { window, stages: others.div_ceil(STAGE).clamp(1, STAGES) }
     }
 
     /// A frame that waits here was sent on by a neighbour. It is dropped if it was heard twice, and
@@ -271,13 +297,34 @@ impl Mesh {
                     heard_of.iter().any(hears)
                 })
         };
-        self.counters.suppressed += self.floods.heard(id, from, is_enough) as u64;
+        let enough = TOLD_ENOUGH.min(near.len());
+        self.counters.suppressed += self.floods.heard(id, from, enough, is_enough) as u64;
+    }
+
+    /// Has an urgent frame to everybody that was sent told again, unless enough neighbours were
+    /// heard sending it on, or are until then. Nobody acknowledges what is for everybody, and where
+    /// there is a duty cycle a frame that met another one is lost for long.
+    fn tell_again(&mut self, queued: Queued) {
+        let Queued { told, one, .. } = &queued;
+        let has_duty = self.interfaces.get(&one.interface).is_some_and(|i| i.medium.has_duty());
+        let near = self.neighbours.keys().filter(|id| id.interface == one.interface).count();
+        let is_done = told + 1 >= MAX_URGENT_TELLS || one.heard_of.len() >= TOLD_ENOUGH.min(near);
+        let is_urgent = one.flood.is_some() && one.urgency == Urgency::Urgent;
+        if !is_urgent || !has_duty || is_done {
+            return;
+        }
+        let moments = self.moments(one.interface, one.frame.len(), near as u64);
+        let late = moments.window.times(moments.stages) + self.random.within(moments.window);
+        let (due, until) = (self.now + late, self.now + late + patience(one.urgency));
+        let one = Waiting { due, until, ..queued.one };
+        self.floods.put_back(Queued { told: queued.told + 1, one, ..queued });
     }
 
     /// Sends what waited and may go now.
     pub(super) fn send_waiting(&mut self) {
-        let mut put_off = vec![];
-        while let Some(mut one) = self.floods.next(self.now) {
+        let mut put_off: Vec<Queued> = vec![];
+        while let Some(mut queued) = self.floods.next(self.now) {
+            let one = &mut queued.one;
             let Some(interface) = self.interfaces.get_mut(&one.interface) else { continue };
             let around = match (one.is_documents, interface.medium.hop_seal) {
                 (true, _) => interface.around(),
@@ -285,22 +332,36 @@ impl Mesh {
                 (false, false) => 0,
             };
             let air = interface.air(one.frame.len() + around);
-            if interface.budget.may(self.now, one.urgency, one.to, air) {
-                self.send_frame(&one);
+            // A short frame does not take the air time for which a longer one has waited.
+            let is_alike = |other: &&Queued| {
+                (other.one.interface, other.one.urgency) == (one.interface, one.urgency)
+            };
+            let is_free = interface.budget.is_free(one.urgency, one.to);
+            let ahead = put_off.iter().find(is_alike).filter(|_| !is_free).map(|one| one.one.due);
+            if ahead.is_none() && interface.budget.may(self.now, one.urgency, one.to, air) {
+                if !is_free {
+                    self.floods.took_turn(one.is_own());
+                }
+                self.send_frame(&queued);
+                self.tell_again(queued);
                 continue;
             }
-            if self.now >= one.until {
-                self.dropped(one.urgency);
+            if self.now >= one.until || !is_free && !interface.budget.fits(one.urgency, air) {
+                let (urgency, is_own) = (one.urgency, one.is_own());
+                if queued.told == 0 {
+                    self.dropped(urgency, is_own);
+                }
                 continue;
             }
-            let ready = interface.budget.ready(self.now, one.urgency, air);
+            let ready = ahead.unwrap_or_else(|| interface.budget.ready(self.now, one.urgency, air));
             one.due = ready.max(self.now + Span::millis(1)).min(one.until);
-            put_off.push(one);
+            put_off.push(queued);
         }
         put_off.into_iter().for_each(|one| self.floods.put_back(one));
     }
 
-    fn send_frame(&mut self, one: &Waiting) {
+    fn send_frame(&mut self, queued: &Queued) {
+        let Queued { told, one, .. } = queued;
         if one.is_documents {
             return self.send_documents(one);
         }
@@ -315,6 +376,8 @@ impl Mesh {
             None => &mut self.counters.carried,
         };
         *counter += 1;
+        self.counters.own_sent += u64::from(one.is_own() && *told == 0);
+        self.counters.told_again += u64::from(*told > 0);
         self.send(one.interface, one.to, unit, one.urgency);
     }
 
@@ -398,6 +461,12 @@ fn urgency(header: &Header) -> Urgency {
 pub(super) fn patience(urgency: Urgency) -> Span {
     let usual = Span::millis(MAX_FLOOD_WAIT_MS);
     if urgency == Urgency::Urgent { usual.times(12) } else { usual }
+}
+
+/// When those send a frame on who hear each other: anywhere in one of so many windows.
+struct Moments {
+    window: Span,
+    stages: u64,
 }
 
 /// So many neighbours find different moments in one window; where there are more, they choose one

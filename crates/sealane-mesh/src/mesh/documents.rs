@@ -9,11 +9,13 @@ use crate::floods::Waiting;
 use crate::limits::MAX_DOCUMENTS_WAITING;
 use crate::messages::MessageType;
 use crate::neighbour::LinkId;
-use crate::{Audience, InterfaceId, MeshError, Output, To, Urgency};
+use crate::{Audience, InterfaceId, MeshError, Output, Time, To, Urgency};
 
 /// So many times as long as urgent frames do, messages wait: there are few, and none is out of
 /// date.
 const PATIENCE: u64 = 10;
+/// More neighbours than so many are as many.
+const CROWD: u64 = 16;
 /// In the place of a slot: for each neighbour that hears it.
 const ALL: u16 = u16::MAX;
 
@@ -25,9 +27,45 @@ struct Reader {
 }
 
 impl Mesh {
-    /// How many messages about documents may wait beside those that do.
-    pub fn documents_room(&self) -> usize {
-        MAX_DOCUMENTS_WAITING.saturating_sub(self.floods.documents())
+    /// How many messages about documents of an urgency may wait beside those that do. Where air
+    /// time is scarce there is room when one can go: what it says is new then, and nobody else has
+    /// said it meanwhile.
+    pub fn documents_room(&self, urgency: Urgency) -> usize {
+        let waiting = self.floods.documents();
+        let mut scarce = self.documents_moments(urgency);
+        match scarce.any(|at| waiting > 0 || at > self.now) {
+            true => 0,
+            false => MAX_DOCUMENTS_WAITING.saturating_sub(waiting),
+        }
+    }
+
+    /// When a message about documents can go, on each interface where air time is scarce.
+    fn documents_moments(&self, urgency: Urgency) -> impl Iterator<Item = Time> {
+        let scarce = self.interfaces.iter().filter(|(id, one)| {
+            let is_here = |link: &LinkId| link.interface == **id;
+            one.medium.has_duty() && self.neighbours.keys().any(is_here)
+        });
+        scarce.map(move |(_, one)| one.documents_ready(self.now, urgency))
+    }
+
+    /// When there is room again, where air time is scarce.
+    pub(super) fn documents_wake(&self) -> Option<Time> {
+        let kinds = [Urgency::Urgent, Urgency::Normal].into_iter();
+        let all = kinds.flat_map(|urgency| self.documents_moments(urgency));
+        all.filter(|at| self.has_documents && *at > self.now).min()
+    }
+
+    /// Somebody has said something of documents: all who have something to say to it find different
+    /// moments, and the later ones hear the first.
+    pub(super) fn rest_documents(&mut self, id: InterfaceId) {
+        let others = self.neighbours.keys().filter(|link| link.interface == id).count() as u64;
+        let Some(interface) = self.interfaces.get_mut(&id) else { return };
+        if !interface.medium.has_duty() || interface.documents_at > self.now {
+            return;
+        }
+        let air = interface.air(interface.medium.documents_bytes());
+        let late = self.random.within(air.times(2 * others.min(CROWD)));
+        interface.documents_at = self.now + late;
     }
 
     /// Has a message wait for its turn.
@@ -113,20 +151,32 @@ impl Mesh {
         self.send(one.interface, one.to, unit, one.urgency);
     }
 
+    /// A neighbour has said hello, and perhaps what it holds.
+    pub(super) fn hear_digest(&mut self, by: LinkId, digest: Option<[u8; 8]>, is_proven: bool) {
+        if self.has_documents {
+            let digest = digest.filter(|_| is_proven);
+            self.outputs.push_back(Output::Digest { by: by.slot, digest });
+        }
+        if digest.is_some() {
+            self.rest_documents(by.interface);
+        }
+    }
+
     pub(super) fn hear_documents(&mut self, by: LinkId, body: &[u8]) -> Result<(), MeshError> {
         let mut fields = Fields(body);
         if version(fields.byte()?)? != 0 {
             return Err(MeshError::Range);
         }
         let to = fields.word()?;
-        let proven = self.neighbours.get(&by).filter(|one| one.is_proven);
-        let Some(tag) = proven.map(|one| one.tag) else {
+        let Some((tag, is_proven)) = self.neighbours.get(&by).map(|one| (one.tag, one.is_proven))
+        else {
             self.counters.stranger += 1;
             return Ok(());
         };
+        self.rest_documents(by.interface);
         if to == ALL || to == self.voice.slot().number() {
             let message = fields.0.to_vec();
-            self.outputs.push_back(Output::Documents { by: by.slot, tag, message });
+            self.outputs.push_back(Output::Documents { by: by.slot, tag, is_proven, message });
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ use crate::parts::PartAt;
 use crate::routes::{Heard, is_later};
 use crate::voice::Said;
 use crate::{
-    Address, Event, Hello, InterfaceId, MeshError, Missing, Output, Probe, Request, Role,
-    RouteMessage, Span, To, Trace,
+    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, Role, RouteMessage,
+    Span, To, Trace,
 };
 
 /// Where a unit came from.
@@ -132,16 +132,14 @@ impl Mesh {
         let now = self.now;
         let Some(interface) = self.interfaces.get_mut(&from.interface) else { return Ok(()) };
         let name = Interface::name_of(from.address);
-        let is_known = interface.addresses.contains_key(&from.address);
-        let parts = if is_known { &mut interface.known } else { &mut interface.strange };
         let (at, whole) = match CompactUnit::parse(unit)? {
             CompactUnit::Short(part) => {
                 let at = part_at(from.address, &part.header());
-                (at, parts.short.push(name, now.as_millis(), &part))
+                (at, interface.short.push(name, now.as_millis(), &part))
             }
             CompactUnit::Fragment(part) => {
                 let at = part_at(from.address, &part.header());
-                (at, parts.long.push(name, now.as_millis(), &part))
+                (at, interface.reassembly.push(name, now.as_millis(), &part))
             }
             _ => return Ok(()),
         };
@@ -155,6 +153,7 @@ impl Mesh {
         };
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
         let Some(whole) = whole else {
+            let is_known = interface.addresses.contains_key(&from.address);
             match at {
                 Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
                 // Perhaps parts of an announcement, or of what cannot be read without one.
@@ -333,9 +332,7 @@ impl Mesh {
         self.look_at(id);
         // What changes slowly is looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
-        if let Some(digest) = hello.digest.filter(|_| is_proven) {
-            self.outputs.push_back(Output::Digest { by: id.slot, digest });
-        }
+        self.hear_digest(id, hello.digest, is_proven);
         for distance in hello.gateways.iter().filter(|_| is_proven) {
             let told = Advertised { distance: *distance, is_gateway: true, attached: None };
             self.hear_route(id, &told, until);

@@ -314,11 +314,15 @@ impl Mesh {
     /// Does what is due.
     pub(super) fn tick_orders(&mut self) {
         let now = self.now;
-        self.orders.behind.retain(|_, behind| behind.until > now);
-        for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
+        if !self.orders.behind.is_empty() {
+            self.orders.behind.retain(|_, behind| behind.until > now);
+        }
+        let mut at = 0;
+        while let Some(id) = self.interfaces.keys().nth(at).copied() {
             if self.orders.is_silent() {
                 break;
             }
+            at += 1;
             let chance = Span(self.random.word() >> 1);
             if !self.orders.trickles.contains_key(&id) {
                 self.hasten_held(id);

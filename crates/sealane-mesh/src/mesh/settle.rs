@@ -9,15 +9,17 @@ use super::hear::REQUESTS_KEPT;
 use crate::neighbour::LinkId;
 use crate::routes::{Choice, Selected};
 use crate::table::{Claim, Hop, Route};
+use crate::ways::KnownWay;
 use crate::{Event, Output};
 
 impl Mesh {
     /// Chooses ways anew, if anything has changed that they rest on.
     pub(super) fn settle(&mut self) {
-        let news = std::mem::take(&mut self.stale);
-        let slots: Vec<_> = match std::mem::take(&mut self.is_stale) {
-            true => self.routes.iter().map(|(slot, _)| slot).collect(),
-            false => news.into_iter().collect(),
+        let (is_whole, news) =
+            (std::mem::take(&mut self.is_stale), std::mem::take(&mut self.stale));
+        let slots: Vec<_> = match is_whole {
+            true => self.restless(),
+            false => news.iter().collect(),
         };
         let is_renamed = self.routes.take_renamed() || std::mem::take(&mut self.is_renamed);
         let mut changed = vec![];
@@ -28,7 +30,11 @@ impl Mesh {
             if is_renamed || self.is_other(slot, choice.now) {
                 changed.push(slot);
             }
-            self.follow(slot, choice);
+            let is_followed = self.follow(slot, choice);
+            // Of ways that changed since all were looked at nobody keeps a list.
+            if is_whole && !is_followed {
+                self.routes.rest(slot);
+            }
         }
         if is_renamed {
             self.publish_names();
@@ -37,9 +43,21 @@ impl Mesh {
         }
     }
 
-    /// Does what a choice asks for.
-    fn follow(&mut self, slot: Slot, choice: Choice) {
+    /// The destinations of which a choice may change something, out of all: most rest.
+    fn restless(&mut self) -> Vec<Slot> {
+        let (neighbours, now) = (&self.neighbours, self.now);
+        let way = |id| Self::way(neighbours, now, id);
+        let ways = neighbours.iter().filter_map(|(id, neighbour)| {
+            Some(KnownWay { id: *id, way: Self::way_by(neighbour, now)? })
+        });
+        let others = self.ways.renew(ways);
+        self.routes.restless(now, &others, &way)
+    }
+
+    /// Does what a choice asks for. Whether that was anything.
+    fn follow(&mut self, slot: Slot, choice: Choice) -> bool {
         let via = |one: Option<Selected>| one.map(|one| one.via);
+        let mut is_followed = true;
         match (choice.before, choice.now) {
             (before, Some(now)) if via(before) != Some(now.via) => {
                 self.counters.flaps += u64::from(before.is_some());
@@ -61,11 +79,12 @@ impl Mesh {
                 self.news(slot);
                 self.ask_later(slot, None);
             }
-            _ => {}
+            _ => is_followed = false,
         }
         if choice.starves {
             self.ask_later(slot, None);
         }
+        is_followed || choice.starves
     }
 
     /// Whether a later sequence of a destination was asked for lately, here or by others.
@@ -94,11 +113,15 @@ impl Mesh {
 
     /// Brings the ways to these machines into the table.
     fn publish(&mut self, slots: &[Slot]) {
-        let mut table = std::mem::take(&mut self.table);
-        let ways = Arc::make_mut(&mut table);
-        slots.iter().for_each(|slot| ways.set(*slot, self.route(*slot)));
-        self.used = ways.routes().map(|route| link(&route.hop)).collect();
-        self.table = table;
+        let fresh: Vec<_> = slots.iter().map(|slot| self.route(*slot)).collect();
+        let table = Arc::make_mut(&mut self.table);
+        for (slot, route) in slots.iter().zip(fresh) {
+            let now = route.map(|route| link(&route.hop));
+            let before = table.set(*slot, route).map(|route| link(&route.hop));
+            now.into_iter().for_each(|hop| self.used.take(hop));
+            before.into_iter().for_each(|hop| self.used.leave(hop));
+        }
+        debug_assert_eq!(self.used.reached(), self.table.reached(), "each by one hop");
         self.neighbours_at = self.now;
         self.outputs.push_back(Output::Table(Arc::clone(&self.table)));
     }

@@ -71,7 +71,7 @@ impl Mesh {
     /// Says hello on an interface, and sets when the next one is due.
     pub(super) fn hello(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        if let Err(ready) = interface.may_say(self.now, HELLO_UNIT_BYTES) {
+        if let Err(ready) = interface.may_greet(self.now, HELLO_UNIT_BYTES) {
             interface.hello_at = ready;
             return;
         }
@@ -84,6 +84,7 @@ impl Mesh {
         interface.count_hello(self.now, next);
         let (interval, load) = (interface.interval, interface.load());
         let hellos = interface.numbers.hellos;
+        let digest = interface.digest_to_tell(self.digest);
         let mut hello = Hello {
             sleeps: self.config.sleeps,
             asks,
@@ -92,15 +93,16 @@ impl Mesh {
             interval: interval.0.div_ceil(INTERVAL_STEP.0).min(u16::MAX.into()) as u16,
             load,
             hop_counter: (self.voice.hop().next() >> 8) as u32 & 0x00ff_ffff,
+            digest,
             ..Hello::default()
         };
         self.list(id, hellos, &mut hello);
         hello.gateways = self.nearest_gateways();
-        hello.digest = self.digest;
         if let Some(interface) = self.interfaces.get_mut(&id) {
             interface.stamped(hello.sent, self.now);
         }
         self.counters.hellos += 1;
+        self.counters.digests += u64::from(hello.digest.is_some());
         self.say(id, MessageType::Hello, &hello.to_bytes(), To::Everybody);
     }
 
@@ -109,7 +111,7 @@ impl Mesh {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
         let near = || self.neighbours.values().filter(|one| here(&one.id));
         let (count, new) = (near().count(), near().filter(|one| one.has_news()).count());
-        let has_digest = self.digest.is_some();
+        let has_digest = hello.digest.is_some();
         let room = self.interfaces.get(&id).map(|one| one.hello_room(count, new, has_digest));
         let Some(room) = room else { return };
         let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();

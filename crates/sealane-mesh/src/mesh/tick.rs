@@ -9,15 +9,16 @@ use crate::{Event, InterfaceId, MessageType, Probe, Role, Span, Time, To, Urgenc
 
 impl Mesh {
     pub(super) fn tick(&mut self) {
-        for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
-            self.tick_interface(id);
+        // Most of the time nothing is due: no list is made before.
+        let mut at = 0;
+        while let Some((id, interface)) = self.interfaces.iter().nth(at) {
+            at += 1;
+            if interface.due() <= self.now {
+                self.tick_interface(*id);
+            }
         }
         if self.now >= self.neighbours_at {
-            for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
-                self.tick_neighbour(id);
-            }
-            let wakes = self.neighbours.values().filter_map(|one| self.neighbour_wake(one));
-            self.neighbours_at = wakes.min().unwrap_or(self.now).max(self.now + Span(1));
+            self.tick_neighbours();
         }
         if self.now >= self.second_at {
             self.second_at = self.now + Span::seconds(1);
@@ -41,6 +42,31 @@ impl Mesh {
         }
         self.tick_orders();
         self.send_waiting();
+    }
+
+    /// Looks at all neighbours, and finds out when that is to be done again.
+    fn tick_neighbours(&mut self) {
+        let (mut due, mut next, mut here) = (vec![], None, None);
+        for (id, neighbour) in self.neighbours.iter() {
+            // They are in the order of their interfaces.
+            if here.is_none_or(|(interface, _)| interface != id.interface) {
+                let interface = self.interfaces.get(&id.interface);
+                here = interface.map(|interface| (id.interface, interface.grace()));
+            }
+            let Some((_, grace)) = here else { continue };
+            let wake = self.wake_of(neighbour, grace);
+            if self.now >= wake.min(neighbour.heard + lost_after(neighbour)) {
+                due.push(*id);
+            } else {
+                next = earlier(next, wake);
+            }
+        }
+        for id in due {
+            self.tick_neighbour(id);
+            let wake = self.neighbours.get(&id).and_then(|one| self.neighbour_wake(one));
+            next = wake.map_or(next, |wake| earlier(next, wake));
+        }
+        self.neighbours_at = next.unwrap_or(self.now).max(self.now + Span(1));
     }
 
     fn tick_interface(&mut self, id: InterfaceId) {
@@ -106,7 +132,9 @@ impl Mesh {
             let air = interface.air(bytes);
             // It saves the air time of all that has come: it is a part of the data's share.
             let to = To::Neighbour(lack.from);
-            if interface.budget.may(self.now, Urgency::Normal, to, air) {
+            let is_scarce = interface.medium.has_duty();
+            let may_say = !is_scarce || interface.may_say(self.now, bytes).is_ok();
+            if may_say && interface.budget.may(self.now, Urgency::Normal, to, air) {
                 self.counters.parts_asked += u64::from(lack.parts.count_ones());
                 self.say(id, MessageType::Missing, &body, to);
             }
@@ -121,22 +149,29 @@ impl Mesh {
 
     /// When something is to be done about a neighbour.
     fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
-        let is_used = self.used.contains(&neighbour.id);
+        let grace = self.interfaces.get(&neighbour.id.interface)?.grace();
+        Some(self.wake_of(neighbour, grace))
+    }
+
+    /// The same, where that is how long a neighbour may be overdue.
+    fn wake_of(&self, neighbour: &Neighbour, grace: Span) -> Time {
         let lost = neighbour.heard + lost_after(neighbour);
-        let silent = neighbour.due + self.interfaces.get(&neighbour.id.interface)?.grace();
-        Some(match neighbour.presence {
-            Presence::Heard if is_used && !neighbour.sleeps => neighbour.due.min(lost),
+        let silent = neighbour.due + grace;
+        match neighbour.presence {
+            Presence::Heard if !neighbour.sleeps && self.used.contains(neighbour.id) => {
+                neighbour.due.min(lost)
+            }
             Presence::Heard => silent.min(lost),
             Presence::Asked { next, .. } => next.min(silent),
             Presence::Silent => lost,
-        })
+        }
     }
 
     fn tick_neighbour(&mut self, id: LinkId) {
         let Some(interface) = self.interfaces.get(&id.interface) else { return };
         let (gap, grace) = (interface.gap(), interface.grace());
         let is_crowded = interface.is_crowded();
-        let is_used = self.used.contains(&id);
+        let is_used = self.used.contains(id);
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
         if now >= neighbour.heard + lost_after(neighbour) {
@@ -165,7 +200,7 @@ impl Mesh {
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
         neighbour.presence = Presence::Silent;
         self.is_stale = true;
-        if self.used.contains(&id) {
+        if self.used.contains(id) {
             self.event(Event::NextHopSilent { slot: id.slot, interface: id.interface });
         }
     }
@@ -212,6 +247,10 @@ impl Mesh {
         let slowest = self.interfaces.values().map(pause).max().unwrap_or_default();
         slowest.max(Span::seconds(2))
     }
+}
+
+fn earlier(known: Option<Time>, other: Time) -> Option<Time> {
+    Some(known.map_or(other, |known| known.min(other)))
 }
 
 /// After how long a neighbour is forgotten.

@@ -17,7 +17,7 @@ impl Voice {
             return false;
         }
         self.leaving.insert(slot, order);
-        self.tags.remove(&slot).is_some()
+        self.tags.remove(slot).is_some()
     }
 
     /// Whether an address is that of a member which is about to be removed.
@@ -38,9 +38,9 @@ impl Voice {
         let ended: Vec<_> = self.leaving().filter(|one| one.order < orders).collect();
         self.leaving.retain(|_, order| *order >= orders);
         for slot in self.leaving.keys() {
-            self.tags.remove(slot);
+            self.tags.remove(*slot);
         }
-        ended.into_iter().filter(|one| self.tags.contains_key(&one.slot)).collect()
+        ended.into_iter().filter(|one| self.is_member(one.slot)).collect()
     }
 
     /// A unit in the full form that tells those something who hold that epoch.

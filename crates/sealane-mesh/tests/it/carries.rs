@@ -106,6 +106,45 @@ fn who_floods_does_not_drown_an_emergency_and_nobody_exceeds_the_duty_cycle() {
 }
 
 #[test]
+fn an_urgent_frame_is_told_again_until_somebody_is_heard_who_has_it() {
+    for loss_percent in [0, 100] {
+        let mut net = chain(8, 3, Medium::lora_sf7(), Link::default());
+        net.run(Span::seconds(600));
+        net.join(0, 1, Link { loss_percent, ..Link::default() });
+        net.data(0, None, EMERGENCY, b"12345678help");
+        net.run(Span::millis(100));
+        net.join(0, 1, Link::default());
+        net.run(Span::seconds(60));
+        assert_eq!(net.node(2).delivered.len(), 1, "{loss_percent} %");
+        let told_again = net.node(0).mesh.counters().told_again;
+        assert_eq!(told_again, u64::from(loss_percent == 100), "{loss_percent} %");
+        // The last one has nobody to tell, and is not heard.
+        assert_eq!(net.node(1).mesh.counters().told_again, 2, "{loss_percent} %");
+    }
+}
+
+#[test]
+fn what_has_cost_air_time_is_not_dropped_for_what_is_made_on_the_way() {
+    let mut net = chain(9, 3, Medium::lora_sf7(), Link::default());
+    net.run(Span::seconds(1200));
+    let first = net.provision.tag(0).to_bytes();
+    for _ in 0..600 {
+        net.data(0, Some(2), COUNTER, &[1; 40]);
+        net.data(1, Some(2), COUNTER, &[2; 40]);
+        net.run(Span::seconds(1));
+    }
+    net.run(Span::seconds(300));
+    let all = &net.node(2).delivered;
+    let is_first = |frame: &[u8]| frame.windows(first.len()).any(|part| part == first);
+    let of_first = all.iter().filter(|(_, frame)| is_first(frame)).count() as u64;
+    let [sent, on_way] = [0, 1].map(|slot| net.node(slot).mesh.counters());
+    println!("{of_first} of {} came, {} of the machine on the way", sent.own_sent, on_way.own_sent);
+    assert!(sent.own_sent >= 8 && of_first * 3 >= sent.own_sent * 2, "{sent:?}");
+    assert!(on_way.own_sent * 3 >= on_way.carried, "a third is its own: {on_way:?}");
+    assert!(on_way.own_no_air_time > 500, "{on_way:?}");
+}
+
+#[test]
 fn frames_in_parts_arrive_although_three_parts_of_ten_are_lost() {
     let link = Link { loss_percent: 30, ..Link::default() };
     let medium = Medium { hello: Span::seconds(2), ..Medium::ble(20) };

@@ -1,7 +1,5 @@
 //! What a member that went bad asks for without end costs no more than what an honest one asks for.
 
-use std::sync::Arc;
-
 use sealane_mesh::{Address, Event, Input, Medium, MessageType, Role, Span, Time};
 use sealane_seal::Slot;
 
@@ -43,29 +41,4 @@ fn a_faulty_member_is_told_once_in_a_while_and_fills_no_log() {
     let told = net.node(0).events.iter().filter(is_told).count();
     assert_eq!(told, 2, "in a hundred seconds");
     assert_eq!(net.node(0).mesh.counters().malformed, 1000, "each is counted");
-}
-
-#[test]
-fn parts_from_made_up_addresses_take_no_room_of_a_neighbour() {
-    for medium in [Medium::dot11p(), Medium::ble(60)] {
-        let mut net = Net::new(34, 2, medium);
-        net.join(0, 1, crate::net::Link::default());
-        (0..2).for_each(|slot| net.start(slot, Role::Member));
-        net.run(Span::seconds(20));
-        let body = vec![7; 2 * medium.mtu];
-        net.data(0, Some(1), 1, &body);
-        net.run(Span::seconds(1));
-        assert_eq!(net.node(1).delivered.len(), 1);
-        // The first part of it again, as of very many that are nobody.
-        let units = net.heard.iter().rev().filter(|(from, unit)| *from == 0 && unit[0] != 2);
-        let part = units.map(|(_, unit)| Arc::clone(unit)).find(|unit| unit.len() == medium.mtu);
-        let part = part.expect("it went in parts");
-        for nobody in 0..500 {
-            let from = Address(1000 + nobody);
-            net.take(1, Input::Heard { interface: RADIO, from, unit: &part });
-        }
-        net.data(0, Some(1), 1, &body);
-        net.run(Span::seconds(1));
-        assert_eq!(net.node(1).delivered.len(), 2, "{medium:?}");
-    }
 }

@@ -1,6 +1,5 @@
 //! Who has which slot in which epochs.
 
-use super::slots::Slots;
 use crate::sign::VerifyingKey;
 use crate::{Epoch, Error, Slot};
 
@@ -24,10 +23,10 @@ impl Term {
     }
 }
 
-/// All terms, by slot.
+/// All terms, by slot: those of one lie behind each other, since each message asks for them.
 #[derive(Default)]
 pub(super) struct Terms {
-    slots: Slots<Vec<(Term, VerifyingKey)>>,
+    slots: Vec<Vec<(Term, VerifyingKey)>>,
     is_known: bool,
 }
 
@@ -35,16 +34,19 @@ impl Terms {
     /// Takes the terms in place of those that were known, or none of them. Keys that stay are not
     /// parsed again.
     pub(super) fn set(&mut self, terms: impl IntoIterator<Item = Term>) -> Result<(), Error> {
-        let mut fresh = Slots::<Vec<(Term, VerifyingKey)>>::default();
+        let mut fresh = Vec::<Vec<_>>::new();
         for term in terms {
-            let mut known = self.slots.get(term.slot).into_iter().flatten();
+            let mut known = self.of(term.slot).iter();
             let key = match known.find(|(known, _)| known.verifying_key == term.verifying_key) {
                 Some((_, key)) => key.clone(),
                 None => VerifyingKey::new(&term.verifying_key)?,
             };
-            match fresh.get_mut(term.slot) {
-                Some(known) => known.push((term, key)),
-                None => fresh.set(term.slot, vec![(term, key)]),
+            let at = usize::from(term.slot.number());
+            if fresh.len() <= at {
+                fresh.resize_with(at + 1, Vec::new);
+            }
+            if let Some(own) = fresh.get_mut(at) {
+                own.push((term, key));
             }
         }
         *self = Terms { slots: fresh, is_known: true };
@@ -59,7 +61,10 @@ impl Terms {
     }
 
     pub(super) fn key(&self, slot: Slot, epoch: Epoch) -> Option<&VerifyingKey> {
-        let terms = self.slots.get(slot)?;
-        terms.iter().find(|(term, _)| term.holds(epoch)).map(|(_, key)| key)
+        self.of(slot).iter().find(|(term, _)| term.holds(epoch)).map(|(_, key)| key)
+    }
+
+    fn of(&self, slot: Slot) -> &[(Term, VerifyingKey)] {
+        self.slots.get(usize::from(slot.number())).map(Vec::as_slice).unwrap_or_default()
     }
 }

@@ -1,14 +1,13 @@
 //! Media that all share: whoever sends is heard by all that are near, and by nobody who sends.
 
 use super::body::Body;
-use super::near::Nears;
+use super::near::{Near, Nears};
 use super::slots::SlotId;
-use crate::medium::DOT11P_SLOT;
 use crate::node::To;
 use crate::place::{Cells, Place};
 use crate::random::{Draws, Odds};
 use crate::scenario::MediumPlan;
-use crate::{Random, Time};
+use crate::{Profile, Random, Span, Time};
 
 /// A stronger transmission is received though others are heard, if it has four times the power of
 /// all of them together: 6 dB, as measured for LoRa and for 802.11 with strong codes.
@@ -16,6 +15,8 @@ const CAPTURE: f64 = 4.0;
 /// A radio finds a channel busy that has half the power that it needs to receive: of 802.11p at 6
 /// Mbit/s in 10 MHz -85 and -82 dBm (IEEE 802.11-2020, 17.3.10.2 and 17.3.10.6).
 const SENSES: f64 = 0.5;
+/// One of LoRa finds what it could receive (AN1200.48, as sensitive as reception).
+const SENSES_LORA: f64 = 1.0;
 /// Nearer than this power does not grow.
 const NEAREST_M: f64 = 1.0;
 
@@ -88,7 +89,8 @@ pub(super) struct Busy {
 impl Reach {
     pub(super) fn new(plan: &MediumPlan) -> Self {
         let farthest_m = plan.fading.map_or(plan.range_m, |fading| fading.reach_m());
-        let senses_m = plan.range_m * SENSES.powf(-plan.exponent.recip());
+        let senses = if matches!(plan.profile, Profile::Lora(_)) { SENSES_LORA } else { SENSES };
+        let senses_m = plan.range_m * senses.powf(-plan.exponent.recip());
         Self { range_m: plan.range_m, exponent: plan.exponent, senses_m, farthest_m }
     }
 
@@ -140,13 +142,13 @@ impl Air {
     }
 
     /// The first and the last moment of what is heard at a place now, if anything is. What began
-    /// less than a slot ago nobody can have noticed.
-    pub(super) fn busy(&self, node: u32, body: &Body, now: Time) -> Option<Busy> {
+    /// less than `late` ago nobody can have noticed.
+    pub(super) fn busy(&self, node: u32, body: &Body, now: Time, late: Span) -> Option<Busy> {
         let active = self.active.iter().filter_map(|at| self.transmissions.get(*at)?.as_ref());
         let heard = active.filter(|other| {
             other.from != node
                 && other.side == body.side
-                && other.starts + DOT11P_SLOT <= now
+                && other.starts + late <= now
                 && other.place.metres_to(body.place) <= self.reach.senses_m
         });
         heard.fold(None, |busy, other| {
@@ -193,11 +195,13 @@ impl Transmission {
         Rival { from: self.from, place: self.place, side: self.side }
     }
 
-    /// Whether others were too loud at a machine where this one has such a power.
-    pub(super) fn is_drowned(&self, reach: &Reach, body: &Body, power: f64) -> bool {
-        let near = self.over.iter().filter(|rival| rival.side == body.side);
-        let others = near.map(|rival| rival.place.metres_to(body.place));
-        let others = others.filter(|metres| *metres <= reach.farthest_m);
-        others.map(|metres| reach.power(metres)).sum::<f64>() * CAPTURE > power
+    /// Whether others were too loud at a machine in reach of this one.
+    pub(super) fn is_drowned(&self, reach: &Reach, body: &Body, near: &Near) -> bool {
+        let rivals = self.over.iter().filter(|rival| rival.side == body.side);
+        let metres = rivals.map(|rival| rival.place.metres_to(body.place));
+        let metres = || metres.clone().filter(|metres| *metres <= reach.farthest_m);
+        // Whoever is as near is as loud, and a quarter of that is enough: powers take long.
+        metres().any(|metres| metres <= near.metres)
+            || metres().map(|metres| reach.power(metres)).sum::<f64>() * CAPTURE > near.power
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Body {
     pub(crate) ports: Vec<Port>,
     /// The tick that is on the agenda.
     pub(crate) wakes: Option<Time>,
+    /// Whether anything follows from what it hears.
+    pub(crate) takes_notice: bool,
 }
 
 /// What is left of a battery.
@@ -67,6 +69,8 @@ pub(crate) struct Port {
     pub(crate) trying: Option<Trying>,
     /// The slots of the next back-off are below it.
     pub(crate) window: u64,
+    /// How often it has found the channel busy since it sent last, where that is all it can find.
+    pub(crate) put_off: u32,
     /// How often it has sent, to tell the chances of one time from those of another.
     pub(crate) transmissions: u64,
 }
@@ -116,6 +120,7 @@ impl Body {
             battery: plan.battery_j.map(|left_j| Battery { left_j, reckoned: Time(0) }),
             ports: ports.collect(),
             wakes: None,
+            takes_notice: true,
         }
     }
 
@@ -175,6 +180,7 @@ impl Port {
             told: Span(0),
             trying: None,
             window: DOT11P_WINDOW,
+            put_off: 0,
             transmissions: 0,
         }
     }
@@ -206,6 +212,11 @@ impl Port {
             Some(trying) => Some(trying.unit),
             None => self.waiting.pop_front(),
         }
+    }
+
+    /// The same, left where it is.
+    pub(crate) fn first(&self) -> Option<Waiting> {
+        self.trying.map(|trying| trying.unit).or_else(|| self.waiting.front().copied())
     }
 
     pub(crate) fn has_waiting(&self) -> bool {

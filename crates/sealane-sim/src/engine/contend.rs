@@ -4,10 +4,15 @@ use super::air::{Busy, Transmission, What};
 use super::body::{Backoff, Port, Waiting};
 use super::{Event, Medium, Run};
 use crate::medium::{BLE_ADVERTISING_DELAY, DOT11P_ACK, DOT11P_AIFS, DOT11P_TRIES};
-use crate::node::To;
+use crate::node::{To, Urgency};
 use crate::random::{About, Draws};
 use crate::watch::Loss;
 use crate::{Profile, SimError, Span, Time};
+
+/// A radio of LoRa that finds its channel busy listens again within so many transmissions of its
+/// unit: where that controls or is urgent, and else.
+const SOON_TIMES: u64 = 4;
+const LATER_TIMES: u64 = 16;
 
 impl Run<'_> {
     /// A unit for a shared medium: it waits for the radio.
@@ -42,13 +47,12 @@ impl Run<'_> {
             return Ok(());
         }
         let draws = Draws::new(air.source, node, port.transmissions);
-        let busy = match profile {
-            Profile::Dot11p => air.busy(node, body, now),
-            _ => None,
-        };
+        let busy = profile.notices().and_then(|late| air.busy(node, body, now, late));
+        let source = air.source;
         let Some(port) = body.port_mut(medium) else { return Ok(()) };
         port.is_busy = true;
         let at = match profile {
+            Profile::Lora(_) if busy.is_some() => self.listens_again(medium, node, source),
             Profile::Dot11p => {
                 port.back_off(now, busy, draws.below(node, About::Wait, port.window))
             }
@@ -76,13 +80,17 @@ impl Run<'_> {
         let Some(Medium::Air(air)) = self.media.get(medium) else { return Ok(()) };
         let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
         let is_awake = body.listens.is_some();
-        let busy = match profile {
-            Profile::Dot11p if is_awake => air.busy(node, body, now),
-            _ => None,
-        };
+        let notices = profile.notices().filter(|_| is_awake);
+        let busy = notices.and_then(|late| air.busy(node, body, now, late));
+        let source = air.source;
         let Some(port) = body.port_mut(medium) else { return Ok(()) };
         if !is_awake {
             port.is_busy = false;
+            return Ok(());
+        }
+        if matches!(profile, Profile::Lora(_)) && busy.is_some() && port.has_waiting() {
+            let at = self.listens_again(medium, node, source);
+            self.agenda.put(at, Event::Attempt { medium, node, life });
             return Ok(());
         }
         if let Some(busy) = busy {
@@ -94,6 +102,21 @@ impl Run<'_> {
             return Ok(());
         }
         self.transmit(medium, node, &profile)
+    }
+
+    /// When a radio of LoRa listens again, which cannot know how long the channel will be busy:
+    /// within a while of chance, for what is urgent within a shorter one.
+    fn listens_again(&mut self, medium: usize, node: u32, source: u64) -> Time {
+        let profile = self.scenario.media.get(medium).map(|plan| plan.profile);
+        let port = self.bodies.get_mut(node as usize).and_then(|body| body.port_mut(medium));
+        let (Some(profile), Some(port)) = (profile, port) else { return self.now };
+        let Some(unit) = port.first() else { return self.now };
+        port.put_off += 1;
+        let times = if unit.urgency <= Urgency::Urgent { SOON_TIMES } else { LATER_TIMES };
+        let window = profile.air_time(self.slots.unit(unit.slot).len()).0 * times;
+        let number = port.transmissions | u64::from(port.put_off) << 40;
+        let late = Draws::new(source, node, number).below(node, About::Wait, window);
+        self.now + Span(late.max(1))
     }
 
     /// Sends what waits first, or again what nobody has acknowledged.
@@ -122,6 +145,7 @@ impl Run<'_> {
             }
             port.sent += air_time;
             port.transmissions += 1;
+            port.put_off = 0;
             let transmission = Transmission {
                 from: node,
                 life: body.life,

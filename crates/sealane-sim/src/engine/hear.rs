@@ -62,11 +62,15 @@ impl Run<'_> {
         // A unit that comes again, because its acknowledgement was lost, is not taken again.
         let is_new =
             answers.is_none() || !self.was_taken(medium, over.from, !sent.heard.is_empty());
-        let heard = if is_new { sent.heard.as_slice() } else { &[] };
-        match manners.are_plain() {
-            true => self.take_in(medium, heard, over.from, slot)?,
-            false => {
-                heard.iter().for_each(|to| self.arrives_later(medium, *to, over, slot, manners));
+        match (is_new, manners.are_plain()) {
+            (false, _) => {}
+            (true, true) => {
+                self.watch.arrives(sent.heard.len() - sent.noticed.len());
+                self.take_in(medium, &sent.noticed, over.from, slot)?;
+            }
+            (true, false) => {
+                let heard = sent.heard.iter();
+                heard.for_each(|to| self.arrives_later(medium, *to, over, slot, manners));
             }
         }
         let is_heard = !sent.heard.is_empty();
@@ -143,7 +147,12 @@ impl Run<'_> {
             }
             match fate {
                 Fate::Nothing => {}
-                Fate::Heard => sent.heard.push(near.node),
+                Fate::Heard => {
+                    sent.heard.push(near.node);
+                    if body.takes_notice {
+                        sent.noticed.push(near.node);
+                    }
+                }
                 Fate::Lost(loss) => sent.loses(loss),
             }
         }
@@ -177,7 +186,7 @@ impl Air {
             if near.is_in_range { Fate::Lost(Loss::Faded) } else { Fate::Nothing }
         } else if over.over.iter().any(|rival| rival.from == near.node) {
             Fate::Lost(Loss::Deaf)
-        } else if !over.over.is_empty() && over.is_drowned(&self.reach, body, near.power) {
+        } else if !over.over.is_empty() && over.is_drowned(&self.reach, body, near) {
             Fate::Lost(Loss::Collision)
         } else if happens(About::Medium, self.loss) || happens(About::Direction, near.own_loss) {
             Fate::Lost(Loss::Medium)

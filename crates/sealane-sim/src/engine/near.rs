@@ -16,6 +16,8 @@ pub(super) struct Near {
     pub(super) own_loss: Odds,
     /// The mean power of the sender there, where 1 is what is just received.
     pub(super) power: f64,
+    /// How far it is.
+    pub(super) metres: f64,
     pub(super) node: u32,
     /// The number of its port on the medium.
     pub(super) port: u16,
@@ -35,6 +37,8 @@ pub(super) struct Near {
 pub(super) struct Nears {
     lists: Vec<List>,
     held: usize,
+    /// The list that is made anew, as it was; kept for its room.
+    before: Vec<Near>,
     /// Which of the times between two moves it is.
     age: u64,
 }
@@ -72,8 +76,9 @@ impl Nears {
         let mut near = std::mem::take(&mut list.near);
         self.held = self.held.saturating_sub(near.len());
         if list.age != Some(self.age) {
+            std::mem::swap(&mut near, &mut self.before);
             near.clear();
-            near.extend(scene.near(node));
+            near.extend(scene.near(node, &self.before));
             near.sort_unstable_by_key(|near| near.node);
         }
         near
@@ -93,7 +98,9 @@ impl Nears {
 }
 
 impl Scene<'_> {
-    fn near(self, from: u32) -> impl Iterator<Item = Near> {
+    /// Those in reach of a machine. Of one that is as far as it was `before`, in the order of
+    /// numbers, nothing is reckoned anew: most stand still, and others stand in a queue.
+    fn near(self, from: u32, before: &[Near]) -> impl Iterator<Item = Near> {
         let Scene { medium, plan, seed, reach, cells, bodies } = self;
         let place = bodies.get(from as usize).map(|body| body.place);
         let around = place.into_iter().flat_map(move |place| {
@@ -103,10 +110,17 @@ impl Scene<'_> {
             let body = bodies.get(node as usize)?;
             let metres = body.place.metres_to(place);
             let port = body.port_on(medium).filter(|_| metres <= reach.farthest_m())?;
+            let known = before.binary_search_by_key(&node, |near| near.node).ok();
+            if let Some(known) = known.and_then(|at| before.get(at))
+                && known.metres == metres
+            {
+                return Some(*known);
+            }
             Some(Near {
                 arrives: Odds::of(chance(plan, metres)),
                 own_loss: Odds::of(own_loss(plan, seed, from, node)),
                 power: reach.power(metres),
+                metres,
                 node,
                 port: port as u16,
                 senses: metres <= reach.senses_m(),

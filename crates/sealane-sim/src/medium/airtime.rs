@@ -13,19 +13,38 @@ pub struct Lora {
     pub coding_rate: u32,
     /// Symbols before the header; 8 in LoRaWAN.
     pub preamble_symbols: u32,
+    /// Whether the radio listens before it sends, and waits while it hears others.
+    pub listens: bool,
 }
 
 impl Lora {
-    /// LoRaWAN in Europe, 125 kHz and coding rate 4/5, at a spreading factor.
+    /// LoRaWAN in Europe, 125 kHz and coding rate 4/5, at a spreading factor, with a radio that
+    /// listens before it sends.
     pub const fn eu868(spreading_factor: u32) -> Lora {
-        Lora { spreading_factor, bandwidth_hz: 125_000, coding_rate: 1, preamble_symbols: 8 }
+        Lora {
+            spreading_factor,
+            bandwidth_hz: 125_000,
+            coding_rate: 1,
+            preamble_symbols: 8,
+            listens: true,
+        }
+    }
+
+    fn symbol_us(&self) -> u64 {
+        (1_u64 << self.spreading_factor) * 1_000_000 / u64::from(self.bandwidth_hz)
+    }
+
+    /// How long the radio listens: two symbols, as Semtech advises for SX1262 (AN1200.48, channel
+    /// activity detection). It finds the symbols of a preamble and those of data alike.
+    pub(crate) fn listening_time(&self) -> Span {
+        Span(LISTENING_SYMBOLS * self.symbol_us())
     }
 
     /// Semtech SX1276 datasheet, section 4.1.1.7, with explicit header and CRC; low data rate
     /// optimisation where a symbol takes more than 16 ms.
     pub fn air_time(&self, bytes: usize) -> Span {
         let sf = i64::from(self.spreading_factor);
-        let symbol_us = (1_u64 << self.spreading_factor) * 1_000_000 / u64::from(self.bandwidth_hz);
+        let symbol_us = self.symbol_us();
         let is_slow = symbol_us > 16_000;
         let bits = 8 * i64::try_from(bytes).unwrap_or(i64::MAX / 16) - 4 * sf + 28 + 16;
         let per_block = 4 * (sf - 2 * i64::from(is_slow));
@@ -36,6 +55,8 @@ impl Lora {
         Span(quarters * symbol_us / 4)
     }
 }
+
+const LISTENING_SYMBOLS: u64 = 2;
 
 /// The two rates of Bluetooth Low Energy without coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

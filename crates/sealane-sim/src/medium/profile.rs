@@ -1,14 +1,15 @@
 //! The kinds of media.
 
 use super::{
-    BLE_GAP, BleRate, DOT11P_ACK, DOT11P_SIFS, Lora, ble_advertising_air_time, dot11p_air_time,
+    BLE_GAP, BleRate, DOT11P_ACK, DOT11P_SIFS, DOT11P_SLOT, Lora, ble_advertising_air_time,
+    dot11p_air_time,
 };
 use crate::Span;
 
 /// What a medium is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Profile {
-    /// LoRa: everybody hears everybody, nobody listens before it talks.
+    /// LoRa: everybody hears everybody, and listens first unless it is said not to.
     Lora(Lora),
     /// 802.11p at 6 Mbit/s: everybody hears everybody, and listens first.
     Dot11p,
@@ -97,6 +98,18 @@ impl Profile {
     /// sender repeats it until then. Nobody acknowledges what is for everybody.
     pub fn acknowledges(&self) -> bool {
         matches!(self, Profile::Dot11p | Profile::BleConnection { .. })
+    }
+
+    /// What a radio cannot notice that listens before it sends: what began less than so long ago.
+    /// Nothing where it does not listen.
+    pub(crate) fn notices(&self) -> Option<Span> {
+        match self {
+            Profile::Lora(lora) => lora.listens.then(|| lora.listening_time()),
+            Profile::Dot11p => Some(DOT11P_SLOT),
+            Profile::BleAdvertising(_) | Profile::BleConnection { .. } | Profile::Wire { .. } => {
+                None
+            }
+        }
     }
 
     /// Whether distance counts.

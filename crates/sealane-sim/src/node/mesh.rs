@@ -15,7 +15,7 @@ use sealane_seal::{
 use super::{Effect, Input, Mark, Offer, Send, Tidings, To, Urgency};
 use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW};
 use crate::scenario::{Kind, MeshRole, Scenario};
-use crate::{Profile, Random, SimError, Span, Time};
+use crate::{Frames, Profile, Random, SimError, Span, Time};
 
 /// The group of the data that travels over the mesh, whose keys the mesh does not have.
 const DATA_GROUP: [u8; 32] = [0xda; 32];
@@ -154,6 +154,10 @@ pub(crate) struct Member {
     tag: PeerTag,
     turn: Option<Span>,
     frame: FrameBuf,
+    /// When the machine wants a tick, as it said after its last input.
+    wakes: Option<Time>,
+    /// Messages that were sealed and given to the mesh.
+    offered: u64,
 }
 
 impl Member {
@@ -183,8 +187,10 @@ impl Member {
         let secret = EpochSecret::new(DATA_GROUP);
         let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
         let sealer = Sealer::new(group, seat.slot, SenderContext(context), &epochs, 0).ok()?;
+        let mesh = Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?);
         Some(Self {
-            mesh: Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?),
+            wakes: wakes(&mesh),
+            mesh,
             sealer: Box::new(sealer),
             tag: seat.tag,
             turn: post.turn,
@@ -192,11 +198,12 @@ impl Member {
             group: own,
             crew: Arc::clone(crew),
             frame: FrameBuf::new(),
+            offered: 0,
         })
     }
 
     pub(super) fn next_wake(&self) -> Option<Time> {
-        self.mesh.next_wake().map(|at| Time(at.0))
+        self.wakes
     }
 
     pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
@@ -225,6 +232,23 @@ impl Member {
             }
             effects.extend(self.effect(output));
         }
+        self.wakes = wakes(&self.mesh);
+    }
+
+    pub(super) fn frames(&self) -> Frames {
+        let counters = self.mesh.counters();
+        let [waiting, waiting_on_way] = self.mesh.waiting().map(|count| count as u64);
+        Frames {
+            made: self.offered + counters.reports,
+            left: counters.own_sent,
+            refused_at_source: counters.own_no_air_time,
+            without_way: counters.own_no_route,
+            waiting,
+            refused_on_way: counters.no_air_time - counters.own_no_air_time,
+            without_way_on_way: counters.no_route - counters.own_no_route,
+            waiting_on_way,
+            told_again: counters.told_again,
+        }
     }
 
     /// Does what the authority of the mesh's own group has ordered.
@@ -249,6 +273,7 @@ impl Member {
         let binding = Binding::link();
         let sealed = seal_frame(&mut self.sealer, &fields, &binding, &body, &mut self.frame);
         let Ok(frame) = sealed else { return };
+        self.offered += 1;
         effects.push(Effect::Mark { message: offer.message, mark: Mark::of(frame) });
         self.mesh.take(at, mesh::Input::Data { frame });
     }
@@ -304,6 +329,11 @@ impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Member").field("tag", &self.tag).finish_non_exhaustive()
     }
+}
+
+/// When a machine wants a tick.
+fn wakes(mesh: &mesh::Mesh) -> Option<Time> {
+    mesh.next_wake().map(|at| Time(at.0))
 }
 
 fn key(random: &mut Random) -> [u8; 32] {

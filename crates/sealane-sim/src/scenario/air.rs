@@ -61,6 +61,7 @@ fn profile(spot: &Spot<'_>, file: &file::Medium) -> Result<Profile, SimError> {
     let is_ble = matches!(name, "ble" | "ble-advertising");
     let unfit = [
         ("spreading_factor", file.spreading_factor.is_some(), name == "lora"),
+        ("listens", file.listens.is_some(), name == "lora"),
         ("rate", file.rate.is_some(), is_ble),
         ("mtu", file.mtu.is_some(), matches!(name, "ble" | "wire")),
         ("interval_ms", file.interval_ms.is_some(), name == "ble"),
@@ -73,7 +74,10 @@ fn profile(spot: &Spot<'_>, file: &file::Medium) -> Result<Profile, SimError> {
     let unfit = unfit.map(|(key, is_there, fits)| (key, is_there && !fits));
     let profile = match name {
         "lora" => match file.spreading_factor.unwrap_or(7) {
-            factor @ 7..=12 => Profile::Lora(Lora::eu868(factor)),
+            factor @ 7..=12 => {
+                let listens = file.listens.unwrap_or(true);
+                Profile::Lora(Lora { listens, ..Lora::eu868(factor) })
+            }
             other => {
                 return Err(spot.refuses(format!("spreading_factor = {other} is not from 7 to 12")));
             }

@@ -41,6 +41,7 @@ pub(super) struct Medium {
     pub(super) name: String,
     pub(super) profile: String,
     pub(super) spreading_factor: Option<u32>,
+    pub(super) listens: Option<bool>,
     pub(super) rate: Option<String>,
     pub(super) mtu: Option<usize>,
     pub(super) interval_ms: Option<f64>,

@@ -133,8 +133,8 @@ fn radios_that_cannot_hear_each_other_collide_and_those_that_can_take_turns() {
 
 #[test]
 fn the_stronger_one_is_received() {
-    let text = "[[medium]]\nname = \"m\"\nprofile = \"lora\"\nrange_m = 1000\nfading = 0\n\
-                duty_percent = 100\n\
+    let text = "[[medium]]\nname = \"m\"\nprofile = \"lora\"\nlistens = false\n\
+                range_m = 1000\nfading = 0\nduty_percent = 100\n\
                 [[node]]\nname = \"near\"\nkind = \"beacon\"\nmedia = [\"m\"]\nat = [100, 0]\n\
                 beacon_ms = 100\nbeacon_bytes = 20\n\
                 [[node]]\nname = \"far\"\nkind = \"beacon\"\nmedia = [\"m\"]\nat = [-950, 0]\n\

@@ -122,3 +122,33 @@ fn those_who_sleep_by_turns_say_so_and_get_what_was_kept_for_them() {
     // It is asleep half of the time, and says hello once in ten seconds: until then five wait.
     assert!(summary.ratio() > 0.9, "{summary}");
 }
+
+#[test]
+fn a_radio_of_lora_that_listens_does_not_talk_over_those_whom_it_hears() {
+    // Five that are in reach of each other fill half of the channel.
+    let crowd = |listens: bool| {
+        let text = format!(
+            "[[medium]]\nname = \"m\"\nprofile = \"lora\"\nlistens = {listens}\n\
+             range_m = 1000\nfading = 0\nduty_percent = 100\n\
+             [[node]]\nname = \"one\"\ncount = 5\nkind = \"beacon\"\nmedia = [\"m\"]\n\
+             ring_m = 400\nbeacon_ms = 600\nbeacon_bytes = 20\n"
+        );
+        run(sketch(1000, &text), 1, 1000)
+    };
+    let (listen, blind) = (crowd(true), crowd(false));
+    let talked_over =
+        |run: &Summary| (lost(run, "collision") + lost(run, "deaf")) * 100 / (4 * run.units());
+    assert!(talked_over(&blind) > 30, "{blind}");
+    assert!(talked_over(&listen) < 8, "{listen}");
+    assert!(listen.units() * 100 >= blind.units() * 99, "they wait, and send: {listen}");
+}
+
+#[test]
+fn who_does_not_hear_another_talks_over_it_though_it_listens() {
+    let text = "[[medium]]\nname = \"m\"\nprofile = \"lora\"\nrange_m = 1000\nfading = 0\n\
+                duty_percent = 100\n\
+                [[node]]\nname = \"one\"\ncount = 3\nkind = \"beacon\"\nmedia = [\"m\"]\n\
+                line = [900, 0]\nbeacon_ms = 300\nbeacon_bytes = 20\n";
+    let summary = run(sketch(1000, text), 1, 1000);
+    assert!(lost(&summary, "collision") * 10 > summary.units(), "{summary}");
+}

@@ -86,6 +86,8 @@ fn the_demo_loses_nothing() {
     let acknowledged = number(&lines[3], "acknowledged");
     assert!(acknowledged > 100, "{acknowledged}");
     assert_eq!((number(&lines[3], "relayed"), number(&lines[3], "relayedFound")), (1000, 0));
+    let field = ["fieldToCloud", "fieldToCloudFound"].map(|name| number(&lines[3], name));
+    assert_eq!(field, [60, 0]);
     for line in &lines[..3] {
         assert_eq!((number(line, "messages"), number(line, "lost")), (acknowledged, 0));
         assert!(number(line, "bytes") > 0);
@@ -99,9 +101,16 @@ fn the_demo_shows_what_happens_and_leaves_nothing_behind() {
     let output = demo.args(["demo", "--for", "3s"]).env("TMPDIR", home.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    for said in
-        ["json ", "msgpack ", "cbor ", "was killed", "the hub keeps", "a member reads", "relay"]
-    {
+    for said in [
+        "json ",
+        "msgpack ",
+        "cbor ",
+        "was killed",
+        "the hub keeps",
+        "a member reads",
+        "relay",
+        "Field to cloud",
+    ] {
         assert!(text.contains(said), "{said} in {text}");
     }
     for line in text.lines() {

@@ -98,7 +98,9 @@ impl Live {
         let words = words.into_iter().map(Into::into).chain(folders.map(PathBuf::into_os_string));
         let words: Vec<_> = words.collect();
         // It is in this process: what it says stands in the output of the tests.
-        let run = std::thread::spawn(move || drop(sealane_sim::main(words)));
+        let run = std::thread::spawn(move || {
+            let _ = sealane_sim::main(words);
+        });
         Live { folder, prefix, run: Some(run) }
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use sealane_document::agent::{Audience, Duty, GroupKeys, Neighbour, StrangerGroup};
+use sealane_document::agent::{Audience, Duty, GroupKeys, Lot, Neighbour, StrangerGroup};
 use sealane_document::{Agent, Keeper, Quota, Store, stream_name};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_mesh::{
@@ -117,7 +117,7 @@ pub(crate) struct Node {
     pub(crate) sealer: Option<Sealer>,
     pub(crate) is_up: bool,
     pub(crate) epoch: Epoch,
-    told: Option<[u8; 8]>,
+    told: Option<Option<[u8; 8]>>,
     queue: Vec<(Urgency, u64, To, Arc<[u8]>)>,
     is_sending: bool,
     wake: Option<Time>,
@@ -142,6 +142,8 @@ pub(crate) struct Net {
     pub(crate) cut: Option<usize>,
     /// Bytes on the air of all that is no control of the mesh.
     pub(crate) data_bytes: u64,
+    /// The longest message of frames.
+    pub(crate) longest_telling: usize,
     link: Link,
     provision: Provision,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
@@ -171,6 +173,7 @@ impl Net {
             random: Random(seed),
             cut: None,
             data_bytes: 0,
+            longest_telling: 0,
             link,
             provision,
             events: BinaryHeap::new(),
@@ -197,8 +200,9 @@ impl Net {
         let config = Config { seed, ..Config::default() };
         let mesh = Mesh::new(config, keys, self.now).unwrap();
         let has_keys = store.keeper() == Keeper::Member;
-        let bytes = self.link.medium.mtu.clamp(180, 400);
-        let mut agent = Agent::new(Slot::new(slot).unwrap(), store, bytes);
+        let medium = self.link.medium;
+        let mut agent = Agent::new(Slot::new(slot).unwrap(), store, medium.documents_bytes());
+        agent.set_scarce(medium.has_duty());
         let epoch = Epoch(0);
         if has_keys {
             agent.set_group(self.team.keys(slot, epoch)).unwrap();
@@ -255,9 +259,14 @@ impl Net {
     pub(crate) fn write(&mut self, node: usize, data_type: u16, body: &[u8]) -> Vec<u8> {
         let sealer = self.nodes[node].sealer.as_mut().unwrap();
         let frame = seal(sealer, node as u16, data_type, body);
-        self.nodes[node].agent.write(&frame, peer(node as u16)).unwrap();
-        self.pump(node);
+        self.keep(node, &frame);
         frame
+    }
+
+    /// Keeps a frame that a member has sealed.
+    pub(crate) fn keep(&mut self, node: usize, frame: &[u8]) {
+        self.nodes[node].agent.write(frame, peer(node as u16)).unwrap();
+        self.pump(node);
     }
 
     pub(crate) fn run_until(
@@ -326,8 +335,9 @@ impl Net {
                         queue.push((urgency, self.count, to, unit));
                     }
                     Output::Digest { by, digest } => agent.hear_digest(by, digest),
-                    Output::Documents { by, tag, message } => {
-                        agent.hear(Neighbour { slot: by, tag }, &message).unwrap();
+                    Output::Documents { by, tag, is_proven, message } => {
+                        let by = Neighbour { slot: by, tag, is_proven };
+                        agent.hear(by, &message).unwrap();
                     }
                     _ => {}
                 }
@@ -336,12 +346,13 @@ impl Net {
                 is_idle = false;
                 obey(agent, sealer, node as u16, duty);
             }
-            if *told != Some(agent.digest()) {
-                *told = Some(agent.digest());
-                mesh.take(now, Input::Digest { digest: *told });
+            let digest = agent.told_digest();
+            if *told != Some(digest) {
+                *told = Some(digest);
+                mesh.take(now, Input::Digest { digest });
             }
-            while mesh.documents_room() > 0 {
-                let Some(telling) = agent.next_telling() else { break };
+            while let Some(lot) = room(mesh) {
+                let Some(telling) = agent.next_telling(now.0 / 1000, lot) else { break };
                 is_idle = false;
                 let to = match telling.to {
                     Audience::One(slot) => sealane_mesh::Audience::One(slot),
@@ -349,6 +360,9 @@ impl Net {
                 };
                 let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
                 let message = &telling.message;
+                // Only frames can be divided among messages everywhere.
+                let frames = if message[4] == 4 { message.len() } else { 0 };
+                self.longest_telling = self.longest_telling.max(frames);
                 mesh.take(now, Input::Documents { to, urgency, message });
             }
             if is_idle {
@@ -356,7 +370,9 @@ impl Net {
             }
         }
         self.send(node);
-        let wake = self.nodes[node].mesh.next_wake();
+        let one = &self.nodes[node];
+        let gathered = one.agent.gathered_ms().map(|ms| Time(ms * 1000)).filter(|at| *at > now);
+        let wake = one.mesh.next_wake().into_iter().chain(gathered).min();
         if let Some(at) = wake.filter(|at| self.nodes[node].wake.is_none_or(|known| *at < known)) {
             self.nodes[node].wake = Some(at);
             self.push(at, Event::Wake { node });
@@ -460,18 +476,28 @@ impl Net {
 
     /// The bytes that documents have cost on the air, with the digests in hellos.
     pub(crate) fn documents_bytes(&self) -> u64 {
-        let hellos: u64 = self.nodes.iter().map(|node| node.mesh.counters().hellos).sum();
-        self.data_bytes + 8 * hellos
+        let digests: u64 = self.nodes.iter().map(|node| node.mesh.counters().digests).sum();
+        self.data_bytes + 8 * digests
     }
 }
 
-/// Seals a body as a document.
+/// What a machine has room for.
+fn room(mesh: &Mesh) -> Option<Lot> {
+    let has_room = |urgency| mesh.documents_room(urgency) > 0;
+    match (has_room(Urgency::Normal), has_room(Urgency::Urgent)) {
+        (true, _) => Some(Lot::All),
+        (false, true) => Some(Lot::Urgent),
+        (false, false) => None,
+    }
+}
+
 /// What a relay card says of the team.
 pub(crate) fn stranger(members: u16, newest: Epoch) -> StrangerGroup {
     let members = (0..members).map(|slot| (Slot::new(slot).unwrap(), peer(slot)));
     StrangerGroup { group: GROUP, newest, members: members.collect() }
 }
 
+/// Seals a body as a document.
 pub(crate) fn seal(sealer: &mut Sealer, slot: u16, data_type: u16, body: &[u8]) -> Vec<u8> {
     let binding = Binding::stream(&stream_name(GROUP, DataType::from_number(data_type)));
     let class = class_of(data_type);

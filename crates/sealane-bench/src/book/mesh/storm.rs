@@ -1,0 +1,169 @@
+//! Twenty members acknowledge a call for help at once: what each machine computes.
+
+use std::hint::black_box;
+
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, ParsedPublicKey};
+use sealane_codec::document::encode;
+use sealane_document::Keeper;
+use sealane_mesh::{Provision, Span};
+use sealane_message::DataType;
+use sealane_message::document::{Call, Document, Emergency, EmergencyKind};
+use sealane_sim::BleRate;
+
+use super::super::{Error, Row, Table};
+use super::carry::broken;
+use crate::field::{self, Field, Ours, Post, Radio};
+use crate::measure::{self, Figure, Plan, Spread, Variant, percentile};
+
+const MEMBERS: usize = 20;
+/// Machines of a row: nobody is further than three hops from anybody.
+const IN_A_ROW: usize = 5;
+const LOSS: f64 = 0.1;
+const SETTLES: Span = Span::seconds(8);
+/// What is waited for after the call, and after the last acknowledgement.
+const LULL: Span = Span::seconds(5);
+const PATIENCE: Span = Span::seconds(60);
+/// A machine may take this long, where a signature is verified in no more than that.
+const DEMANDED_NS: f64 = 2e6;
+const VERIFIED_NS: f64 = 60e3;
+/// Elsewhere, as long as so many verifications.
+const VERIFICATIONS: f64 = 25.0;
+
+/// What one storm came to.
+struct Storm {
+    /// Nanoseconds of each machine.
+    spent_ns: Vec<f64>,
+    /// Until all had all.
+    took: Span,
+}
+
+pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
+    let is_look = plan.rounds < Plan::full().rounds;
+    let storms = if is_look { 1 } else { plan.rounds / 4 };
+    let (mut typical, mut slowest, mut took, mut verified) = (vec![], vec![], vec![], vec![]);
+    for seed in 0..storms {
+        // Beside each storm, so that a disturbance of the machine hits both.
+        verified.push(verification(&Plan { rounds: 3, ..*plan })?);
+        let mut storm = storm(seed as u8)?;
+        typical.push(Spread::of(&mut storm.spent_ns).median);
+        slowest.push(percentile(&mut storm.spent_ns, 1.0));
+        took.push(storm.took.0 as f64 * 1e3);
+    }
+    let [typical, slowest, took, verified] =
+        [typical, slowest, took, verified].map(|mut all| Spread::of(&mut all).median);
+    let demanded = match verified <= VERIFIED_NS {
+        true => DEMANDED_NS,
+        false => VERIFICATIONS * verified,
+    };
+    let verdict = if slowest <= demanded { "met" } else { "MISSED" };
+    let others = MEMBERS - 1;
+    let beside = format!("{others} signatures verified, each once");
+    let rows = vec![
+        Row::new("one Ed25519 signature, verified").sealane(Figure::ns(verified)),
+        Row::new(format!("{others} of them alone")).sealane(Figure::ns(verified * others as f64)),
+        Row::new("a machine, half of them").sealane(Figure::ns(typical)).note(beside),
+        Row::new("the machine that takes most")
+            .sealane(Figure::ns(slowest))
+            .note(format!("demanded <= {}: {verdict}", Figure::ns(demanded))),
+        Row::new("until all have all").sealane(Figure::ns(took)).note("in virtual time"),
+    ];
+    let note = format!(
+        "{MEMBERS} members, none further than three hops from any other, Bluetooth LE at 2 Mbit/s \
+         with an interval of 30 ms, {} % of the packets lost. The CPU of a machine for all of it: \
+         its own signed, what comes checked, opened and kept, repeats passed over, all of it \
+         handed on. Medians of {storms} storms.",
+        LOSS * 100.0
+    );
+    Ok(Table { title: "Twenty acknowledgements at once".into(), note, rows })
+}
+
+fn verification(plan: &Plan) -> Result<f64, Error> {
+    let broken = |_| Error::Broken("a signature");
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[4; 32]).map_err(broken)?;
+    let message = [7; 100];
+    let signature = pair.sign(&message);
+    let key = ParsedPublicKey::new(&ED25519, pair.public_key().as_ref());
+    let key = key.map_err(|_| Error::Broken("a signature"))?;
+    key.verify_sig(&message, signature.as_ref()).map_err(|_| Error::Broken("a signature"))?;
+    let verify = || _ = black_box(key.verify_sig(black_box(&message), signature.as_ref()).is_ok());
+    let costs = measure::in_turns(plan, vec![Variant::new("", 1, verify)], &mut |_| ());
+    costs.first().map(|cost| cost.ns.median).ok_or(Error::Broken("the bench"))
+}
+
+fn storm(seed: u8) -> Result<Storm, Error> {
+    try_storm(seed).map_err(broken)?.ok_or(Error::Broken("twenty acknowledgements at once"))
+}
+
+fn try_storm(seed: u8) -> Result<Option<Storm>, field::Error> {
+    let provision = Provision::new([seed; 32], MEMBERS as u16)?;
+    let radio = Radio::ble(BleRate::TwoM, LOSS);
+    let post = Post { provision: &provision, members: MEMBERS as u16, radio };
+    let start = |slot| Ours::start(post, slot, Keeper::Member);
+    let machines = (0..MEMBERS as u16).map(start).collect::<Result<_, _>>()?;
+    let rows: Vec<usize> = (0..MEMBERS).map(|machine| machine / IN_A_ROW).collect();
+    let mut field = Field::new(radio, &rows, machines);
+    field.run(SETTLES)?;
+    let Some([call, answer]) = bodies() else { return Ok(None) };
+    write(&mut field, 0, DataType::EMERGENCY, &call)?;
+    let all_have = |field: &Field<Ours>, count| field.machines.iter().all(|it| it.kept() == count);
+    if !field.run_until(field.now + PATIENCE, |field| all_have(field, 1))? {
+        return Ok(None);
+    }
+    field.run(LULL)?;
+    field.machines.iter_mut().for_each(|machine| machine.documents_ns = 0.0);
+    let opened = |field: &Field<Ours>| -> Vec<u64> {
+        field.machines.iter().map(|it| it.member.agent.counters().opened).collect()
+    };
+    let (began, before) = (field.now, opened(&field));
+    for machine in 0..MEMBERS {
+        write(&mut field, machine, DataType::ACKNOWLEDGEMENT, &answer)?;
+    }
+    if !field.run_until(began + PATIENCE, |field| all_have(field, 1 + MEMBERS))? {
+        return Ok(None);
+    }
+    let took = field.now.since(began);
+    field.run(LULL)?;
+    let others = MEMBERS as u64 - 1;
+    let is_once =
+        opened(&field).iter().zip(&before).all(|(after, before)| after - before == others);
+    let spent_ns = field.machines.iter().map(|machine| machine.documents_ns).collect();
+    Ok(is_once.then_some(Storm { spent_ns, took }))
+}
+
+fn write(
+    field: &mut Field<Ours>,
+    machine: usize,
+    data_type: DataType,
+    body: &[u8],
+) -> Result<(), field::Error> {
+    let now = field.now;
+    if let Some(one) = field.machines.get_mut(machine) {
+        one.write(now, data_type, body)?;
+    }
+    field.settle(machine);
+    Ok(())
+}
+
+/// A call of slot 0 and an answer to it, each behind the time of urgent messages.
+fn bodies() -> Option<[Vec<u8>; 2]> {
+    let call = Emergency { number: 1, kind: EmergencyKind::Medical, position: None, text: None };
+    let answer = Call { slot: 0, number: 1 };
+    let body = |document: Document<'_>| {
+        let mut body = 1_790_000_000_000_u64.to_le_bytes().to_vec();
+        encode(&document, &mut body).ok().map(|()| body)
+    };
+    Some([body(Document::Emergency(call))?, body(Document::Acknowledgement(answer))?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storm_has_each_machine_verify_each_signature_once() {
+        // It gives nothing where one was verified twice, or not at all.
+        let storm = storm(1).unwrap();
+        assert_eq!(storm.spent_ns.len(), MEMBERS);
+        assert!(storm.took <= Span::seconds(2), "{:?}", storm.took);
+    }
+}

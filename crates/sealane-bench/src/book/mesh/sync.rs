@@ -1,0 +1,267 @@
+//! A document built and brought to a neighbour: the report's *build* and *sync*, and further hops.
+
+use std::hint::black_box;
+
+use sealane_codec::document::encode;
+use sealane_document::Keeper;
+use sealane_document::agent::Neighbour;
+use sealane_message::DataType;
+use sealane_message::document::{Activity, Document as Body, Vitals};
+
+use super::super::{Error, Row, Table};
+use crate::baseline::mesh::document::Document;
+use crate::baseline::mesh::{ChaCha, Published, SAMPLES, Sample, enveloped, relayed};
+use crate::measure::{self, Cost, Figure, Plan, Variant};
+use crate::team::{self, LOG, Member, Seat};
+
+/// A line as the report has it without what the seal says: its time, and a text of 40 letters.
+pub(super) const LINE: [u8; 48] =
+    *b"\x00\x01\x02\x03\x04\x05\x06\x07ridge line is clear, we are moving on, 9";
+/// The furthest that a document is carried.
+pub(super) const HOPS: usize = 7;
+/// What a message to a neighbour has on a link that carries as much.
+const MESSAGE_BYTES: usize = 1000;
+
+/// How the origin is, without the frame around it.
+pub(super) fn vitals() -> Result<Vec<u8>, Error> {
+    let vitals = Vitals {
+        time_ms: 1_790_000_000_000,
+        activity: Activity::Moving,
+        alerts: 0,
+        battery_percent: Some(80),
+        heart_rate: Some(71),
+        last: None,
+        callsign: Some("ALPHA-1".into()),
+    };
+    let mut body = Vec::new();
+    encode(&Body::Vitals(vitals), &mut body).map_err(|_| Error::Broken("a document"))?;
+    Ok(body)
+}
+
+pub(super) fn broken(_: team::Error) -> Error {
+    Error::Broken("a member of a team")
+}
+
+/// An origin, relays without keys behind it, and a reader at the end.
+struct Chain {
+    members: Vec<Member>,
+}
+
+impl Chain {
+    fn new(hops: usize) -> Result<Self, Error> {
+        let seat = |slot: usize| Seat {
+            slot: slot as u16,
+            members: hops as u16 + 1,
+            keeper: if slot == 0 || slot == hops { Keeper::Member } else { Keeper::Relay },
+            message_bytes: MESSAGE_BYTES,
+        };
+        let members = (0..=hops).map(|slot| Member::new(seat(slot))).collect::<Result<_, _>>();
+        Ok(Self { members: members.map_err(broken)? })
+    }
+
+    /// What the origin holds, sealed.
+    fn build(&mut self, lines: u64) -> Result<usize, Error> {
+        let Some(origin) = self.members.first_mut() else { return Ok(0) };
+        let mut bytes = origin.seal(DataType::VITALS, &vitals()?).map_err(broken)?.len();
+        for _ in 0..lines {
+            bytes += origin.seal(LOG, &LINE).map_err(broken)?.len();
+        }
+        Ok(bytes)
+    }
+
+    /// All of it sealed anew, and brought to the reader.
+    fn sync(&mut self, lines: u64) -> Result<u64, Error> {
+        if let Some(origin) = self.members.first_mut() {
+            origin.write(DataType::VITALS, &vitals()?).map_err(broken)?;
+            for _ in 0..lines {
+                origin.write(LOG, &LINE).map_err(broken)?;
+            }
+        }
+        self.carry()
+    }
+
+    /// One line more.
+    fn add(&mut self, data_type: DataType) -> Result<u64, Error> {
+        if let Some(origin) = self.members.first_mut() {
+            origin.write(data_type, &LINE).map_err(broken)?;
+        }
+        self.carry()
+    }
+
+    /// Each machine hands on what it has taken; how many frames the reader has taken since it
+    /// started.
+    fn carry(&mut self) -> Result<u64, Error> {
+        for at in 1..self.members.len() {
+            let [before, machine, ..] = self.members.get_mut(at - 1..).unwrap_or_default() else {
+                break;
+            };
+            let by = Neighbour { slot: before.slot, tag: before.tag };
+            while let Some(telling) = before.agent.next_telling() {
+                machine.agent.hear(by, &telling.message).map_err(|error| broken(error.into()))?;
+            }
+        }
+        let Some(reader) = self.members.last_mut() else { return Ok(0) };
+        while reader.agent.next_telling().is_some() {}
+        Ok(reader.agent.counters().taken)
+    }
+}
+
+/// The report's node and its neighbour.
+struct Recipe {
+    own: Document,
+    sent: usize,
+    other: Document,
+    cipher: ChaCha,
+}
+
+impl Recipe {
+    fn new(sample: &Sample) -> Result<Self, Error> {
+        let cipher = ChaCha::new().ok_or(Error::Broken("the recipe"))?;
+        let own = Document::with_chats(sample.chats);
+        Ok(Self { own, sent: sample.chats_sent, other: Document::new(8), cipher })
+    }
+
+    fn build(&self) -> Vec<u8> {
+        self.own.build(self.sent)
+    }
+
+    fn build_encrypted(&self) -> Option<Vec<u8>> {
+        self.cipher.seal(&self.build())
+    }
+
+    fn sync(&mut self) -> Option<()> {
+        let copy = self.build().clone();
+        self.other.merge(Document::read(&copy)?);
+        Some(())
+    }
+
+    fn sync_encrypted(&mut self) -> Option<()> {
+        let copy = self.build_encrypted()?.clone();
+        self.take(&copy)
+    }
+
+    fn sync_relayed(&mut self) -> Option<()> {
+        let mut carried = enveloped(&self.build_encrypted()?);
+        (1..HOPS).for_each(|_| carried = relayed(&carried));
+        self.take(carried.get(crate::baseline::mesh::RELAY_BYTES..)?)
+    }
+
+    fn take(&mut self, sealed: &[u8]) -> Option<()> {
+        self.other.merge(Document::read(&self.cipher.open(sealed)?)?);
+        Some(())
+    }
+}
+
+pub(super) fn tables(plan: &Plan) -> Result<Vec<Table>, Error> {
+    let mut whole = Table {
+        title: "Build and sync of a whole document".into(),
+        note: "Sync: built, copied, read and merged by a neighbour; over 7 hops six nodes pass it \
+               on. Baseline: the report's format and recipe, in memory. Sealane: the same lines \
+               and status as registers of their origin, a frame of class C each, all sealed anew; \
+               the neighbour checks and opens each once and keeps it in its store; the six relays \
+               keep them too, without keys. What is not encrypted has no class here."
+            .into(),
+        rows: vec![],
+    };
+    let mut more = Table {
+        title: "One line of chat more, built and brought to a neighbour".into(),
+        note: "Baseline: the whole document, which is how the report's nodes tell a change. \
+               Sealane: the one frame; in a group chat is signed, which is the last row."
+            .into(),
+        rows: vec![],
+    };
+    for sample in SAMPLES {
+        let costs = measure_sample(plan, &sample)?;
+        whole.rows.extend(whole_rows(&sample, &costs)?);
+        more.rows.extend(more_rows(&sample, &costs)?);
+    }
+    Ok(vec![whole, more])
+}
+
+/// The variants of a sample, in the order in which they are measured.
+#[derive(Clone, Copy)]
+enum Timed {
+    Plain,
+    Encrypted,
+    PlainSync,
+    EncryptedSync,
+    Relayed,
+    Ours,
+    OursSync,
+    OursRelayed,
+    OursLine,
+    OursSigned,
+}
+
+fn measure_sample(plan: &Plan, sample: &Sample) -> Result<Vec<Cost>, Error> {
+    let recipe = Recipe::new(sample)?;
+    let [mut plain, mut encrypted, mut relaying] =
+        [Recipe::new(sample)?, Recipe::new(sample)?, Recipe::new(sample)?];
+    let [mut built, mut synced, mut line, mut signed] =
+        [Chain::new(1)?, Chain::new(1)?, Chain::new(1)?, Chain::new(1)?];
+    let mut relayed = Chain::new(HOPS)?;
+    let lines = if sample.chats_sent < sample.chats as usize {
+        sample.chats_sent as u64
+    } else {
+        sample.chats
+    };
+    let works = relaying.sync_relayed().is_some() && encrypted.sync_encrypted().is_some();
+    let all = lines + 1;
+    let ours = (synced.sync(lines)?, relayed.sync(lines)?);
+    if !works || ours != (all, all) || signed.add(DataType::CHAT)? != 1 {
+        return Err(Error::Broken("bringing a document to a neighbour"));
+    }
+    // In the order of `Timed`.
+    let variants = vec![
+        Variant::new("", 1, || _ = black_box(black_box(&recipe).build())),
+        Variant::new("", 1, || _ = black_box(black_box(&recipe).build_encrypted())),
+        Variant::new("", 1, || _ = black_box(plain.sync())),
+        Variant::new("", 1, || _ = black_box(encrypted.sync_encrypted())),
+        Variant::new("", 1, || _ = black_box(relaying.sync_relayed())),
+        Variant::new("", 1, || _ = black_box(built.build(lines).is_ok())),
+        Variant::new("", 1, || _ = black_box(synced.sync(lines).is_ok())),
+        Variant::new("", 1, || _ = black_box(relayed.sync(lines).is_ok())),
+        Variant::new("", 1, || _ = black_box(line.add(LOG).is_ok())),
+        Variant::new("", 1, || _ = black_box(signed.add(DataType::CHAT).is_ok())),
+    ];
+    Ok(measure::in_turns(plan, variants, &mut |_| ()))
+}
+
+fn whole_rows(sample: &Sample, costs: &[Cost]) -> Result<Vec<Row>, Error> {
+    let Sample { name, bytes, published, .. } = *sample;
+    let ns = |timed: Timed| time(costs, timed);
+    let row = |what: &str, us: Option<fn(Published) -> f64>| {
+        let row = Row::new(format!("{name}, {bytes} B, {what}"));
+        match published.zip(us) {
+            Some((published, us)) => row.published(Figure::ns(us(published) * 1e3)),
+            None => row,
+        }
+    };
+    Ok(vec![
+        row("build, plain", Some(|of| of.build)).baseline(ns(Timed::Plain)?),
+        row("build, encrypted", Some(|of| of.build_encrypted))
+            .baseline(ns(Timed::Encrypted)?)
+            .sealane(ns(Timed::Ours)?),
+        row("sync, plain", Some(|of| of.sync)).baseline(ns(Timed::PlainSync)?),
+        row("sync, encrypted", Some(|of| of.sync_encrypted))
+            .baseline(ns(Timed::EncryptedSync)?)
+            .sealane(ns(Timed::OursSync)?),
+        row("over 7 hops", None).baseline(ns(Timed::Relayed)?).sealane(ns(Timed::OursRelayed)?),
+    ])
+}
+
+fn more_rows(sample: &Sample, costs: &[Cost]) -> Result<Vec<Row>, Error> {
+    let ns = |timed: Timed| time(costs, timed);
+    let row = |what: &str| Row::new(format!("beside {}, {} B{what}", sample.name, sample.bytes));
+    let whole = ns(Timed::EncryptedSync)?;
+    let mut rows = vec![row("").baseline(whole).sealane(ns(Timed::OursLine)?)];
+    if sample.published.is_none() {
+        rows.push(row(", signed").baseline(whole).sealane(ns(Timed::OursSigned)?));
+    }
+    Ok(rows)
+}
+
+fn time(costs: &[Cost], of: Timed) -> Result<Figure, Error> {
+    let cost = costs.get(of as usize).ok_or(Error::Broken("the bench"))?;
+    Ok(Figure::ns(cost.ns.median))
+}

@@ -1,0 +1,147 @@
+//! Members of a team that keep documents, with fixed secrets: what is measured is work, and nothing
+//! here is secret.
+
+use sealane_document::agent::{GroupKeys, StrangerGroup};
+use sealane_document::{Agent, Keeper, Quota, Store, StoreError, stream_name};
+use sealane_frame::{FrameBuf, FrameError, HeaderFields, PeerTag, seal_frame};
+use sealane_message::DataType;
+use sealane_seal::policy::{Conditions, Policy, Refusal};
+use sealane_seal::{
+    Binding, Epoch, EpochSecret, Epochs, Group, History, Sealer, SigningKey, Slot, Suite, Term,
+};
+
+use crate::members::{GROUP, GROUP_ID, draw_context};
+
+/// The application log that lines of class C are kept in.
+pub(crate) const LOG: DataType = DataType::from_number(72);
+
+/// A member, or a machine that keeps what members say and has no keys.
+pub(crate) struct Member {
+    pub(crate) agent: Agent,
+    pub(crate) slot: Slot,
+    pub(crate) tag: PeerTag,
+    origin: Option<Origin>,
+    buf: FrameBuf,
+}
+
+/// What seals for a member.
+struct Origin {
+    sealer: Sealer,
+    group: Group,
+    policy: Policy,
+}
+
+/// Why a member could not do its part.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A frame was refused.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A class was refused.
+    #[error(transparent)]
+    Policy(#[from] Refusal),
+    /// There was no randomness.
+    #[error("the system refused: {0}")]
+    System(#[from] std::io::Error),
+    /// It has no keys, or its slot is none.
+    #[error("this machine seals nothing")]
+    Keyless,
+}
+
+impl From<sealane_seal::Error> for Error {
+    fn from(error: sealane_seal::Error) -> Self {
+        Error::Frame(error.into())
+    }
+}
+
+/// Who a machine of a team is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seat {
+    pub(crate) slot: u16,
+    pub(crate) members: u16,
+    pub(crate) keeper: Keeper,
+    /// What a message to neighbours has where it can.
+    pub(crate) message_bytes: usize,
+}
+
+impl Member {
+    /// A machine that has kept nothing yet.
+    pub(crate) fn new(seat: Seat) -> Result<Self, Error> {
+        let slot = Slot::new(seat.slot).ok_or(Error::Keyless)?;
+        let store = Store::in_memory(seat.keeper, Quota::default())?;
+        let mut agent = Agent::new(slot, store, seat.message_bytes);
+        let origin = match seat.keeper {
+            Keeper::Relay => {
+                let members = (0..seat.members).filter_map(Slot::new);
+                let members = members.map(|slot| (slot, tag(slot.number()))).collect();
+                agent.set_strangers(vec![StrangerGroup {
+                    group: GROUP,
+                    newest: Epoch(0),
+                    members,
+                }]);
+                None
+            }
+            Keeper::Member => {
+                let keys = keys(slot, seat.members)?;
+                let mut sealer = Sealer::new(keys.group, slot, draw_context()?, &keys.epochs, 0)?;
+                sealer.set_signing_key(signing(slot)?);
+                let (group, policy) = (keys.group, Policy::default());
+                agent.set_group(keys)?;
+                Some(Origin { sealer, group, policy })
+            }
+        };
+        Ok(Self { agent, slot, tag: tag(seat.slot), origin, buf: FrameBuf::new() })
+    }
+
+    /// A document as it travels, in the class that the policy gives its type.
+    pub(crate) fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<&[u8], Error> {
+        let origin = self.origin.as_mut().ok_or(Error::Keyless)?;
+        let decision = origin.policy.decide(data_type, &Conditions::default());
+        let class = origin.policy.class_in(&origin.group, data_type, &decision)?;
+        let fields = HeaderFields {
+            class,
+            next_hop: PeerTag::BROADCAST,
+            destination: PeerTag::BROADCAST,
+            ..HeaderFields::new(GROUP, self.tag, data_type.number())
+        };
+        let binding = Binding::stream(&stream_name(GROUP, data_type));
+        Ok(seal_frame(&mut origin.sealer, &fields, &binding, body, &mut self.buf)?)
+    }
+
+    /// Seals a document and keeps it, so that neighbours are told.
+    pub(crate) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<Vec<u8>, Error> {
+        let frame = self.seal(data_type, body)?.to_vec();
+        self.agent.write(&frame, self.tag)?;
+        Ok(frame)
+    }
+}
+
+/// As the report's recipe has it.
+const SUITE: Suite = Suite::ChaCha20Poly1305;
+
+fn keys(own: Slot, members: u16) -> Result<GroupKeys, Error> {
+    let group = Group::new(GROUP_ID, SUITE);
+    let secret = EpochSecret::new([1; 32]);
+    let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
+    let mut terms = Vec::new();
+    for slot in (0..members).filter_map(Slot::new) {
+        let verifying_key = signing(slot)?.verifying_key();
+        terms.push(Term { slot, since: Epoch(0), until: None, verifying_key });
+    }
+    Ok(GroupKeys { group, tag: GROUP, own, epochs, terms })
+}
+
+fn signing(slot: Slot) -> Result<SigningKey, Error> {
+    let [low, high] = slot.number().to_le_bytes();
+    let mut seed = [0x5a; 32];
+    seed[..2].copy_from_slice(&[low, high]);
+    Ok(SigningKey::from_seed(&seed)?)
+}
+
+fn tag(slot: u16) -> PeerTag {
+    let [low, high] = slot.to_le_bytes();
+    PeerTag::from_hash([8, low, high, 1, 1, 1, 1, 1])
+}

@@ -1,0 +1,89 @@
+//! How thrifty this machine is with its documents: what the policy makes of its battery.
+
+use std::time::{Duration, Instant};
+
+use sealane_codec::document::decode;
+use sealane_document::{Due, Pacer};
+use sealane_message::DataType;
+use sealane_message::document::Document;
+use sealane_seal::policy::{Battery, Policy};
+
+/// Where Linux says how full batteries are.
+const SUPPLIES: &str = "/sys/class/power_supply";
+/// How often it is asked.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// When a document leaves.
+pub(super) enum Turn {
+    /// At once.
+    Now(Vec<u8>),
+    /// It waits, or others before it do.
+    In { wait_ms: u64 },
+}
+
+/// The pace of the own documents, and the battery that it follows.
+pub(super) struct Thrift {
+    pub(super) pacer: Pacer,
+    /// What the configuration says of the battery.
+    given: Option<Battery>,
+    /// What the own vitals said last.
+    said: Option<Battery>,
+    begun: Instant,
+    looked: Option<Instant>,
+}
+
+impl Thrift {
+    pub(super) fn new(policy: Policy, given: Option<Battery>) -> Thrift {
+        let mut pacer = Pacer::new(policy);
+        pacer.set_battery(given);
+        Thrift { pacer, given, said: None, begun: Instant::now(), looked: None }
+    }
+
+    /// Milliseconds since the start.
+    pub(super) fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Takes a document, and gives it back if it leaves at once.
+    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Turn {
+        if let Ok(Document::Vitals(vitals)) = decode(data_type, body) {
+            self.said = vitals.battery_percent.and_then(Battery::new).or(self.said);
+            self.looked = None;
+        }
+        self.look();
+        let now_ms = self.now_ms();
+        self.pacer.write(now_ms, data_type, body.to_vec());
+        match self.pacer.next_of(now_ms, data_type) {
+            Some(due) => Turn::Now(due.body),
+            None => Turn::In { wait_ms: self.pacer.wait_ms(now_ms, data_type) },
+        }
+    }
+
+    /// The next document whose turn has come.
+    pub(super) fn next(&mut self) -> Option<Due> {
+        self.look();
+        self.pacer.next(self.now_ms())
+    }
+
+    /// Looks how full the battery is: what the configuration says counts before what the own vitals
+    /// said, and that before what the system says.
+    fn look(&mut self) {
+        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        self.pacer.set_battery(self.given.or(self.said).or_else(of_system));
+    }
+}
+
+/// The least full battery that runs this machine, and not a device beside it.
+fn of_system() -> Option<Battery> {
+    let supplies = std::fs::read_dir(SUPPLIES).ok()?.flatten();
+    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let batteries = supplies.map(|supply| supply.path()).filter(|path| {
+        let is_beside = read(path.join("scope")).trim() == "Device";
+        read(path.join("type")).trim() == "Battery" && !is_beside
+    });
+    let percents = batteries.filter_map(|path| read(path.join("capacity")).trim().parse().ok());
+    percents.filter_map(Battery::new).min()
+}

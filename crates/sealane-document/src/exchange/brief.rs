@@ -1,0 +1,70 @@
+//! A frame without what its neighbours know: `spec/document.md`, *Exchange*.
+
+use sealane_frame::{FrameView, GroupTag, Kind, PeerTag, RELAY_BYTES, VERSION};
+use sealane_seal::{Class, Epoch, Form, SframeHeader};
+
+use super::bytes::{Input, leb128};
+use crate::ExchangeError;
+use crate::limits::MAX_DOCUMENT_BYTES;
+
+/// The tag of every seal, and the signature of class S.
+const TAG_BYTES: usize = 16;
+const SIGNATURE_BYTES: usize = 64;
+/// The bits of flags that say the class.
+const CLASS_BITS: u8 = 0b11;
+
+/// The brief form of a frame, if it has one in a message of that group.
+pub(super) fn brief(group: GroupTag, frame: &[u8]) -> Option<Vec<u8>> {
+    let view = FrameView::parse(frame).ok()?;
+    let header = view.header();
+    let mut out = vec![header.flags(), header.codec()];
+    leb128(header.data_type().into(), &mut out);
+    out.extend(header.source().to_bytes());
+    out.extend(header.context().0);
+    out.push(header.orders());
+    let behind = view.sealed();
+    // In class A the body follows the SFrame header here, so that the place of each is known.
+    let (body, seal) = behind.split_at_checked(view.clear_body().map_or(0, <[u8]>::len))?;
+    let (seal, tag) = seal.split_at_checked(seal.len().checked_sub(TAG_BYTES)?)?;
+    [seal, body, tag].into_iter().for_each(|part| out.extend(part));
+    // What stands in a field that the brief form does not have has to be what everybody knows.
+    let is_same =
+        whole_form(group, &out).is_ok_and(|again| frame.get(RELAY_BYTES..) == Some(&again[..]));
+    is_same.then_some(out)
+}
+
+/// The frame of a brief form, without the bytes of relays.
+pub(super) fn whole_form(group: GroupTag, brief: &[u8]) -> Result<Vec<u8>, ExchangeError> {
+    let mut input = Input::new(brief);
+    let [flags, codec] = input.array()?;
+    let data_type = u16::try_from(input.leb128()?).map_err(|_| ExchangeError::Order)?;
+    let (source, context): ([u8; 8], [u8; 8]) = (input.array()?, input.array()?);
+    let [orders] = input.array()?;
+    let rest = input.rest();
+    let seal = SframeHeader::parse(rest, Form::Full, Epoch(0));
+    let (seal, seal_bytes) = seal.map_err(|_| ExchangeError::Order)?;
+    let class = Class::ALL.get(usize::from(flags & CLASS_BITS)).ok_or(ExchangeError::Order)?;
+    let signature = if *class == Class::Signed { SIGNATURE_BYTES } else { 0 };
+    let around = seal_bytes + signature + TAG_BYTES;
+    let body_bytes = rest.len().checked_sub(around).ok_or(ExchangeError::Length)?;
+    let mut frame = vec![VERSION, Kind::Message as u8, flags, codec];
+    frame.extend(data_type.to_le_bytes());
+    frame.extend(group.to_bytes());
+    frame.extend(source);
+    frame.extend(PeerTag::BROADCAST.to_bytes());
+    frame.extend(u32::try_from(body_bytes).map_err(|_| ExchangeError::Length)?.to_le_bytes());
+    frame.extend(seal.counter.to_le_bytes());
+    frame.extend(context);
+    frame.push(orders);
+    if *class == Class::Authenticated {
+        let (head, behind) = rest.split_at_checked(seal_bytes).ok_or(ExchangeError::Length)?;
+        let (body, tag) = behind.split_at_checked(body_bytes).ok_or(ExchangeError::Length)?;
+        [body, head, tag].into_iter().for_each(|part| frame.extend(part));
+    } else {
+        frame.extend(rest);
+    }
+    match frame.len() <= MAX_DOCUMENT_BYTES - RELAY_BYTES {
+        true => Ok(frame),
+        false => Err(ExchangeError::Order),
+    }
+}

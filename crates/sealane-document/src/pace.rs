@@ -1,0 +1,189 @@
+//! How often a member's own documents are sealed and leave: what the policy's pace allows.
+//!
+//! A document that waits is not sealed yet. Of a type of which the newest frame is kept, the newest
+//! document takes the place of the one that waits; those of a log leave one after the other. Urgent
+//! types never wait. The class is not decided here: battery and rate do not reach it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sealane_message::DataType;
+use sealane_seal::policy::{Battery, Conditions, Link, Pace, Policy, Rate, Sending};
+
+use crate::limits::kept;
+
+/// A document whose turn has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// What it says.
+    pub data_type: DataType,
+    /// Its bytes.
+    pub body: Vec<u8>,
+}
+
+/// What was counted since the start.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PacerCounters {
+    /// Documents that were written.
+    pub written: u64,
+    /// Documents that left.
+    pub left: u64,
+    /// Documents that did not leave, since a newer one took their place.
+    pub overtaken: u64,
+    /// Documents of logs that did not leave, since more waited than are kept.
+    pub dropped: u64,
+}
+
+/// Paces the documents of one member.
+#[derive(Debug)]
+pub struct Pacer {
+    policy: Policy,
+    battery: Option<Battery>,
+    lanes: BTreeMap<DataType, Lane>,
+    counters: PacerCounters,
+}
+
+/// The documents of one type.
+#[derive(Debug, Default)]
+struct Lane {
+    /// When the last ones were written, in milliseconds.
+    written: VecDeque<u64>,
+    /// When the last one left.
+    left: Option<u64>,
+    waiting: VecDeque<Vec<u8>>,
+    /// When the first one that waits may leave.
+    due: u64,
+}
+
+/// A rate is measured over so many documents, or a second: two at once are not often yet.
+const MEASURED: usize = 64;
+const SECOND_MS: u64 = 1_000;
+/// Where nothing was written for so long, the rate is measured anew.
+const QUIET_MS: u64 = 10_000;
+const MILLIHERTZ_MS: u64 = 1_000_000;
+
+impl Pacer {
+    /// Paces by this policy, on mains power.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, battery: None, lanes: BTreeMap::new(), counters: PacerCounters::default() }
+    }
+
+    /// How full the battery is, if there is one.
+    pub fn set_battery(&mut self, battery: Option<Battery>) {
+        self.battery = battery;
+    }
+
+    /// What is counted.
+    pub fn counters(&self) -> PacerCounters {
+        self.counters
+    }
+
+    /// How messages between neighbours are sent now.
+    pub fn sending(&self) -> Sending {
+        self.decide(DataType::UNKNOWN, Rate::default()).0
+    }
+
+    /// The pace at which documents of a type leave now.
+    pub fn pace(&self, data_type: DataType) -> Pace {
+        let rate = self.lanes.get(&data_type).map(Lane::rate).unwrap_or_default();
+        self.decide(data_type, rate).1
+    }
+
+    /// Takes a document. It is due at once, or waits.
+    pub fn write(&mut self, now_ms: u64, data_type: DataType, body: Vec<u8>) {
+        let lane = self.lanes.entry(data_type).or_default();
+        lane.note(now_ms);
+        let rate = lane.rate();
+        let (sending, _) = self.decide(data_type, rate);
+        let Some(lane) = self.lanes.get_mut(&data_type) else { return };
+        self.counters.written += 1;
+        if lane.waiting.is_empty() {
+            lane.due = lane.next_due(now_ms + u64::from(sending.batch_ms), &sending);
+        } else if kept(data_type) <= 1 && !data_type.is_urgent() {
+            lane.waiting.clear();
+            self.counters.overtaken += 1;
+        }
+        lane.waiting.push_back(body);
+        if lane.waiting.len() > kept(data_type).max(1) && !data_type.is_urgent() {
+            lane.waiting.pop_front();
+            self.counters.dropped += 1;
+        }
+    }
+
+    /// The next document whose turn has come; to be called until there is none.
+    pub fn next(&mut self, now_ms: u64) -> Option<Due> {
+        let due = self.lanes.iter().find(|(_, lane)| lane.is_due(now_ms));
+        let data_type = due.map(|(data_type, _)| *data_type)?;
+        self.next_of(now_ms, data_type)
+    }
+
+    /// The next document of a type, if its turn has come.
+    pub fn next_of(&mut self, now_ms: u64, data_type: DataType) -> Option<Due> {
+        let rate = self.lanes.get(&data_type).filter(|lane| lane.is_due(now_ms))?.rate();
+        let (sending, _) = self.decide(data_type, rate);
+        let lane = self.lanes.get_mut(&data_type)?;
+        let body = lane.waiting.pop_front()?;
+        lane.left = Some(now_ms);
+        lane.due = lane.next_due(now_ms, &sending);
+        self.counters.left += 1;
+        Some(Due { data_type, body })
+    }
+
+    /// When [`Pacer::next`] is to be called again.
+    pub fn wake_ms(&self) -> Option<u64> {
+        let waiting = self.lanes.values().filter(|lane| !lane.waiting.is_empty());
+        waiting.map(|lane| lane.due).min()
+    }
+
+    /// For how long the documents of a type wait.
+    pub fn wait_ms(&self, now_ms: u64, data_type: DataType) -> u64 {
+        let waiting = self.lanes.get(&data_type).filter(|lane| !lane.waiting.is_empty());
+        waiting.map_or(0, |lane| lane.due.saturating_sub(now_ms))
+    }
+
+    /// The document that was written last and has not left yet.
+    pub fn waiting(&self, data_type: DataType) -> Option<&[u8]> {
+        self.lanes.get(&data_type)?.waiting.back().map(Vec::as_slice)
+    }
+
+    fn decide(&self, data_type: DataType, rate: Rate) -> (Sending, Pace) {
+        let battery = self.battery;
+        let conditions = Conditions { link: Link::Mesh, battery, rate, ..Conditions::default() };
+        let decision = self.policy.decide(data_type, &conditions);
+        (decision.sending, decision.pace)
+    }
+}
+
+impl Lane {
+    fn note(&mut self, now_ms: u64) {
+        if self.written.back().is_some_and(|last| now_ms.saturating_sub(*last) > QUIET_MS) {
+            self.written.clear();
+        }
+        self.written.push_back(now_ms);
+        if self.written.len() > MEASURED {
+            self.written.pop_front();
+        }
+    }
+
+    /// How often such documents are written.
+    fn rate(&self) -> Rate {
+        let (Some(first), Some(last)) = (self.written.front(), self.written.back()) else {
+            return Rate::default();
+        };
+        let gaps = self.written.len() as u64 - 1;
+        let least = if self.written.len() < MEASURED { SECOND_MS } else { 1 };
+        let millihertz = (gaps * MILLIHERTZ_MS) / last.saturating_sub(*first).max(least);
+        Rate::from_millihertz(u32::try_from(millihertz).unwrap_or(u32::MAX))
+    }
+
+    /// Not before that time, and not more often than may be.
+    fn next_due(&self, at_ms: u64, sending: &Sending) -> u64 {
+        let gap = sending.rate_max.map(|rate| MILLIHERTZ_MS / u64::from(rate.millihertz().max(1)));
+        let free = self.left.zip(gap).map(|(left, gap)| left + gap);
+        at_ms.max(free.unwrap_or(0))
+    }
+
+    fn is_due(&self, now_ms: u64) -> bool {
+        !self.waiting.is_empty() && self.due <= now_ms
+    }
+}

@@ -1,0 +1,125 @@
+//! The ways by neighbours, as they were when all destinations were looked at, and those in use.
+
+use std::collections::BTreeMap;
+
+use crate::neighbour::LinkId;
+use crate::routes::Way;
+
+/// The ways by all neighbours at one moment, in the order of the neighbours.
+#[derive(Debug, Default)]
+pub(crate) struct Ways {
+    known: Vec<KnownWay>,
+    /// Those before; kept for its room.
+    before: Vec<KnownWay>,
+}
+
+/// The way by a neighbour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownWay {
+    pub(crate) id: LinkId,
+    pub(crate) way: Way,
+}
+
+impl KnownWay {
+    /// Whether a choice between ways comes out alike.
+    fn is_like(&self, other: &KnownWay) -> bool {
+        let essence = |one: &KnownWay| (one.id, one.way.cost, one.way.blame, one.way.is_anew);
+        essence(self) == essence(other)
+    }
+}
+
+impl Ways {
+    /// Takes the ways that there are now, in the order of their neighbours, and gives those
+    /// neighbours whose ways are others than before, or are new, or are no more.
+    pub(crate) fn renew(&mut self, fresh: impl Iterator<Item = KnownWay>) -> Vec<LinkId> {
+        std::mem::swap(&mut self.known, &mut self.before);
+        self.known.clear();
+        self.known.extend(fresh);
+        debug_assert!(self.known.is_sorted_by_key(|one| one.id), "as neighbours are kept");
+        let mut before = self.before.iter().peekable();
+        let mut others = vec![];
+        for one in &self.known {
+            while let Some(gone) = before.next_if(|old| old.id < one.id) {
+                others.push(gone.id);
+            }
+            let is_like =
+                before.next_if(|old| old.id == one.id).is_some_and(|old| old.is_like(one));
+            if !is_like {
+                others.push(one.id);
+            }
+        }
+        others.extend(before.map(|gone| gone.id));
+        others
+    }
+}
+
+/// The next hops in use, each with how many machines are reached by it.
+#[derive(Debug, Default)]
+pub(crate) struct NextHops(BTreeMap<LinkId, usize>);
+
+impl NextHops {
+    pub(crate) fn contains(&self, id: LinkId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    /// One machine more is reached by it.
+    pub(crate) fn take(&mut self, id: LinkId) {
+        *self.0.entry(id).or_default() += 1;
+    }
+
+    /// One machine fewer is reached by it.
+    pub(crate) fn leave(&mut self, id: LinkId) {
+        let Some(count) = self.0.get_mut(&id) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.0.remove(&id);
+        }
+    }
+
+    /// How many machines are reached by all together.
+    pub(crate) fn reached(&self) -> usize {
+        self.0.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealane_seal::Slot;
+
+    use super::*;
+    use crate::{InterfaceId, Span};
+
+    fn id(number: u16) -> LinkId {
+        LinkId { interface: InterfaceId(0), slot: Slot::new(number).unwrap() }
+    }
+
+    fn way(number: u16, cost: u16) -> KnownWay {
+        let way = Way { cost, blame: 0, is_anew: false, patience: Span(u64::from(cost)) };
+        KnownWay { id: id(number), way }
+    }
+
+    #[test]
+    fn ways_that_come_go_or_change_are_told_and_others_are_not() {
+        let mut ways = Ways::default();
+        let mut renew = |all: &[KnownWay]| ways.renew(all.iter().copied());
+        assert_eq!(renew(&[way(1, 64), way(3, 64), way(5, 64)]), [1, 3, 5].map(id));
+        assert_eq!(renew(&[way(1, 64), way(3, 64), way(5, 64)]), []);
+        assert_eq!(renew(&[way(1, 64), way(2, 64), way(5, 70)]), [2, 3, 5].map(id));
+        let patient = KnownWay { way: Way { patience: Span(9), ..way(1, 64).way }, ..way(1, 64) };
+        let blamed = KnownWay { way: Way { blame: 1, ..way(2, 64).way }, ..way(2, 64) };
+        let anew = KnownWay { way: Way { is_anew: true, ..way(5, 70).way }, ..way(5, 70) };
+        assert_eq!(renew(&[patient, blamed, anew]), [2, 5].map(id));
+        assert_eq!(renew(&[]), [1, 2, 5].map(id));
+    }
+
+    #[test]
+    fn a_next_hop_is_in_use_as_long_as_one_machine_is_reached_by_it() {
+        let mut hops = NextHops::default();
+        [1, 1, 2].map(id).into_iter().for_each(|hop| hops.take(hop));
+        hops.leave(id(1));
+        assert!(hops.contains(id(1)) && hops.reached() == 2);
+        hops.leave(id(1));
+        hops.leave(id(7));
+        assert!(!hops.contains(id(1)) && hops.contains(id(2)) && hops.reached() == 1);
+    }
+}
