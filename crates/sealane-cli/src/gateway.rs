@@ -64,8 +64,8 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     know(&plan.cards);
     let page = Page::serve(&plan.config, teller(&relay, &gateway));
     let _page = page.await.map_err(wrong)?;
-    let waiting = gateway.status().queue.frames;
-    let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting.into())];
+    let waiting = || gateway.status().queue.frames;
+    let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting().into())];
     started(&relay, &plan, more, terminal)?;
     let mut beat = tokio::time::interval(BEAT);
     let name = loop {
@@ -90,8 +90,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
         tally
     });
     tell(&tally.await.map_err(|error| Failure::Runtime(error.into()))?, terminal)?;
-    let waiting = gateway.status().queue.frames;
-    eprintln!("sealane: frames that wait in {}: {waiting}", settings.queue.display());
+    eprintln!("sealane: frames that wait in {}: {}", settings.queue.display(), waiting());
     Ok(())
 }
 
