@@ -66,9 +66,7 @@ impl Mesh {
             return self.arrive(frame, &header);
         }
         let Some(hop) = self.table.next(header.destination()).copied() else {
-            self.counters.no_route += 1;
-            self.counters.own_no_route += u64::from(from.is_none());
-            return;
+            return self.leads_nowhere(from.is_none());
         };
         let via = LinkId { interface: hop.interface, slot: hop.slot };
         if from == Some(via) {
@@ -89,6 +87,12 @@ impl Mesh {
         };
         self.went(&leg, 1);
         self.pass(frame.into(), &header, &hop, from);
+    }
+
+    /// Drops a frame that nobody here can bring nearer.
+    fn leads_nowhere(&mut self, is_own: bool) {
+        self.counters.no_route += 1;
+        self.counters.own_no_route += u64::from(is_own);
     }
 
     /// Whether frames of a source are carried. The reports of the mesh's own group always are.
@@ -270,8 +274,7 @@ impl Mesh {
             });
         }
         if from.is_none() && !is_heard {
-            self.counters.no_route += 1;
-            self.counters.own_no_route += 1;
+            self.leads_nowhere(true);
         }
     }
 
