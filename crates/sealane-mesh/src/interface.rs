@@ -1,6 +1,6 @@
 //! An interface of a machine, and what is to be told there.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
 use sealane_frame::{
@@ -49,8 +49,8 @@ pub(crate) struct Interface {
     pub(crate) ask_at: Option<Time>,
     /// Neighbours, and this machine.
     machines: u64,
-    /// Destinations of which something new is to be told.
-    pub(crate) news: BTreeSet<Slot>,
+    /// Destinations of which something new is to be told, and how often it still is.
+    news: BTreeMap<Slot, u8>,
     /// All destinations are to be told.
     pub(crate) whole: Option<Whole>,
     /// Neighbours are asked to announce themselves.
@@ -119,6 +119,8 @@ const DIGESTS_FIRST: u64 = 3;
 const DIGEST_HELLOS: u64 = 2;
 /// More than so many machines are a crowd.
 const CROWD: u64 = 9;
+/// Up to so many machines ask again soon.
+const INSISTING: u64 = 17;
 /// Below this speed air time is scarce.
 const SLOW_BYTES_PER_SECOND: u32 = 50_000;
 /// Time stamps that are remembered.
@@ -129,8 +131,13 @@ const HELLO_SHARE: u64 = 4;
 /// channel.
 const CHANNEL_SHARE: u64 = 25;
 /// What else is told of routes, and the requests, take no more than one part of so many.
-const NEWS_SHARE: u64 = 40;
-const ASKS_SHARE: u64 = 80;
+const NEWS_SHARE: u64 = 20;
+const ASKS_SHARE: u64 = 20;
+/// What is told of routes, and asked, may run ahead of that part by so much: a few messages where
+/// few are in reach, and none in a crowd.
+const AHEAD: Span = Span::millis(250);
+/// How often something new is told where air time is not scarce: nobody says that it came.
+const TELLINGS: u8 = 3;
 /// The shortest time within which a request finds its moment.
 const ASK_WINDOW: Span = Span::millis(10);
 /// The bytes of a usual hello.
@@ -160,7 +167,7 @@ impl Interface {
             questions: Vec::new(),
             ask_at: None,
             machines: 1,
-            news: BTreeSet::new(),
+            news: BTreeMap::new(),
             whole: None,
             asks: true,
             asked: None,
@@ -243,12 +250,25 @@ impl Interface {
         self.medium.around()
     }
 
+    /// Whether air time is scarce.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.medium.bytes_per_second < SLOW_BYTES_PER_SECOND || self.medium.has_duty()
+    }
+
+    /// Whether there is air time to ask each neighbour again soon for what it has not told.
+    pub(crate) fn may_insist(&self) -> bool {
+        !self.is_scarce() && self.machines <= INSISTING
+    }
+
+    /// The routes of one message, at most.
+    pub(crate) fn routes_at_once(&self) -> usize {
+        self.room() / DISTANCE_BYTES
+    }
+
     /// What a hello lists here, with so many neighbours in reach, of whom so many are to be told
     /// something: a way is not used before, or not as it should be.
     pub(crate) fn hello_room(&self, neighbours: usize, new: usize, has_digest: bool) -> HelloRoom {
-        let is_slow =
-            self.medium.bytes_per_second < SLOW_BYTES_PER_SECOND || self.medium.has_duty();
-        let most = match (is_slow, neighbours > MORE.neighbours) {
+        let most = match (self.is_scarce(), neighbours > MORE.neighbours) {
             (false, _) if new > MORE.echoes => MOST,
             (false, false) => MORE,
             _ => FEW,
@@ -300,8 +320,39 @@ impl Interface {
 
     /// Has a route message come soon, but not right behind the last ones.
     pub(crate) fn hasten_routes(&mut self, at: Time) {
-        let at = at.max(self.routes_free_at);
+        let at = at.max(ahead(self.routes_free_at));
         self.routes_at = Some(self.routes_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// Has the route to a destination told as something new, and says whether it is the first.
+    pub(crate) fn note_news(&mut self, slot: Slot) -> bool {
+        let tellings = if self.is_scarce() { 1 } else { TELLINGS };
+        let is_first = self.news.values().all(|left| *left < tellings);
+        self.news.insert(slot, tellings);
+        is_first
+    }
+
+    /// Has routes told later that could not be told now.
+    pub(crate) fn put_off_news(&mut self, slots: impl Iterator<Item = Slot>) {
+        for slot in slots {
+            self.news.entry(slot).or_insert(1);
+        }
+    }
+
+    /// Whether something new is to be told, for the first time or again.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    /// The destinations that are to be told as something new. They are to be told again a few
+    /// times.
+    pub(crate) fn take_news(&mut self) -> Vec<Slot> {
+        let slots = self.news.keys().copied().collect();
+        self.news.retain(|_, left| {
+            *left -= 1;
+            *left > 0
+        });
+        slots
     }
 
     /// Notes that routes were told which had so many bytes.
@@ -326,7 +377,7 @@ impl Interface {
         if self.questions.len() < MAX_REQUESTS_KNOWN && !self.questions.contains(&request) {
             self.questions.push(request);
         }
-        self.ask_at = Some(self.ask_at.unwrap_or(at.max(self.asks_free_at)));
+        self.ask_at = Some(self.ask_at.unwrap_or(at.max(ahead(self.asks_free_at))));
     }
 
     /// Takes the requests that are to be sent now, as many as fit, if there is air time.
@@ -339,11 +390,11 @@ impl Interface {
             self.ask_at = Some(ready);
             return vec![];
         }
-        self.asks_free_at = now + self.rest(bytes, ASKS_SHARE);
+        self.asks_free_at = self.asks_free_at.max(now) + self.rest(bytes, ASKS_SHARE);
         let rest = self.questions.split_off(count);
         let taken = std::mem::replace(&mut self.questions, rest);
         if !self.questions.is_empty() {
-            self.ask_at = Some(self.asks_free_at.max(now + Span(1)));
+            self.ask_at = Some(ahead(self.asks_free_at).max(now + Span(1)));
         }
         taken
     }
@@ -455,4 +506,9 @@ fn air_in_parts(medium: &Medium, bytes: usize) -> Span {
     let parts = bytes.div_ceil(medium.mtu.saturating_sub(head).max(1));
     let more = medium.fixed.times(parts.saturating_sub(1) as u64);
     medium.air(bytes + parts * head) + more
+}
+
+/// From when on something may be told that has its turn then.
+fn ahead(turn: Time) -> Time {
+    Time(turn.0.saturating_sub(AHEAD.0))
 }

@@ -1,6 +1,6 @@
 //! The machine itself: what it holds, and the order in which it works.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use sealane_frame::PeerTag;
@@ -11,7 +11,6 @@ use crate::floods::Floods;
 use crate::interface::{Interface, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
 use crate::links::Links;
-use crate::messages::Request;
 use crate::neighbour::{LinkId, Neighbour};
 use crate::random::Random;
 use crate::reports::Reports;
@@ -28,6 +27,7 @@ mod carry;
 mod documents;
 mod hear;
 mod orders;
+mod requests;
 mod settle;
 mod tell;
 mod tick;
@@ -54,11 +54,18 @@ pub struct Mesh {
     routes: Routes,
     own_sequence: u16,
     own_raised: Time,
+    /// When the own routes were told last since somebody asked.
+    own_answered: Time,
     /// The sequence that others ask for.
     own_wanted: Option<u16>,
     traces: trace::Traces,
-    /// Requests that were passed on lately.
-    requests: VecDeque<(Request, Time)>,
+    /// Requests that were heard, passed on or made here lately.
+    requests: VecDeque<requests::KnownRequest>,
+    /// Machines to which there is no way, or a bad one; and when is asked again for what lacks.
+    starving: Slots,
+    /// Neighbours that have not told all routes.
+    lacking: BTreeSet<LinkId>,
+    starving_at: Option<Time>,
     floods: Floods,
     /// What hellos say of the documents that are held.
     digest: Option<[u8; 8]>,
@@ -126,9 +133,13 @@ impl Mesh {
             routes: Routes::default(),
             own_sequence,
             own_raised: start,
+            own_answered: start,
             own_wanted: None,
             traces: trace::Traces::default(),
             requests: VecDeque::new(),
+            starving: Slots::default(),
+            lacking: BTreeSet::new(),
+            starving_at: None,
             reports: Reports::default(),
             sources: None,
             report_at: is_gateway.then_some(start + Span::seconds(1)),
@@ -194,7 +205,8 @@ impl Mesh {
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
         let asks = if self.has_asked { None } else { self.remembered_until() };
         let others = [neighbours, self.floods.due(), report, asks, self.raise_at()];
-        let others = others.into_iter().chain([self.orders.wake(), self.documents_wake()]);
+        let others =
+            others.into_iter().chain([self.orders.wake(), self.documents_wake(), self.starving_at]);
         let all = ticks.chain(others.flatten());
         all.min().map(|at| at.max(self.now + Span(1)))
     }
@@ -236,7 +248,7 @@ impl Mesh {
             told: one.told,
             round_trip: one.round_trip,
             cost: one.cost(),
-            is_avoided: one.blame_at(self.now) > 0,
+            is_avoided: one.blame_at(self.now).is_any(),
         };
         self.neighbours.values().map(status).collect()
     }
@@ -250,7 +262,10 @@ impl Mesh {
             told,
             cost: self.neighbours.get(&via).and_then(Neighbour::cost),
             is_used: destination.selected.is_some_and(|selected| selected.via == via),
-            is_avoided: self.neighbours.get(&via).is_some_and(|one| one.blame_at(self.now) > 0),
+            is_avoided: self
+                .neighbours
+                .get(&via)
+                .is_some_and(|one| one.blame_at(self.now).is_any()),
         };
         let mut ways: Vec<_> = destination.ways().map(status).collect();
         ways.sort_by_key(|way| (!way.is_used, way.metric()));
@@ -405,9 +420,7 @@ impl Mesh {
     /// meanwhile goes with it.
     fn news_on(&mut self, id: InterfaceId, slot: Slot) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        let is_first = interface.news.is_empty();
-        interface.news.insert(slot);
-        if is_first {
+        if interface.note_news(slot) {
             let at = self.soon(id, 16);
             if let Some(interface) = self.interfaces.get_mut(&id) {
                 interface.hasten_routes(at);

@@ -71,6 +71,21 @@ pub(crate) enum Presence {
     Silent,
 }
 
+/// How much a neighbour is avoided behind which frames have vanished: the more often they have, the
+/// more; and of two the one where that is longer ago may be mended by those behind it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Blame {
+    /// How often it was, about: 0 is not at all, or long ago.
+    pub(crate) times: u16,
+    pub(crate) since: Time,
+}
+
+impl Blame {
+    pub(crate) fn is_any(self) -> bool {
+        self.times > 0
+    }
+}
+
 /// A probe that was not answered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SentProbe {
@@ -96,8 +111,11 @@ pub(crate) struct Neighbour {
     pub(crate) interval: Span,
     pub(crate) hello_sequence: u16,
     pub(crate) routes_sequence: Option<u16>,
-    /// When it was asked for all routes.
+    /// When it was asked for all routes, and how often.
     asked: Option<Time>,
+    asks: u8,
+    /// It has told all routes since this machine takes them.
+    pub(crate) has_told_all: bool,
     /// When anything authentic of it was heard last.
     pub(crate) heard: Time,
     /// Until when its next hello comes.
@@ -145,13 +163,17 @@ const ROUND_TRIP_MAX: Span = Span::seconds(600);
 const TOLD_INTERVALS: u64 = 48;
 /// For so long a later sequence is asked for when a next hop was blamed.
 const ANEW: Span = Span::seconds(8);
+/// A hello comes earlier than it was told by one part of so many of the interval, at least.
+pub(crate) const LAG_PART: u64 = 40;
 /// Of fewer hellos each counts at once.
 const YOUNG: u8 = 8;
 /// A quality that has changed by so much of 15 has changed much.
 const MUCH: u8 = 3;
 /// Who hears so many well is in a crowd.
 const CROWD: usize = 16;
-/// Hello intervals between two requests for all routes.
+/// So often a neighbour is asked for all routes soon after the last time, and then seldom.
+const ASKS_SOON: u8 = 5;
+/// Hello intervals between two requests for all routes then.
 const ASK_INTERVALS: u64 = 2;
 /// From here on, of 15, something is heard well.
 const WELL: u8 = 8;
@@ -177,6 +199,8 @@ impl Neighbour {
             hello_sequence: hello.sequence.wrapping_sub(1),
             routes_sequence: None,
             asked: None,
+            asks: 0,
+            has_told_all: false,
             heard: at.now,
             due: at.now + hello.interval(),
             arrived: Ratio::default(),
@@ -228,16 +252,23 @@ impl Neighbour {
         self.heard_told
     }
 
-    /// Whether it is to be asked for all routes: none of its messages has come, and it was not
-    /// asked just before.
-    pub(crate) fn lacks_routes(&mut self, now: Time) -> bool {
-        let pause = self.interval.times(ASK_INTERVALS);
+    /// Whether all its routes are to be asked for: none of its messages has come, or none that told
+    /// them all where they are awaited. Where air time is scarce, one message is enough.
+    pub(crate) fn lacks_routes(&self, is_awaited: bool) -> bool {
+        let is_missed = is_awaited && !self.has_told_all && self.asks < ASKS_SOON;
+        self.cost().is_some() && (self.routes_sequence.is_none() || is_missed)
+    }
+
+    /// Whether it was not asked for all routes just before; notes that it is now.
+    pub(crate) fn may_ask_all(&mut self, now: Time, pause: Span) -> bool {
+        let is_seldom = self.asks >= ASKS_SOON;
+        let pause = if is_seldom { self.interval.times(ASK_INTERVALS) } else { pause };
         let may = self.asked.is_none_or(|asked| now.since(asked) >= pause);
-        let lacks = self.routes_sequence.is_none() && may;
-        if lacks {
+        if may {
             self.asked = Some(now);
+            self.asks = self.asks.saturating_add(1);
         }
-        lacks
+        may
     }
 
     fn note_near(&mut self, hello: &Hello) {
@@ -272,7 +303,9 @@ impl Neighbour {
     pub(crate) fn is_there(&mut self, now: Time) {
         self.heard = now;
         self.presence = Presence::Heard;
-        self.due = self.due.max(now + self.interval);
+        // It was sent a while ago. The next hello is as much earlier than it was told.
+        let lag = self.round_trip.unwrap_or_default().part(2).min(self.interval.part(LAG_PART));
+        self.due = self.due.max(Time(now.0 - lag.0.min(now.0)) + self.interval);
     }
 
     /// Takes a round trip, if it can be one.
@@ -325,16 +358,20 @@ impl Neighbour {
         self.blamed_until = Time(0);
     }
 
-    /// How much it is avoided: the more often frames have vanished behind it, the more.
-    pub(crate) fn blame_at(&self, now: Time) -> u16 {
-        let times = self.blamed_for.0.checked_div(Span::millis(MIN_BLAME_MS).0);
-        if now < self.blamed_until { times.unwrap_or(1).clamp(1, 255) as u16 } else { 0 }
+    /// How much it is avoided.
+    pub(crate) fn blame_at(&self, now: Time) -> Blame {
+        if now >= self.blamed_until {
+            return Blame::default();
+        }
+        let times = self.blamed_for.0 / Span::millis(MIN_BLAME_MS).0;
+        let since = Time(self.blamed_until.0.saturating_sub(self.blamed_for.0));
+        Blame { times: times.clamp(1, 255) as u16, since }
     }
 
     /// Whether it was blamed just now, so that another way may not be known yet.
     pub(crate) fn is_blamed_anew(&self, now: Time) -> bool {
-        let begun = self.blamed_until.0.saturating_sub(self.blamed_for.0);
-        self.blame_at(now) > 0 && now.since(Time(begun)) < ANEW
+        let blame = self.blame_at(now);
+        blame.is_any() && now.since(blame.since) < ANEW
     }
 
     /// Remembers a probe.

@@ -41,6 +41,8 @@ struct Carried {
     /// How many of them were sent before the last report: they have had their time.
     settled: u32,
     came: u32,
+    /// Reports in a row by which they have vanished.
+    vanished: u8,
     /// What the gateway had counted in all when it told of the machine last.
     total: Option<u16>,
     /// Reports in a row without a frame since.
@@ -91,6 +93,7 @@ impl Reports {
             count: 0,
             settled: 0,
             came: 0,
+            vanished: 0,
             total: None,
             idle: 0,
         });
@@ -139,8 +142,14 @@ impl Reports {
         self.came.values().all(|came| came.total == came.told && is_old(came))
     }
 
-    /// Takes a gateway's report, and gives what has become of frames to it behind which neighbour.
-    pub(crate) fn hear(&mut self, gateway: Slot, report: &Report) -> Vec<(LinkId, Fate)> {
+    /// Takes a gateway's report, and gives what has become of frames to it behind which neighbour;
+    /// frames have vanished that have by as many reports in a row as that neighbour needs.
+    pub(crate) fn hear(
+        &mut self,
+        gateway: Slot,
+        report: &Report,
+        needed: impl Fn(LinkId) -> u8,
+    ) -> Vec<(LinkId, Fate)> {
         let last = self.heard.get(&gateway).copied();
         let (start, sequence) = (report.start, report.sequence);
         if last.is_some_and(|last| (start, sequence) <= (last.start, last.sequence)) {
@@ -161,7 +170,7 @@ impl Reports {
                 (None, _) if silence => Some(0),
                 _ => None,
             };
-            if let Some(fate) = carried.hear(came) {
+            if let Some(fate) = carried.hear(came, needed(carried.via)) {
                 fates.push((carried.via, fate));
             }
         }
@@ -184,11 +193,11 @@ impl Reports {
 impl Carried {
     /// Counts anew.
     fn begin(&mut self) {
-        (self.count, self.settled, self.came) = (0, 0, 0);
+        (self.count, self.settled, self.came, self.vanished) = (0, 0, 0, 0);
     }
 
     /// Takes how many came since the last report, if that is known.
-    fn hear(&mut self, came: Option<u16>) -> Option<Fate> {
+    fn hear(&mut self, came: Option<u16>, needed: u8) -> Option<Fate> {
         self.idle = self.idle.saturating_add(1);
         let Some(came) = came else {
             self.begin();
@@ -202,7 +211,8 @@ impl Carried {
         let are_enough = self.count >= FRAMES_MIN && self.settled >= SETTLED_MIN;
         let have_vanished = self.came.saturating_mul(NEARLY_ALL) <= self.settled;
         self.settled = self.count;
-        if !are_enough || !have_vanished {
+        self.vanished = if are_enough && have_vanished { self.vanished + 1 } else { 0 };
+        if self.vanished < needed {
             return None;
         }
         self.begin();

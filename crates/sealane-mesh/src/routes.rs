@@ -6,9 +6,10 @@ use sealane_seal::Slot;
 
 use crate::candidates::Candidates;
 use crate::hello::{Distance, INFINITE};
+use crate::interface::WHOLE_HELLOS;
 use crate::limits::{MAX_ATTACHED_TOTAL, MAX_CANDIDATES};
 use crate::messages::Advertised;
-use crate::neighbour::LinkId;
+use crate::neighbour::{Blame, LinkId};
 use crate::slots::BySlot;
 use crate::{Span, Time};
 
@@ -19,6 +20,8 @@ pub(crate) struct Routes {
     attached: usize,
     /// Addresses, or who is a gateway, have changed since that was asked last.
     is_renamed: bool,
+    /// The longest hello interval: how seldom others are told.
+    interval: Span,
 }
 
 /// What is known of one.
@@ -34,8 +37,11 @@ pub(crate) struct Destination {
     pub(crate) attached: Vec<PeerTag>,
     /// When a later sequence was asked for last.
     asked: Option<Time>,
+    /// A sequence that others have asked for again.
+    wanted: Option<Wanted>,
     /// The sequence of the last route, and when it was lost.
     lost: Option<(u16, Time)>,
+    found_at: Time,
     told_at: Time,
     /// The metric that others know, if it was told since the way was found.
     told: Option<u16>,
@@ -66,8 +72,31 @@ pub(crate) struct Selected {
     pub(crate) sequence: u16,
     /// From here on, the hop to the neighbour too.
     pub(crate) metric: u16,
-    blame: u16,
+    blame: Blame,
     is_anew: bool,
+}
+
+impl Selected {
+    /// The best way has the least.
+    fn rank(&self) -> (Blame, u16, LinkId) {
+        (self.blame, self.metric, self.via)
+    }
+}
+
+/// A way, as a choice sees it.
+#[derive(Debug, Clone, Copy)]
+struct Weighed {
+    way: Selected,
+    /// How long another one has to be better.
+    patience: Span,
+    is_feasible: bool,
+}
+
+/// A sequence that somebody asks for again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wanted {
+    sequence: u16,
+    until: Time,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +109,7 @@ struct Better {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) cost: u16,
-    /// How often frames have vanished behind it: 0 is not at all, or long ago.
-    pub(crate) blame: u16,
+    pub(crate) blame: Blame,
     /// That was just now.
     pub(crate) is_anew: bool,
     /// How long another way has to be better than this one: some hello intervals.
@@ -109,12 +137,21 @@ pub(crate) struct Choice {
     pub(crate) starves: bool,
 }
 
-/// A route is told as lost for so long.
+/// Hello intervals for which a route holds that is not told again.
+pub(crate) const ROUTE_INTERVALS: u64 = 5 * WHOLE_HELLOS + 4;
+/// A route is told as lost for so long, and at least once with all others.
 const LOST: Span = Span::seconds(30);
+const LOST_INTERVALS: u64 = WHOLE_HELLOS + 1;
 /// A route that was lost is asked for again and again for so long.
 const MISSED: Span = Span::seconds(4);
-/// What was told of a destination is remembered for so long: RFC 8966, appendix B.
+/// What was told of a destination is remembered for so long: RFC 8966, appendix B; and at least for
+/// as long as others hold a route by this machine that it has told.
 const REMEMBERED: Span = Span::seconds(180);
+const REMEMBERED_INTERVALS: u64 = ROUTE_INTERVALS + 4;
+
+/// A sequence that is later by more is not taken: with a few such steps a false one would come
+/// around to what it was, and lead in a circle.
+const AHEAD_MAX: u16 = 1 << 13;
 
 /// Of the destinations that rest one of so many is looked at, where assertions are.
 const LOOKED_AT: u64 = 16;
@@ -129,7 +166,8 @@ impl Destination {
     /// RFC 8966, section 3.5.1: shorter than all that was ever told, or of a later sequence.
     fn is_feasible(&self, sequence: u16, metric: u16) -> bool {
         self.feasible.is_none_or(|told| {
-            is_later(sequence, told.sequence) || sequence == told.sequence && metric < told.metric
+            let ahead = sequence.wrapping_sub(told.sequence);
+            (1..=AHEAD_MAX).contains(&ahead) || ahead == 0 && metric < told.metric
         })
     }
 
@@ -171,6 +209,9 @@ impl Destination {
         let is_selected = self.selected.is_some_and(|selected| selected.via == via);
         if !is_feasible && is_selected {
             // What it told before stays true for the question of loops.
+            let told = known.and_then(|at| self.candidates.get_mut(at));
+            told.into_iter().for_each(|candidate| candidate.until = until);
+            self.rests_until = self.rests_until.min(until);
             return Heard::Unfeasible;
         }
         match known.and_then(|at| self.candidates.get_mut(at)) {
@@ -217,6 +258,12 @@ impl Destination {
         }
     }
 
+    /// Has a way of that sequence taken at once if there is one: it was asked for again.
+    pub(crate) fn want(&mut self, sequence: u16, until: Time) {
+        self.wanted = Some(Wanted { sequence, until });
+        self.rests_until = Time(0);
+    }
+
     /// Chooses a way. The one in use stays unless it is lost, or another is clearly better for a
     /// while.
     fn choose(&mut self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> Choice {
@@ -226,25 +273,14 @@ impl Destination {
         for (place, one) in ways.iter_mut().zip(self.candidates.iter()) {
             *place = self.weigh(one, way);
         }
-        let usable = || ways.iter().flatten().filter(|(_, _, feasible)| *feasible);
-        let best = usable().min_by_key(|(one, _, _)| (one.blame, one.metric, one.via));
+        let usable = || ways.iter().flatten().filter(|one| one.is_feasible);
+        let best = usable().min_by_key(|one| one.way.rank()).map(|one| one.way);
         let before = self.selected;
-        let current = before.and_then(|before| usable().find(|(one, ..)| one.via == before.via));
+        let current =
+            before.and_then(|before| usable().find(|one| one.way.via == before.via)).copied();
         let chosen = match (current, best) {
-            (Some((current, patience, _)), Some((best, ..))) if best.via != current.via => {
-                let is_clear = best.metric.saturating_add(margin(current.metric)) < current.metric;
-                let escapes = best.blame < current.blame;
-                let is_patient = is_clear && self.is_better_long(now, best.via, *patience);
-                if !is_clear {
-                    self.better = None;
-                }
-                Some(if escapes || is_patient { *best } else { *current })
-            }
-            (Some((current, ..)), _) => {
-                self.better = None;
-                Some(*current)
-            }
-            (None, best) => best.map(|(best, ..)| *best),
+            (Some(current), Some(best)) => Some(self.stay_or_go(now, current, best, &ways)),
+            (_, best) => best,
         };
         self.select(now, chosen);
         let is_missed = self.lost.is_some_and(|(_, at)| now.since(at) < MISSED);
@@ -253,25 +289,69 @@ impl Destination {
         Choice { before, now: chosen, starves }
     }
 
-    /// What a way comes to: with the hop to the neighbour, how long another one has to be better,
-    /// and whether it is feasible.
-    fn weigh(
+    fn stay_or_go(
+        &mut self,
+        now: Time,
+        current: Weighed,
+        best: Selected,
+        ways: &[Option<Weighed>],
+    ) -> Selected {
+        let Weighed { way: current, patience, .. } = current;
+        if best.blame < current.blame {
+            return best;
+        }
+        if let Some(wanted) = self.wanted_way(now, current, ways) {
+            return wanted;
+        }
+        let is_clear =
+            |one: Selected| one.metric.saturating_add(margin(current.metric)) < current.metric;
+        if best.via != current.via && is_clear(best) {
+            return if self.is_better_long(now, best.via, patience) { best } else { current };
+        }
+        // One that is not feasible until it is told with the latest sequence is better all the same.
+        let waits = |better: Better| {
+            let mut others = ways.iter().flatten().filter(|one| one.way.via == better.via);
+            others.any(|one| !one.is_feasible && is_clear(one.way))
+        };
+        self.better = self.better.filter(|better| waits(*better));
+        current
+    }
+
+    /// The best way of the sequence that was asked for again, if the one in use is of an earlier
+    /// one.
+    fn wanted_way(
         &self,
-        one: &Candidate,
-        way: &impl Fn(LinkId) -> Option<Way>,
-    ) -> Option<(Selected, Span, bool)> {
+        now: Time,
+        current: Selected,
+        ways: &[Option<Weighed>],
+    ) -> Option<Selected> {
+        let wanted = self.wanted.filter(|wanted| now < wanted.until)?;
+        let is_it = |one: &Selected| !is_later(wanted.sequence, one.sequence);
+        let others = ways.iter().flatten().filter(|one| one.is_feasible).map(|one| one.way);
+        let others = others.filter(|one| is_it(one) && one.blame <= current.blame);
+        others.min_by_key(Selected::rank).filter(|_| !is_it(&current))
+    }
+
+    /// What a way comes to, with the hop to the neighbour.
+    fn weigh(&self, one: &Candidate, way: &impl Fn(LinkId) -> Option<Way>) -> Option<Weighed> {
         let way = way(one.via)?;
         let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
-        let feasible = self.is_feasible(one.sequence, one.metric);
+        let is_feasible = self.is_feasible(one.sequence, one.metric);
         let (via, sequence) = (one.via, one.sequence);
         let Way { blame, is_anew, patience, .. } = way;
-        Some((Selected { via, sequence, metric, blame, is_anew }, patience, feasible))
+        let way = Selected { via, sequence, metric, blame, is_anew };
+        Some(Weighed { way, patience, is_feasible })
     }
 
     /// Whether one way has been the better one for as long as that.
     fn is_better_long(&mut self, now: Time, via: LinkId, patience: Span) -> bool {
         match self.better {
-            Some(better) if better.via == via => now.since(better.since) >= patience,
+            Some(better) if better.via == via => {
+                // The first way that was found is seldom the best.
+                let is_young = better.since.since(self.found_at) < patience.part(4);
+                let patience = if is_young { patience.part(8) } else { patience };
+                now.since(better.since) >= patience
+            }
             _ => {
                 self.better = Some(Better { via, since: now });
                 false
@@ -285,7 +365,7 @@ impl Destination {
                 self.lost = Some((before.sequence, now));
                 self.told = None;
             }
-            (_, Some(_)) => self.lost = None,
+            (None, Some(_)) => (self.lost, self.found_at) = (None, now),
             _ => {}
         }
         if self.selected.map(|one| one.via) != chosen.map(|one| one.via) {
@@ -295,13 +375,18 @@ impl Destination {
     }
 
     /// The distance to tell others. What is told is remembered, so that nothing longer is taken.
-    fn tell(&mut self, slot: Slot, now: Time) -> Option<Distance> {
+    fn tell(&mut self, slot: Slot, now: Time, interval: Span) -> Option<Distance> {
         let Some(selected) = self.selected else {
             let (sequence, at) = self.lost?;
-            let is_fresh = now.since(at) < LOST;
+            let is_fresh = now.since(at) < LOST.max(interval.times(LOST_INTERVALS));
             return is_fresh.then_some(Distance { slot, sequence, metric: INFINITE });
         };
-        let Selected { sequence, metric, .. } = selected;
+        let Selected { sequence, metric, is_anew, .. } = selected;
+        if is_anew {
+            // Another way is looked for. Were this one told with a later sequence, the others of
+            // that sequence would not be feasible.
+            return None;
+        }
         if self.is_feasible(sequence, metric) {
             self.feasible = Some(Feasible { sequence, metric });
             self.rests_until = Time(0);
@@ -334,10 +419,10 @@ impl Destination {
         now < self.rests_until && !self.candidates.iter().any(is_by)
     }
 
-    fn is_forgotten(&self, now: Time) -> bool {
+    fn is_forgotten(&self, now: Time, interval: Span) -> bool {
         let is_used = self.selected.is_some() || !self.candidates.is_empty();
         let lost = self.lost.map_or(self.told_at, |(_, at)| at.max(self.told_at));
-        !is_used && now.since(lost) >= REMEMBERED
+        !is_used && now.since(lost) >= REMEMBERED.max(interval.times(REMEMBERED_INTERVALS))
     }
 }
 
@@ -365,6 +450,11 @@ impl Routes {
             }
         }
         heard
+    }
+
+    /// Takes how seldom this machine says hello.
+    pub(crate) fn pace(&mut self, interval: Span) {
+        self.interval = interval;
     }
 
     /// Whether addresses, or who is a gateway, have changed since the last call.
@@ -436,7 +526,7 @@ impl Routes {
     /// What is told of a destination.
     pub(crate) fn tell(&mut self, slot: Slot, now: Time, with_tags: bool) -> Option<Advertised> {
         let destination = self.destinations.get_mut(slot)?;
-        let distance = destination.tell(slot, now)?;
+        let distance = destination.tell(slot, now, self.interval)?;
         let has_tags = with_tags && distance.metric < INFINITE;
         let attached = has_tags.then(|| destination.attached.clone());
         let attached = attached.filter(|tags| !tags.is_empty());
@@ -454,7 +544,8 @@ impl Routes {
     /// Forgets the destinations of which nothing was known for long, and those that are no members
     /// any more.
     pub(crate) fn sweep(&mut self, now: Time, is_member: impl Fn(Slot) -> bool) {
-        self.destinations.retain(|slot, one| is_member(slot) && !one.is_forgotten(now));
+        let interval = self.interval;
+        self.destinations.retain(|slot, one| is_member(slot) && !one.is_forgotten(now, interval));
         let attached = self.destinations.iter().map(|(_, one)| one.attached.len()).sum();
         self.is_renamed |= attached != self.attached;
         self.attached = attached;

@@ -87,6 +87,7 @@ mod tests {
     use sealane_seal::Slot;
 
     use super::*;
+    use crate::neighbour::Blame;
     use crate::{InterfaceId, Span};
 
     fn id(number: u16) -> LinkId {
@@ -94,7 +95,8 @@ mod tests {
     }
 
     fn way(number: u16, cost: u16) -> KnownWay {
-        let way = Way { cost, blame: 0, is_anew: false, patience: Span(u64::from(cost)) };
+        let way =
+            Way { cost, blame: Blame::default(), is_anew: false, patience: Span(u64::from(cost)) };
         KnownWay { id: id(number), way }
     }
 
@@ -106,7 +108,8 @@ mod tests {
         assert_eq!(renew(&[way(1, 64), way(3, 64), way(5, 64)]), []);
         assert_eq!(renew(&[way(1, 64), way(2, 64), way(5, 70)]), [2, 3, 5].map(id));
         let patient = KnownWay { way: Way { patience: Span(9), ..way(1, 64).way }, ..way(1, 64) };
-        let blamed = KnownWay { way: Way { blame: 1, ..way(2, 64).way }, ..way(2, 64) };
+        let blame = Blame { times: 1, ..Blame::default() };
+        let blamed = KnownWay { way: Way { blame, ..way(2, 64).way }, ..way(2, 64) };
         let anew = KnownWay { way: Way { is_anew: true, ..way(5, 70).way }, ..way(5, 70) };
         assert_eq!(renew(&[patient, blamed, anew]), [2, 5].map(id));
         assert_eq!(renew(&[]), [1, 2, 5].map(id));

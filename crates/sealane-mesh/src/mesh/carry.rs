@@ -431,14 +431,20 @@ impl Mesh {
         };
         debug_assert!(said.what == MessageType::Report, "nothing else is signed");
         let gateway = said.by.slot;
-        for (via, fate) in self.reports.hear(gateway, &report) {
+        let destination = self.routes.get(gateway);
+        let needed = |via| {
+            let told = destination.and_then(|one| one.ways().find(|(by, _)| *by == via));
+            // Those behind it who carry the same frames leave a hole at once.
+            if told.is_some_and(|(_, metric)| metric >= 2 * COST_MIN) { FAR } else { NEAR }
+        };
+        for (via, fate) in self.reports.hear(gateway, &report, needed) {
             let route = self.table.route(gateway);
             if route.is_none_or(|route| route.hop.slot != via.slot) {
                 continue;
             }
             let Some(neighbour) = self.neighbours.get_mut(&via) else { continue };
             if fate == Fate::Arrive {
-                self.is_stale |= neighbour.blame_at(self.now) > 0;
+                self.is_stale |= neighbour.blame_at(self.now).is_any();
                 neighbour.forgive();
                 continue;
             }
@@ -472,6 +478,10 @@ struct Moments {
     stages: u64,
 }
 
+/// Reports by which all has to vanish behind a next hop that reaches the gateway itself, and behind
+/// another one.
+const NEAR: u8 = 1;
+const FAR: u8 = 2;
 /// So many neighbours find different moments in one window; where there are more, they choose one
 /// of several, of which the later ones hear what was sent in the first.
 const STAGE: u64 = 16;

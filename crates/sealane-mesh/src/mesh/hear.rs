@@ -6,15 +6,15 @@ use sealane_seal::{Form, Slot};
 use super::Mesh;
 use crate::hop::{HopReader, HopSender};
 use crate::interface::Interface;
-use crate::limits::{MAX_MESH_NEIGHBOURS, MAX_REQUESTS_KNOWN};
+use crate::limits::MAX_MESH_NEIGHBOURS;
 use crate::messages::{Advertised, MessageType};
 use crate::neighbour::{HeardAt, LinkId, Neighbour, Presence, Stamp};
 use crate::parts::PartAt;
-use crate::routes::{Heard, is_later};
+use crate::routes::{Heard, ROUTE_INTERVALS, is_later};
 use crate::voice::Said;
 use crate::{
-    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, Role, RouteMessage,
-    Span, To, Trace,
+    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, RouteMessage, Span,
+    Time, To, Trace,
 };
 
 /// Where a unit came from.
@@ -58,8 +58,11 @@ impl Mesh {
                 false
             }
             MeshError::Frame(
-                // In an epoch that is not known here, somebody has gone on who can give its order.
-                FrameError::Seal(Seal::Unannounced | Seal::NotMember | Seal::EpochUnknown)
+                // In an epoch that is not known here, somebody has gone on who can give its order. Who
+                // has obeyed one since it announced itself is not authentic before it does so again.
+                FrameError::Seal(
+                    Seal::Unannounced | Seal::NotMember | Seal::EpochUnknown | Seal::NotAuthentic,
+                )
                 | FrameError::Unannounced
                 | FrameError::UnknownSource,
             ) => {
@@ -326,9 +329,7 @@ impl Mesh {
         if is_usable && !was_usable {
             self.tell_all(from.interface);
         }
-        if is_usable && self.neighbours.get_mut(&id).is_some_and(|one| one.lacks_routes(at.now)) {
-            self.ask_all(Some(id));
-        }
+        self.ask_lacking(id);
         self.look_at(id);
         // What changes slowly is looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
@@ -359,6 +360,7 @@ impl Mesh {
     }
 
     fn hear_routes(&mut self, id: LinkId, told: &RouteMessage) {
+        let at_once = self.interfaces.get(&id.interface).map_or(0, |one| one.routes_at_once());
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
         let is_new = neighbour.routes_sequence.is_none_or(|last| is_later(told.sequence, last));
         if !neighbour.is_proven || !is_new {
@@ -366,6 +368,10 @@ impl Mesh {
             return;
         }
         neighbour.routes_sequence = Some(told.sequence);
+        // What is new is told by itself; of all routes the own one is the first.
+        let first = told.routes.first().map(|route| route.distance.slot);
+        let is_most = 2 * told.routes.len() >= self.routes.len().min(at_once);
+        neighbour.has_told_all |= self.has_asked && first == Some(id.slot) && is_most;
         self.is_stale |= neighbour.presence == Presence::Silent;
         neighbour.is_there(self.now);
         let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
@@ -373,9 +379,12 @@ impl Mesh {
         told.routes.iter().for_each(|route| self.hear_route(id, route, until));
     }
 
-    fn hear_route(&mut self, id: LinkId, told: &Advertised, until: crate::Time) {
+    fn hear_route(&mut self, id: LinkId, told: &Advertised, until: Time) {
         let slot = told.distance.slot;
-        if slot == self.voice.slot() || !self.voice.is_member(slot) {
+        if slot == self.voice.slot() {
+            return self.hear_own(told.distance.sequence);
+        }
+        if !self.voice.is_member(slot) {
             return;
         }
         if !self.has_asked && told.distance.metric > 0 {
@@ -388,76 +397,6 @@ impl Mesh {
             Heard::Unfeasible => self.ask_later(slot, Some(id)),
         }
         self.stale.insert(slot);
-    }
-
-    /// Asks for a route of a later sequence: one neighbour, or all.
-    pub(super) fn ask_later(&mut self, slot: Slot, of: Option<LinkId>) {
-        let Some(destination) = self.routes.get_mut(slot) else { return };
-        if !destination.may_ask(self.now, REQUEST_PAUSE) {
-            return;
-        }
-        let sequence = destination.wanted();
-        let hops = sealane_frame::limits::MAX_HOP_LIMIT;
-        self.request(Request { slot, sequence, hops, to: None }, of);
-    }
-
-    /// Asks one neighbour, or all, for all routes: by a request for the own slot.
-    pub(super) fn ask_all(&mut self, of: Option<LinkId>) {
-        let (slot, sequence) = (self.voice.slot(), 0);
-        self.request(Request { slot, sequence, hops: 0, to: None }, of);
-    }
-
-    /// Sends a request to one neighbour, or all.
-    fn request(&mut self, request: Request, of: Option<LinkId>) {
-        let request = Request { to: of.map(|of| of.slot), ..request };
-        let ids: Vec<_> = match of {
-            Some(of) => vec![of.interface],
-            None => self.interfaces.keys().copied().collect(),
-        };
-        let now = self.now;
-        self.requests.retain(|(known, at)| *known != request && now.since(*at) < REQUESTS_KEPT);
-        if self.requests.len() == MAX_REQUESTS_KNOWN {
-            self.requests.pop_front();
-        }
-        self.requests.push_back((request, self.now));
-        for id in ids {
-            let window = self.interfaces.get(&id).map_or(Span(0), |one| one.ask_window());
-            let at = self.now + self.random.within(window);
-            if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.ask(at, request);
-            }
-        }
-    }
-
-    fn hear_request(&mut self, by: LinkId, request: Request) {
-        let is_proven = self.neighbours.get(&by).is_some_and(|one| one.is_proven);
-        let is_for_us = request.to.is_none_or(|to| to == self.voice.slot());
-        if !is_proven || !is_for_us {
-            return;
-        }
-        if request.slot == by.slot {
-            return self.tell_all(by.interface);
-        }
-        if request.slot == self.voice.slot() {
-            let wanted = self.own_wanted.unwrap_or(self.own_sequence);
-            if is_later(request.sequence, wanted) && self.config.role != Role::Quiet {
-                self.own_wanted = Some(request.sequence);
-            }
-            return;
-        }
-        let Some(destination) = self.routes.get(request.slot) else { return };
-        let selected = destination.selected;
-        if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
-            return self.news_on(by.interface, request.slot);
-        }
-        let is_known = self.requests.iter().any(|(known, at)| {
-            let is_same = (known.slot, known.sequence) == (request.slot, request.sequence);
-            is_same && self.now.since(*at) < REQUEST_PAUSE.times(2)
-        });
-        let via = selected.map(|one| one.via).filter(|via| *via != by);
-        if !is_known && request.hops > 0 {
-            self.request(Request { hops: request.hops.min(15) - 1, ..request }, via);
-        }
     }
 
     fn hear_probe(&mut self, id: LinkId, by: HopSender, probe: Probe) {
@@ -521,7 +460,7 @@ fn take_echoes(
     interface: &Interface,
     hello: &Hello,
     own: Slot,
-    now: crate::Time,
+    now: Time,
 ) -> u64 {
     let mut bad = 0;
     for echo in &hello.echoes {
@@ -563,12 +502,6 @@ fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
     }
 }
 
-/// Hello intervals for which a route holds that is not told again.
-const ROUTE_INTERVALS: u64 = 3 * crate::interface::WHOLE_HELLOS + 4;
-/// The shortest time between two requests for one destination.
-const REQUEST_PAUSE: Span = Span::millis(500);
-/// How long a request is remembered.
-pub(super) const REQUESTS_KEPT: Span = Span::seconds(2);
 /// How long the sender of parts may be silent between two of them, at least.
 const PART_PAUSE: Span = Span::millis(20);
 /// The shortest time between two warnings of the own slot.

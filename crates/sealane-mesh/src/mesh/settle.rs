@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sealane_seal::Slot;
 
 use super::Mesh;
-use super::hear::REQUESTS_KEPT;
+use super::requests::{REQUEST_PAUSE, REQUESTS_KEPT};
 use crate::neighbour::LinkId;
 use crate::routes::{Choice, Selected};
 use crate::table::{Claim, Hop, Route};
@@ -63,17 +63,11 @@ impl Mesh {
                 self.counters.flaps += u64::from(before.is_some());
                 let (via, metric) = (now.via.slot, now.metric);
                 self.event(Event::RouteChanged { to: slot, via, metric });
-                if before.is_none() || self.is_worse(slot, now.metric) {
+                if before.is_none_or(|before| self.is_news(slot, before, now)) {
                     self.news(slot);
                 }
             }
-            (Some(_), Some(now)) if self.is_worse(slot, now.metric) => self.news(slot),
-            // Others may wait for it.
-            (Some(before), Some(now))
-                if before.sequence != now.sequence && self.was_asked(slot) =>
-            {
-                self.news(slot);
-            }
+            (Some(before), Some(now)) if self.is_news(slot, before, now) => self.news(slot),
             (Some(_), None) => {
                 self.event(Event::RouteLost { to: slot });
                 self.news(slot);
@@ -83,15 +77,24 @@ impl Mesh {
         }
         if choice.starves {
             self.ask_later(slot, None);
+            self.starving.insert(slot);
+            self.starving_at.get_or_insert(self.now + REQUEST_PAUSE);
         }
         is_followed || choice.starves
+    }
+
+    /// Whether others should know soon of a way that was another one before: it is much longer than
+    /// they know, or of a sequence for which somebody may wait.
+    fn is_news(&self, slot: Slot, before: Selected, now: Selected) -> bool {
+        let is_wanted = before.sequence != now.sequence && self.was_asked(slot);
+        is_wanted || self.is_worse(slot, now.metric)
     }
 
     /// Whether a later sequence of a destination was asked for lately, here or by others.
     fn was_asked(&self, slot: Slot) -> bool {
         self.requests
             .iter()
-            .any(|(request, at)| request.slot == slot && self.now.since(*at) < REQUESTS_KEPT)
+            .any(|one| one.request.slot == slot && self.now.since(one.at) < REQUESTS_KEPT)
     }
 
     /// Whether others know a much shorter distance than it is now. That it is shorter than they

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
 use sealane_frame::{Fragment, LongFrame, ShortFragment};
-use sealane_seal::Form;
+use sealane_seal::{Form, Slot};
 
 use super::Mesh;
 use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
 use crate::interface::Whole;
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
+use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
 use crate::{Hello, InterfaceId, Output, Probe, Request, Role, RouteMessage, Span, To, Urgency};
 
@@ -78,7 +79,8 @@ impl Mesh {
         let neighbours = self.neighbours.keys().filter(|link| link.interface == id).count();
         interface.adapt(neighbours, self.routes.len());
         // Never later than told, so that one that is late is one that is lost.
-        let early = self.random.within(interface.interval.part(8));
+        let (least, most) = (interface.interval.part(LAG_PART), interface.interval.part(8));
+        let early = least + self.random.within(Span(most.0 - least.0));
         let next = self.now + Span(interface.interval.0 - early.0);
         let asks = interface.asks;
         interface.count_hello(self.now, next);
@@ -163,13 +165,23 @@ impl Mesh {
     pub(super) fn tell_routes(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         interface.routes_at = None;
-        let (news, whole) = (std::mem::take(&mut interface.news), interface.whole.take());
-        let room = interface.room();
+        let (news, whole) = (interface.take_news(), interface.whole.take());
         let own = self.voice.slot();
         let slots: Vec<_> = match whole {
             Some(_) => std::iter::once(own).chain(self.routes.iter().map(|one| one.0)).collect(),
-            None => news.into_iter().collect(),
+            None => news,
         };
+        self.tell_these(id, slots, whole);
+        // By chance: two who were not heard since they told at once are not to do so again.
+        let again = self.soon(id, AGAIN_PART);
+        if let Some(interface) = self.interfaces.get_mut(&id).filter(|one| one.has_news()) {
+            interface.hasten_routes(again);
+        }
+    }
+
+    fn tell_these(&mut self, id: InterfaceId, slots: Vec<Slot>, whole: Option<Whole>) {
+        let room = self.interfaces.get(&id).map_or(0, |one| one.room());
+        let own = self.voice.slot();
         let (mut message, mut bytes) = (vec![], ROUTES_BYTES_MIN);
         let mut rest = slots.into_iter();
         while let Some(slot) = rest.next() {
@@ -226,9 +238,9 @@ impl Mesh {
     }
 
     /// Tells routes later, when there is air time again.
-    fn put_off(&mut self, id: InterfaceId, slots: impl Iterator<Item = sealane_seal::Slot>) {
+    fn put_off(&mut self, id: InterfaceId, slots: impl Iterator<Item = Slot>) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        interface.news.extend(slots);
+        interface.put_off_news(slots);
         let room = interface.room() + CONTROL_BYTES;
         let ready = interface.may_say(self.now, room).err();
         interface.hasten_routes(ready.unwrap_or(self.now + Span::millis(10)));
@@ -284,6 +296,8 @@ fn split(unit: &[u8], mtu: usize, id: u16) -> Option<Vec<Arc<[u8]>>> {
     Some(units)
 }
 
+/// Something new is told again within one part of so many of a hello interval.
+const AGAIN_PART: u64 = 4;
 /// The bytes of an announcement on the air, at most.
 const ANNOUNCEMENT_BYTES: usize = 170;
 /// The bytes that a hello takes, at most.

@@ -23,17 +23,21 @@ impl Mesh {
         if self.now >= self.second_at {
             self.second_at = self.now + Span::seconds(1);
             self.voice.allow_trials();
+            let longest = self.interfaces.values().map(|one| one.interval).max();
+            self.routes.pace(longest.unwrap_or_default());
             let voice = &self.voice;
             self.routes.sweep(self.now, |slot| voice.is_member(slot));
             // Routes run out, and the blamed are forgiven.
             self.is_stale = true;
         }
+        if self.starving_at.is_some_and(|at| at <= self.now) {
+            self.ask_again();
+        }
         if self.raise_at().is_some_and(|at| at <= self.now) {
             self.raise_wanted();
         }
         if !self.has_asked && self.remembered_until().is_some_and(|at| at <= self.now) {
-            self.has_asked = true;
-            self.ask_all(None);
+            self.ask_first();
         }
         if self.config.role == Role::Gateway && self.report_at.is_some_and(|at| at <= self.now) {
             self.report();
@@ -105,18 +109,19 @@ impl Mesh {
         }
     }
 
-    /// When the own sequence is raised since somebody asked for a later one.
+    /// When the own routes are told since somebody asked for a later sequence.
     pub(super) fn raise_at(&self) -> Option<Time> {
-        self.own_wanted.map(|_| self.own_raised + RAISE_PAUSE)
+        self.own_wanted.map(|_| self.own_answered + RAISE_PAUSE)
     }
 
-    /// Raises the own sequence to the one that was asked for.
+    /// Raises the own sequence to the one that was asked for, and tells it.
     fn raise_wanted(&mut self) {
         let Some(wanted) = self.own_wanted.take() else { return };
+        self.own_answered = self.now;
         if is_later(wanted, self.own_sequence) {
             (self.own_sequence, self.own_raised) = (wanted, self.now);
-            self.news(self.voice.slot());
         }
+        self.news(self.voice.slot());
     }
 
     fn ask_parts(&mut self, id: InterfaceId) {

@@ -14,10 +14,16 @@ fn pair(of: u16) -> Pair {
 }
 
 /// A gateway and a machine that sends to it.
-#[derive(Default)]
 struct Two {
     gateway: Reports,
     sender: Reports,
+    needed: u8,
+}
+
+impl Default for Two {
+    fn default() -> Self {
+        Self { gateway: Reports::default(), sender: Reports::default(), needed: 1 }
+    }
 }
 
 impl Two {
@@ -30,8 +36,8 @@ impl Two {
     }
 
     fn hear(&mut self, report: &Report) -> Vec<LinkId> {
-        let fates = self.sender.hear(slot(0), report);
-        assert_eq!(self.sender.hear(slot(0), report), [], "a report counts once");
+        let fates = self.sender.hear(slot(0), report, |_| self.needed);
+        assert_eq!(self.sender.hear(slot(0), report, |_| self.needed), [], "a report counts once");
         let vanish = fates.into_iter().filter(|(_, fate)| *fate == Fate::Vanish);
         vanish.map(|(via, _)| via).collect()
     }
@@ -49,6 +55,19 @@ fn a_next_hop_behind_which_all_vanishes_is_found_with_the_third_report_at_the_la
         assert!(first.is_some_and(|at| at <= 2), "{each}: {blamed:?}");
         assert_eq!(blamed.iter().filter(|blamed| !blamed.is_empty()).count(), 1, "once");
     }
+}
+
+#[test]
+fn a_next_hop_far_from_the_gateway_has_the_time_of_one_more_report() {
+    let mut two = Two { needed: 2, ..Two::default() };
+    two.round(8, 8);
+    let blamed = [two.round(8, 0), two.round(8, 0), two.round(8, 0)];
+    assert_eq!(blamed, [vec![], vec![], vec![via(1)]]);
+    // Somebody behind it has left the hole meanwhile.
+    two.round(8, 8);
+    assert_eq!([two.round(8, 0), two.round(8, 0)], [vec![], vec![]]);
+    assert_eq!(two.round(8, 6), []);
+    assert_eq!([two.round(8, 0), two.round(8, 0)], [vec![], vec![]]);
 }
 
 #[test]
@@ -92,6 +111,40 @@ fn heavy_loss_and_lost_reports_blame_nobody() {
 }
 
 #[test]
+fn frames_that_came_by_several_reports_speak_together() {
+    let mut two = Two::default();
+    two.round(20, 20);
+    // Three of sixteen that have had their time are more than one of eight; one alone is not.
+    assert_eq!(two.round(16, 2), []);
+    assert_eq!(two.round(16, 1), []);
+    // Two of sixteen are not.
+    let mut two = Two::default();
+    two.round(20, 20);
+    assert_eq!(two.round(16, 1), []);
+    assert_eq!(two.round(16, 1), [via(1)]);
+}
+
+#[test]
+fn what_came_while_more_reports_were_lost_than_it_stands_in_is_not_taken_for_lost() {
+    let mut two = Two::default();
+    two.round(20, 20);
+    // These are on their way when the report is made, and come behind it.
+    assert_eq!(two.round(8, 0), []);
+    (0..8).for_each(|_| two.gateway.came(slot(7), 1));
+    (0..REPEATED).for_each(|_| drop(two.gateway.next(5)));
+    let next = two.gateway.next(5);
+    assert!(next.is_complete && next.counts.is_empty(), "they stood in those that are lost");
+    assert_eq!(two.hear(&next), []);
+    // Of those that were lost no more than what they stand in, the next one tells all.
+    two.round(20, 20);
+    assert_eq!(two.round(8, 0), []);
+    (1..REPEATED).for_each(|_| drop(two.gateway.next(5)));
+    let next = two.gateway.next(5);
+    assert!(next.is_complete && next.counts.is_empty());
+    assert_eq!(two.hear(&next), [via(1)]);
+}
+
+#[test]
 fn a_report_that_leaves_some_out_says_nothing_of_them() {
     let mut two = Two::default();
     two.round(20, 20);
@@ -109,7 +162,9 @@ fn frames_that_arrive_speak_for_their_next_hop() {
     for came in [20, 20, 0, 0, 0, 20] {
         (0..20).for_each(|_| sender.carried(pair(7), via(1), 1));
         (0..came).for_each(|_| gateway.came(slot(7), 1));
-        fates.extend(sender.hear(slot(0), &gateway.next(5)).into_iter().map(|(_, fate)| fate));
+        fates.extend(
+            sender.hear(slot(0), &gateway.next(5), |_| 1).into_iter().map(|(_, fate)| fate),
+        );
     }
     assert_eq!(fates, [Fate::Arrive, Fate::Vanish, Fate::Arrive]);
 }
@@ -144,6 +199,6 @@ fn pairs_are_bounded_and_idle_ones_are_forgotten() {
     assert_eq!(reports.carried.len(), MAX_CARRIED_COUNTS);
     assert!(reports.awaits(slot(0)) && !reports.awaits(slot(1)));
     let mut gateway = Reports::default();
-    (0..10).for_each(|_| drop(reports.hear(slot(0), &gateway.next(1))));
+    (0..10).for_each(|_| drop(reports.hear(slot(0), &gateway.next(1), |_| 1)));
     assert!(reports.carried.is_empty() && reports.heard.is_empty());
 }

@@ -263,6 +263,26 @@ fn a_member_that_advertises_everything_fills_no_memory_and_no_way_has_a_loop() {
 }
 
 #[test]
+fn routes_that_were_told_before_others_change_nothing_when_they_come_behind_them() {
+    let (mut net, mut insider) = with_insider(13);
+    let mut tell = |net: &mut Net, message: u16, metric: u16| {
+        let distance = Distance { slot: slot(50), sequence: 7, metric };
+        let route = Advertised { distance, is_gateway: false, attached: None };
+        let told = RouteMessage { sequence: message, routes: vec![route] };
+        // The seal is new: only the message itself says that it is old.
+        let unit = insider.say(MessageType::Routes, &told.to_bytes());
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        net.via(0, 50)
+    };
+    assert_eq!(tell(&mut net, 5, 100), Some(3));
+    let before = net.node(0).mesh.counters().repeats;
+    assert_eq!(tell(&mut net, 4, INFINITE), Some(3), "it was on its way for longer");
+    assert_eq!(tell(&mut net, 5, INFINITE), Some(3), "it came again");
+    assert_eq!(net.node(0).mesh.counters().repeats - before, 2);
+    assert_eq!(tell(&mut net, 6, INFINITE), None);
+}
+
+#[test]
 fn time_stamps_of_another_century_change_no_round_trip() {
     let (mut net, mut insider) = with_insider(9);
     let round_trip = |net: &Net| {

@@ -1,0 +1,172 @@
+//! Requests for routes of a later sequence, and what a machine does when it hears one.
+
+use sealane_seal::Slot;
+
+use super::Mesh;
+use crate::limits::MAX_REQUESTS_KNOWN;
+use crate::neighbour::LinkId;
+use crate::routes::is_later;
+use crate::{Request, Role, Span, Time};
+
+/// A request that was heard, and perhaps passed on or made here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KnownRequest {
+    pub(super) request: Request,
+    pub(super) at: Time,
+    /// It was passed on, or made here.
+    is_passed: bool,
+}
+
+impl Mesh {
+    /// Takes what sequence of the own routes somebody knows. A later one is of a time before this
+    /// machine started: nobody would take what it tells now.
+    pub(super) fn hear_own(&mut self, sequence: u16) {
+        if is_later(sequence, self.own_sequence) {
+            self.want_own(sequence.wrapping_add(1));
+        }
+    }
+
+    /// Has the own routes told soon, with that sequence or a later one.
+    fn want_own(&mut self, sequence: u16) {
+        let wanted = self.own_wanted.unwrap_or(self.own_sequence);
+        if self.config.role != Role::Quiet {
+            self.own_wanted = Some(if is_later(sequence, wanted) { sequence } else { wanted });
+        }
+    }
+
+    /// Asks for a route of a later sequence: one neighbour, or all.
+    pub(super) fn ask_later(&mut self, slot: Slot, of: Option<LinkId>) {
+        let Some(destination) = self.routes.get_mut(slot) else { return };
+        if !destination.may_ask(self.now, REQUEST_PAUSE) {
+            return;
+        }
+        let sequence = destination.wanted();
+        let hops = sealane_frame::limits::MAX_HOP_LIMIT;
+        self.request(Request { slot, sequence, hops, to: None }, of);
+    }
+
+    /// Asks one neighbour, or all, for all routes: by a request for the own slot.
+    pub(super) fn ask_all(&mut self, of: Option<LinkId>) {
+        let (slot, sequence) = (self.voice.slot(), 0);
+        self.request(Request { slot, sequence, hops: 0, to: None }, of);
+    }
+
+    /// Asks a neighbour for all routes if it has not told them, and again until it has.
+    pub(super) fn ask_lacking(&mut self, id: LinkId) {
+        let may_insist = self.interfaces.get(&id.interface).is_some_and(|one| one.may_insist());
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        if !neighbour.lacks_routes(self.has_asked && may_insist) {
+            return;
+        }
+        let pause = if may_insist { REQUEST_PAUSE } else { neighbour.interval.times(2) };
+        if neighbour.may_ask_all(self.now, pause) {
+            self.ask_all(Some(id));
+        }
+        if may_insist {
+            self.lacking.insert(id);
+            self.starving_at.get_or_insert(self.now + REQUEST_PAUSE);
+        }
+    }
+
+    /// Asks again for what has not come.
+    pub(super) fn ask_again(&mut self) {
+        self.starving_at = None;
+        std::mem::take(&mut self.starving).iter().for_each(|slot| self.stale.insert(slot));
+        std::mem::take(&mut self.lacking).into_iter().for_each(|id| self.ask_lacking(id));
+    }
+
+    /// Asks all neighbours for all routes: from now on they are taken.
+    pub(super) fn ask_first(&mut self) {
+        self.has_asked = true;
+        self.ask_all(None);
+        for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
+            let neighbour = self.neighbours.get_mut(&id).filter(|one| one.cost().is_some());
+            if neighbour.is_some_and(|one| one.may_ask_all(self.now, Span(0))) {
+                self.ask_lacking(id);
+            }
+        }
+    }
+
+    /// Sends a request to one neighbour, or all.
+    fn request(&mut self, request: Request, of: Option<LinkId>) {
+        let request = Request { to: of.map(|of| of.slot), ..request };
+        let ids: Vec<_> = match of {
+            Some(of) => vec![of.interface],
+            None => self.interfaces.keys().copied().collect(),
+        };
+        self.know_request(request, true);
+        for id in ids {
+            let window = self.interfaces.get(&id).map_or(Span(0), |one| one.ask_window());
+            let at = self.now + self.random.within(window);
+            if let Some(interface) = self.interfaces.get_mut(&id) {
+                interface.ask(at, request);
+            }
+        }
+    }
+
+    /// Remembers that a later sequence is asked for.
+    fn know_request(&mut self, request: Request, is_passed: bool) {
+        let now = self.now;
+        let is_other = |one: &KnownRequest| one.request != request || one.is_passed != is_passed;
+        self.requests.retain(|one| is_other(one) && now.since(one.at) < REQUESTS_KEPT);
+        if self.requests.len() == MAX_REQUESTS_KNOWN {
+            self.requests.pop_front();
+        }
+        self.requests.push_back(KnownRequest { request, at: now, is_passed });
+    }
+
+    pub(super) fn hear_request(&mut self, by: LinkId, request: Request) {
+        let is_proven = self.neighbours.get(&by).is_some_and(|one| one.is_proven);
+        let is_for_us = request.to.is_none_or(|to| to == self.voice.slot());
+        if is_proven && !is_for_us && request.slot != by.slot {
+            // What comes of it is told here too: then all who are near have the same sequence.
+            self.know_request(request, false);
+        }
+        if !is_proven || !is_for_us {
+            return;
+        }
+        if request.slot == by.slot {
+            // Of the own routes nobody else tells.
+            self.news_on(by.interface, self.voice.slot());
+            return self.tell_all(by.interface);
+        }
+        if request.slot == self.voice.slot() {
+            // That it was told already was not heard everywhere.
+            return self.want_own(request.sequence);
+        }
+        let Some(selected) = self.routes.get(request.slot).map(|one| one.selected) else { return };
+        if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
+            return self.news_on(by.interface, request.slot);
+        }
+        let passed = self.passed(&request);
+        if request.hops == 0 || passed.is_some_and(|ago| ago < PASS_PAUSE) {
+            return;
+        }
+        // What was passed on along the way and comes again was lost there.
+        let is_scarce = self.interfaces.get(&by.interface).is_none_or(|one| one.is_scarce());
+        let is_lost = passed.is_some() && !is_scarce;
+        if is_lost && let Some(destination) = self.routes.get_mut(request.slot) {
+            destination.want(request.sequence, self.now + REQUESTS_KEPT);
+            self.stale.insert(request.slot);
+        }
+        let via = selected.map(|one| one.via).filter(|via| *via != by && !is_lost);
+        self.request(Request { hops: request.hops.min(15) - 1, ..request }, via);
+    }
+
+    /// How long ago the same was passed on, or asked here, if that was lately.
+    fn passed(&self, request: &Request) -> Option<Span> {
+        let is_same = |one: &&KnownRequest| {
+            let known = one.request;
+            one.is_passed && (known.slot, known.sequence) == (request.slot, request.sequence)
+        };
+        let ages = self.requests.iter().filter(is_same).map(|one| self.now.since(one.at));
+        ages.min().filter(|ago| *ago < REQUESTS_KEPT)
+    }
+}
+
+/// The shortest time between two requests for one destination.
+pub(super) const REQUEST_PAUSE: Span = Span::millis(300);
+/// The shortest time after which the same request is passed on again.
+const PASS_PAUSE: Span = Span::millis(250);
+/// How long a request is remembered.
+pub(super) const REQUESTS_KEPT: Span = Span::seconds(2);
