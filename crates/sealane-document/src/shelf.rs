@@ -428,8 +428,8 @@ impl Shelf {
 
 /// Which of several frames that nobody here can tell apart leaves: one that only those neighbours
 /// brought, or say they have opened, who speak for the most of them; of these one that nobody has
-/// opened, and the one that came first. So nobody's frames are driven out by what another one brings
-/// or says.
+/// opened, and the one that came first. So nobody's frames are driven out by what another one
+/// brings or says.
 fn surplus(rows: &BTreeMap<Cursor, Row>, beside: &[Cursor]) -> Option<Cursor> {
     let all = || beside.iter().filter_map(|at| rows.get(at));
     let mut counts: BTreeMap<PeerTag, usize> = BTreeMap::new();

@@ -308,7 +308,7 @@ impl Destination {
         if best.via != current.via && is_clear(best) {
             return if self.is_better_long(now, best.via, patience) { best } else { current };
         }
-        // One that is not feasible until it is told with the latest sequence is better all the same.
+        // One that is not feasible until it is told with the latest sequence is better too.
         let waits = |better: Better| {
             let mut others = ways.iter().flatten().filter(|one| one.way.via == better.via);
             others.any(|one| !one.is_feasible && is_clear(one.way))

@@ -42,8 +42,8 @@ pub struct Summary {
     pub(crate) counts: Counts,
 }
 
-/// What has become of frames of data at the machines of the mesh that are up at the end, the reports
-/// of gateways among them.
+/// What has become of frames of data at the machines of the mesh that are up at the end, the
+/// reports of gateways among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frames {

@@ -58,8 +58,9 @@ impl Mesh {
                 false
             }
             MeshError::Frame(
-                // In an epoch that is not known here, somebody has gone on who can give its order. Who
-                // has obeyed one since it announced itself is not authentic before it does so again.
+                // In an epoch that is not known here, somebody has gone on who can give its
+                // order. Who has obeyed one since it announced itself is not authentic before it
+                // does so again.
                 FrameError::Seal(
                     Seal::Unannounced | Seal::NotMember | Seal::EpochUnknown | Seal::NotAuthentic,
                 )
