@@ -177,8 +177,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "EPOCH")]
         before: u64,
     },
-    /// Write what a relay needs to know of the group, which is its tags and whose orders it obeys,
-    /// to standard output
+    /// Write what a relay needs of the group, its tags and whose orders it obeys, to standard output
     RelayCard {
         /// The group
         group: String,
