@@ -177,7 +177,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "EPOCH")]
         before: u64,
     },
-    /// Write what a relay needs of the group, its tags and whose orders it obeys, to standard output
+    /// Write what a relay needs of the group, its tags and who orders, to standard output
     RelayCard {
         /// The group
         group: String,
