@@ -406,12 +406,8 @@ impl<'w> Run<'w> {
     /// Puts the tick on the agenda that a program asks for, if it is another one than before.
     fn plan_wake(&mut self, node: u32) {
         let program = self.programs.get(node as usize).and_then(Option::as_ref);
-        let is_deaf = program.is_some_and(Program::is_deaf);
         let wakes = program.and_then(Program::next_wake);
         let Some(body) = self.bodies.get_mut(node as usize) else { return };
-        // Whoever is behind its time plans anew with all that is heard.
-        let is_behind = wakes.is_some_and(|at| at <= self.now);
-        body.takes_notice = !is_deaf || is_behind || body.capture.is_some();
         if wakes != body.wakes {
             let wakes = wakes.map(|at| at.max(self.now + Span(1)));
             body.wakes = wakes;
@@ -513,7 +509,7 @@ impl<'w> Run<'w> {
         let is_unit = self.slots.cover(slot).is_none_or(|cover| cover.is_unit);
         while let Some((&node, rest)) = nodes.split_first() {
             *nodes = rest;
-            self.watch.arrives(1);
+            self.watch.arrives();
             let body = self.bodies.get(node as usize)?;
             if body.capture.is_some_and(|by| by != Capture::BlackHole) {
                 return Some(node);

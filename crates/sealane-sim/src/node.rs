@@ -162,11 +162,6 @@ impl Program {
         }
     }
 
-    /// Whether it takes no notice of what its machine hears.
-    pub(crate) fn is_deaf(&self) -> bool {
-        matches!(self, Program::Beacon(_))
-    }
-
     /// What has become of the frames of data that were here, where it is a machine of the mesh.
     pub(crate) fn frames(&self) -> Frames {
         match self {

@@ -93,8 +93,6 @@ pub(crate) struct Sent {
     pub(crate) air: Span,
     /// Who has heard it.
     pub(crate) heard: Vec<u32>,
-    /// Those of them who take notice.
-    pub(crate) noticed: Vec<u32>,
     lost: [u32; Loss::ALL.len()],
 }
 
@@ -222,10 +220,9 @@ impl<'w> Watch<'w> {
 
     /// Room to tell a transmission in.
     pub(crate) fn fresh(&mut self, from: u32, medium: u32, starts: Time, air: Span) -> Sent {
-        let Sent { mut heard, mut noticed, .. } = self.spare.pop().unwrap_or_default();
+        let Sent { mut heard, .. } = self.spare.pop().unwrap_or_default();
         heard.clear();
-        noticed.clear();
-        Sent { from, medium, starts, air, heard, noticed, lost: Default::default() }
+        Sent { from, medium, starts, air, heard, lost: Default::default() }
     }
 
     /// Takes the room back.
@@ -258,9 +255,9 @@ impl<'w> Watch<'w> {
         self.counts.air += air;
     }
 
-    /// A unit is at so many machines.
-    pub(crate) fn arrives(&mut self, at: usize) {
-        self.counts.arrived += at as u64;
+    /// A unit is at a machine.
+    pub(crate) fn arrives(&mut self) {
+        self.counts.arrived += 1;
     }
 
     pub(crate) fn loses(&mut self, now: Time, node: u32, loss: Loss) -> Result<(), SimError> {

@@ -34,8 +34,6 @@ pub(crate) struct Body {
     pub(crate) ports: Vec<Port>,
     /// The tick that is on the agenda.
     pub(crate) wakes: Option<Time>,
-    /// Whether anything follows from what it hears.
-    pub(crate) takes_notice: bool,
 }
 
 /// What is left of a battery.
@@ -120,7 +118,6 @@ impl Body {
             battery: plan.battery_j.map(|left_j| Battery { left_j, reckoned: Time(0) }),
             ports: ports.collect(),
             wakes: None,
-            takes_notice: true,
         }
     }
 

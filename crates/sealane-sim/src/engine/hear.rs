@@ -64,10 +64,7 @@ impl Run<'_> {
             answers.is_none() || !self.was_taken(medium, over.from, !sent.heard.is_empty());
         match (is_new, manners.are_plain()) {
             (false, _) => {}
-            (true, true) => {
-                self.watch.arrives(sent.heard.len() - sent.noticed.len());
-                self.take_in(medium, &sent.noticed, over.from, slot)?;
-            }
+            (true, true) => self.take_in(medium, &sent.heard, over.from, slot)?,
             (true, false) => {
                 let heard = sent.heard.iter();
                 heard.for_each(|to| self.arrives_later(medium, *to, over, slot, manners));
@@ -147,12 +144,7 @@ impl Run<'_> {
             }
             match fate {
                 Fate::Nothing => {}
-                Fate::Heard => {
-                    sent.heard.push(near.node);
-                    if body.takes_notice {
-                        sent.noticed.push(near.node);
-                    }
-                }
+                Fate::Heard => sent.heard.push(near.node),
                 Fate::Lost(loss) => sent.loses(loss),
             }
         }

@@ -268,7 +268,6 @@ impl Run<'_> {
         let now = self.now;
         let Some(body) = self.body_mut(node) else { return Ok(()) };
         body.capture = Some(by);
-        body.takes_notice = true;
         let (life, place, is_up) = (body.life, body.place, body.is_up);
         // What waited for its radios is not sent either, whoever made it.
         let waiting: Vec<_> = body.ports.iter_mut().flat_map(|port| port.clear()).collect();
