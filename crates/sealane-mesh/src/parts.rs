@@ -41,7 +41,19 @@ pub(crate) struct PartAt {
 
 /// Frames of which parts have come.
 #[derive(Debug, Default)]
-pub(crate) struct WantedParts(VecDeque<Wanted>);
+pub(crate) struct WantedParts {
+    waiting: VecDeque<Wanted>,
+    /// Those that are whole: parts of them that come now are for others who have asked.
+    whole: VecDeque<WholeFrame>,
+}
+
+#[derive(Debug)]
+struct WholeFrame {
+    from: Address,
+    id: u16,
+    /// As long as somebody may ask for its parts.
+    until: Time,
+}
 
 #[derive(Debug)]
 struct Wanted {
@@ -69,17 +81,17 @@ impl WantedParts {
             return;
         }
         let ask_at = now + pause;
-        let known = self.0.iter_mut().find(|one| (one.from, one.id) == (part.from, part.id));
+        let known = self.waiting.iter_mut().find(|one| (one.from, one.id) == (part.from, part.id));
         let fresh =
             Wanted { from: part.from, id: part.id, came: 0, count: None, rounds: 0, ask_at };
         let wanted = match known {
             Some(known) => known,
             None => {
-                if self.0.len() == MAX_WANTED_PARTS {
-                    self.0.pop_front();
+                if self.waiting.len() == MAX_WANTED_PARTS {
+                    self.waiting.pop_front();
                 }
-                self.0.push_back(fresh);
-                let Some(last) = self.0.back_mut() else { return };
+                self.waiting.push_back(fresh);
+                let Some(last) = self.waiting.back_mut() else { return };
                 last
             }
         };
@@ -90,16 +102,27 @@ impl WantedParts {
         }
     }
 
-    /// The frame is whole, or nothing any more.
-    pub(crate) fn forget(&mut self, from: Address, id: u16) {
-        self.0.retain(|one| (one.from, one.id) != (from, id));
+    /// The frame is whole.
+    pub(crate) fn ends(&mut self, now: Time, from: Address, id: u16, pause: Span) {
+        self.waiting.retain(|one| (one.from, one.id) != (from, id));
+        if self.whole.len() == MAX_WANTED_PARTS {
+            self.whole.pop_front();
+        }
+        let until = now + pause.times(2 * u64::from(MAX_PART_ROUNDS));
+        self.whole.push_back(WholeFrame { from, id, until });
+    }
+
+    /// Whether that frame was whole a moment ago. Who took its parts for those of another one would
+    /// ask for the rest, and those who hear that would do the same, without end.
+    pub(crate) fn has_ended(&self, now: Time, from: Address, id: u16) -> bool {
+        self.whole.iter().any(|one| (one.from, one.id) == (from, id) && now < one.until)
     }
 
     /// What is asked for now.
     pub(crate) fn ask(&mut self, now: Time, pause: Span) -> Vec<Lack> {
-        self.0.retain(|one| one.rounds < MAX_PART_ROUNDS || one.ask_at > now);
+        self.waiting.retain(|one| one.rounds < MAX_PART_ROUNDS || one.ask_at > now);
         let mut lacks = vec![];
-        for one in self.0.iter_mut().filter(|one| one.ask_at <= now) {
+        for one in self.waiting.iter_mut().filter(|one| one.ask_at <= now) {
             one.rounds += 1;
             one.ask_at = now + pause.times(2);
             if one.came >> FEW_PARTS == 0 {
@@ -116,7 +139,7 @@ impl WantedParts {
 
     /// When something is to be asked for.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.0.iter().map(|one| one.ask_at).min()
+        self.waiting.iter().map(|one| one.ask_at).min()
     }
 }
 
@@ -149,9 +172,26 @@ mod tests {
         assert_eq!(wanted.ask(wanted.due().unwrap(), pause), []);
         assert_eq!(wanted.due(), None, "given up");
         wanted.came(Time(999), part(0, false), pause);
-        wanted.forget(Address(1), 7);
+        wanted.ends(Time(1000), Address(1), 7, pause);
         assert_eq!(wanted.due(), None);
         (0..1000).for_each(|id| wanted.came(Time(0), PartAt { id, ..part(0, false) }, pause));
-        assert_eq!(wanted.0.len(), MAX_WANTED_PARTS);
+        assert_eq!(wanted.waiting.len(), MAX_WANTED_PARTS);
+    }
+    #[test]
+    fn parts_of_what_is_whole_are_for_others_while_those_may_ask() {
+        let (mut wanted, pause) = (WantedParts::default(), Span(100));
+        wanted.came(Time(0), part(0, false), pause);
+        assert!(!wanted.has_ended(Time(10), Address(1), 7));
+        wanted.ends(Time(10), Address(1), 7, pause);
+        let last = 10 + 200 * u64::from(MAX_PART_ROUNDS);
+        for (at, has_ended) in [(11, true), (last - 1, true), (last, false)] {
+            assert_eq!(wanted.has_ended(Time(at), Address(1), 7), has_ended, "{at}");
+        }
+        assert!(
+            !wanted.has_ended(Time(11), Address(1), 8)
+                && !wanted.has_ended(Time(11), Address(2), 7)
+        );
+        (0..1000).for_each(|id| wanted.ends(Time(0), Address(1), id, pause));
+        assert_eq!(wanted.whole.len(), MAX_WANTED_PARTS);
     }
 }

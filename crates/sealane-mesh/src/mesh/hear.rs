@@ -139,10 +139,16 @@ impl Mesh {
         let (at, whole) = match CompactUnit::parse(unit)? {
             CompactUnit::Short(part) => {
                 let at = part_at(from.address, &part.header());
+                if at.is_some_and(|at| interface.wanted_parts.has_ended(now, at.from, at.id)) {
+                    return Ok(());
+                }
                 (at, interface.short.push(name, now.as_millis(), &part))
             }
             CompactUnit::Fragment(part) => {
                 let at = part_at(from.address, &part.header());
+                if at.is_some_and(|at| interface.wanted_parts.has_ended(now, at.from, at.id)) {
+                    return Ok(());
+                }
                 (at, interface.reassembly.push(name, now.as_millis(), &part))
             }
             _ => return Ok(()),
@@ -166,7 +172,7 @@ impl Mesh {
             return Ok(());
         };
         if let Some(at) = at {
-            interface.wanted_parts.forget(at.from, at.id);
+            interface.wanted_parts.ends(now, at.from, at.id, pause);
         }
         match (interface.medium.form, whole.first()) {
             // A frame of parts may not be one of parts again, or several.
