@@ -208,7 +208,7 @@ fn spread(air: &Air, seed: u64) -> Spread {
     Spread { times_ms, bytes, gossip: usual_gossip(&net, &lengths, air.medium) }
 }
 
-/// The one in the middle of three runs, and the share of gossip of each: chance decides much of one.
+/// The one in the middle of three runs, and the share of gossip of each: chance decides much.
 fn usual_spread(air: &Air) -> (Spread, Vec<u64>) {
     let mut runs: Vec<Spread> = (1..=3).map(|seed| spread(air, seed)).collect();
     let shares = runs.iter().map(Spread::share).collect();
