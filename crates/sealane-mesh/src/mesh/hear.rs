@@ -136,21 +136,18 @@ impl Mesh {
         let now = self.now;
         let Some(interface) = self.interfaces.get_mut(&from.interface) else { return Ok(()) };
         let name = Interface::name_of(from.address);
-        let (at, whole) = match CompactUnit::parse(unit)? {
-            CompactUnit::Short(part) => {
-                let at = part_at(from.address, &part.header());
-                if at.is_some_and(|at| interface.wanted_parts.has_ended(now, at.from, at.id)) {
-                    return Ok(());
-                }
-                (at, interface.short.push(name, now.as_millis(), &part))
-            }
-            CompactUnit::Fragment(part) => {
-                let at = part_at(from.address, &part.header());
-                if at.is_some_and(|at| interface.wanted_parts.has_ended(now, at.from, at.id)) {
-                    return Ok(());
-                }
-                (at, interface.reassembly.push(name, now.as_millis(), &part))
-            }
+        let part = CompactUnit::parse(unit)?;
+        let at = match &part {
+            CompactUnit::Short(part) => part_at(from.address, &part.header()),
+            CompactUnit::Fragment(part) => part_at(from.address, &part.header()),
+            _ => return Ok(()),
+        };
+        if at.is_some_and(|at| interface.wanted_parts.has_ended(now, at.from, at.id)) {
+            return Ok(());
+        }
+        let whole = match &part {
+            CompactUnit::Short(part) => interface.short.push(name, now.as_millis(), part),
+            CompactUnit::Fragment(part) => interface.reassembly.push(name, now.as_millis(), part),
             _ => return Ok(()),
         };
         let whole = match whole {
