@@ -138,27 +138,37 @@ mod tests {
         (stream, line)
     }
 
+    /// Watches, as soon as the place of somebody who has gone away is free.
+    async fn watch_at(path: &Path) -> BufReader<UnixStream> {
+        let watched = tokio::time::timeout(Duration::from_secs(20), async {
+            loop {
+                let (stream, said) = ask_at(path, WATCH).await;
+                if said.contains("done") {
+                    return stream;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        watched.await.expect("there is a place")
+    }
+
+    const WATCH: &[u8] = b"{\"do\":\"watch\"}\n";
+    const RAISE: &[u8] = b"{\"do\":\"raise\"}\n";
+
     #[tokio::test]
     async fn who_watches_and_goes_away_keeps_nobody_from_calling_for_help() {
         let folder = tempfile::tempdir().unwrap();
         let (path, _serving) = desk(folder.path());
-        let raise = b"{\"do\":\"raise\"}\n";
-        let watch = b"{\"do\":\"watch\"}\n";
         for _ in 0..2 * READERS_MAX {
-            let watched = tokio::time::timeout(Duration::from_secs(9), ask_at(&path, watch));
-            let (stream, said) = watched.await.expect("there is a place");
-            assert!(said.contains("done"), "{said}");
-            drop(stream);
-            // Its place is free once the other end has noticed.
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            drop(watch_at(&path).await);
         }
         let mut watching = vec![];
         for _ in 0..WATCHERS_MAX {
-            watching.push(ask_at(&path, watch).await);
+            watching.push(watch_at(&path).await);
         }
-        let (_, said) = ask_at(&path, watch).await;
+        let (_, said) = ask_at(&path, WATCH).await;
         assert!(said.contains("as many watch"), "{said}");
-        let raised = tokio::time::timeout(Duration::from_secs(9), ask_at(&path, raise));
+        let raised = tokio::time::timeout(Duration::from_secs(9), ask_at(&path, RAISE));
         assert!(raised.await.is_ok_and(|(_, said)| said.starts_with('{')));
     }
 }
