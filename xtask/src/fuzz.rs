@@ -147,7 +147,15 @@ fn one(target: &str, program: PathBuf, extent: Extent) -> Outcome {
     command.arg(format!("-timeout={MAX_INPUT_SECONDS}"));
     command.arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}"));
     command.args(["-print_final_stats=1", "-verbosity=0"]);
-    process::run(&mut command)
+    // The words that libFuzzer recommends for a dictionary are hundreds of lines, and used by none.
+    let mut dictionary = false;
+    process::run_overheard(&mut command, |line| {
+        dictionary |= line.starts_with("###### Recommended dictionary.");
+        if !dictionary {
+            eprintln!("{line}");
+        }
+        dictionary &= !line.starts_with("###### End of recommended dictionary.");
+    })
 }
 
 /// The compiler's own target. Naming it keeps the coverage flags from build scripts.

@@ -30,6 +30,7 @@ mod test;
 mod tidy;
 mod tree;
 mod upgrade;
+mod verdict;
 mod worktree;
 
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
 //! Running other programs from the root of the repository.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A command's end: nothing to say, or one sentence about what failed.
 pub(crate) type Outcome<T = ()> = Result<T, String>;
@@ -37,7 +38,38 @@ pub(crate) fn cargo() -> Command {
 /// Runs `command` with our own input and output.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     eprintln!("$ {}", shown(command));
-    let status = command.status().map_err(|error| not_started(command, &error))?;
+    let child = command.spawn().map_err(|error| not_started(command, &error))?;
+    ended(command, child)
+}
+
+/// Runs `command`, and hands each line of its standard output to `hear`.
+pub(crate) fn run_heard(command: &mut Command, hear: impl FnMut(&str)) -> Outcome {
+    eprintln!("$ {}", shown(command));
+    let child = command.stdout(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| not_started(command, &error))?;
+    each_line(child.stdout.take().expect("it is piped"), hear)?;
+    ended(command, child)
+}
+
+/// Runs `command`, and hands each line of its standard error to `hear`.
+pub(crate) fn run_overheard(command: &mut Command, hear: impl FnMut(&str)) -> Outcome {
+    eprintln!("$ {}", shown(command));
+    let child = command.stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| not_started(command, &error))?;
+    each_line(child.stderr.take().expect("it is piped"), hear)?;
+    ended(command, child)
+}
+
+/// What a program prints need not be UTF-8: a test may print what it was attacked with.
+fn each_line(said: impl std::io::Read, mut hear: impl FnMut(&str)) -> Outcome {
+    for line in BufReader::new(said).split(b'\n') {
+        hear(&String::from_utf8_lossy(&line.map_err(|error| error.to_string())?));
+    }
+    Ok(())
+}
+
+fn ended(command: &Command, mut child: std::process::Child) -> Outcome {
+    let status = child.wait().map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
 }
 

@@ -3,6 +3,7 @@
 use crate::fuzz::{self, number};
 use crate::process::{self, Outcome};
 use crate::steps::{Done, Steps};
+use crate::verdict::Verdict;
 use crate::{bench_guard, check, needs};
 
 /// `cargo xtask test [--no-fuzz] [--fuzz-seconds N]`; `FUZZ_SECONDS` stands for the latter.
@@ -11,6 +12,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut steps = Steps::in_budget()?;
     steps.step("install", needs::install);
     check::add(&mut steps);
+    let mut verdict = Verdict::default();
     steps.step("tests", || {
         let mut command = process::cargo();
         command.args(["test", "--workspace", "--no-fail-fast"]);
@@ -20,7 +22,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             command.env("RUST_TEST_THREADS", (2 * cores).to_string());
         }
-        process::run(&mut command)
+        process::run_heard(&mut command, |line| {
+            println!("{line}");
+            verdict.hear(line);
+        })
     });
     steps.step("bench-guard", bench_guard::of_built);
     steps.optional("typescript", typescript);
@@ -29,6 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         true => Ok(Done::Skipped("switched off")),
         false => fuzz::short(options.fuzz_seconds),
     });
+    println!("\n{verdict}");
     steps.finish()
 }
 

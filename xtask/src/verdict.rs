@@ -1,0 +1,106 @@
+//! What the test runner said at its end, so that it can be said again where a reader looks first.
+
+/// So many lines of what failed tests printed are kept.
+const MOST_LINES: usize = 300;
+
+/// The closing words of all test binaries of a run.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Verdict {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    binaries: u64,
+    /// Names of failed tests, in the order in which they were told.
+    names: Vec<String>,
+    /// What failed tests printed: from `failures:` to the list of their names.
+    said: Vec<String>,
+    part: Part,
+}
+
+/// Which part of a binary's output is being read.
+#[derive(Debug, Default, PartialEq, Clone, Copy)]
+enum Part {
+    #[default]
+    Tests,
+    Said,
+    Names,
+}
+
+impl Verdict {
+    /// Takes one line of the runner's standard output.
+    pub(crate) fn hear(&mut self, line: &str) {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            self.count(result);
+            self.part = Part::Tests;
+            return;
+        }
+        match (self.part, line) {
+            (Part::Tests, "failures:") => self.part = Part::Said,
+            (Part::Said, "failures:") => self.part = Part::Names,
+            (Part::Said, _) if self.said.len() < MOST_LINES => self.said.push(line.to_owned()),
+            (Part::Names, name) if !name.is_empty() => self.names.push(name.trim().to_owned()),
+            _ => {}
+        }
+    }
+
+    /// `ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.50s`.
+    fn count(&mut self, result: &str) {
+        self.binaries += 1;
+        let counts = result.split_once(". ").map_or(result, |(_, counts)| counts);
+        for count in counts.split("; ") {
+            let Some((number, what)) = count.split_once(' ') else { continue };
+            let Ok(number) = number.parse::<u64>() else { continue };
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for line in &self.said {
+            writeln!(f, "{line}")?;
+        }
+        for name in &self.names {
+            writeln!(f, "test {name} ... FAILED")?;
+        }
+        let Self { passed, failed, ignored, binaries, .. } = self;
+        let word = if *failed == 0 { "ok" } else { "FAILED" };
+        write!(f, "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; ")?;
+        write!(f, "of {binaries} test binaries")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_tests_printed_and_all_counts_are_said_again() {
+        let mut verdict = Verdict::default();
+        let first = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n\
+            ---- b stdout ----\nthread 'b' panicked\n\nfailures:\n    b\n\n\
+            test result: FAILED. 1 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; \
+            finished in 0.1s";
+        let second = "running 1 test\ntest c ... ok\n\ntest result: ok. 1 passed; 0 failed; \
+            0 ignored; 0 measured; 0 filtered out; finished in 0.0s";
+        first.lines().chain(second.lines()).for_each(|line| verdict.hear(line));
+        let text = verdict.to_string();
+        assert!(text.contains("thread 'b' panicked\n"), "{text}");
+        assert!(text.contains("test b ... FAILED\n"), "{text}");
+        let sum = "test result: FAILED. 2 passed; 1 failed; 3 ignored; of 2 test binaries";
+        assert!(text.ends_with(sum), "{text}");
+    }
+
+    #[test]
+    fn a_flood_of_words_is_cut() {
+        let mut verdict = Verdict::default();
+        verdict.hear("failures:");
+        (0..2 * MOST_LINES).for_each(|_| verdict.hear("more"));
+        assert_eq!(verdict.said.len(), MOST_LINES);
+    }
+}
