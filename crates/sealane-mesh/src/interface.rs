@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
-use sealane_frame::{
-    FRAGMENT_HEADER_BYTES, PeerTag, Reassembly, SHORT_FRAGMENT_HEADER_BYTES, ShortReassembly,
-};
+use sealane_frame::{FRAGMENT_HEADER_BYTES, PeerTag, SHORT_FRAGMENT_HEADER_BYTES};
 use sealane_seal::{Form, Slot};
 
 use crate::budget::{Budget, Urgency};
@@ -15,11 +13,12 @@ use crate::hello::{
     DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, INTERVAL_STEP, LISTED_BYTES,
 };
 use crate::limits::{
-    MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MAX_REQUESTS_KNOWN, MESH_PROBES,
+    MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MAX_REQUESTS_KNOWN,
+    MAX_STRANGER_PARTIAL_BYTES, MESH_PROBES,
     MIN_HELLO_MS, MIN_PROBE_GAP_MS,
 };
 use crate::messages::{Probe, Request};
-use crate::parts::{SentParts, WantedParts};
+use crate::parts::{Parts, SentParts, WantedParts};
 use crate::{Address, Medium, Span, Time, To};
 
 /// One interface.
@@ -63,8 +62,9 @@ pub(crate) struct Interface {
     stamps: VecDeque<(u32, Time)>,
     /// Who has which address.
     pub(crate) addresses: BTreeMap<Address, Slot>,
-    pub(crate) reassembly: Reassembly,
-    pub(crate) short: ShortReassembly,
+    /// What neighbours send in parts, and what others do.
+    pub(crate) parts: Parts,
+    pub(crate) stranger_parts: Parts,
     /// The announcement that went in parts last, and when it did so first.
     pub(crate) announced_in: Option<(u16, Time)>,
     pub(crate) sent_parts: SentParts,
@@ -139,7 +139,7 @@ const AHEAD: Span = Span::millis(250);
 /// How often something new is told where air time is not scarce: nobody says that it came.
 const TELLINGS: u8 = 3;
 /// The shortest time within which a request finds its moment.
-const ASK_WINDOW: Span = Span::millis(10);
+const ASK_WINDOW: Span = Span::millis(30);
 /// The bytes of a usual hello.
 const HELLO_UNIT_BYTES: usize = 96;
 
@@ -174,8 +174,8 @@ impl Interface {
             busy_ppm: 0,
             stamps: VecDeque::new(),
             addresses: BTreeMap::new(),
-            reassembly: Reassembly::within(MAX_MESH_PARTIAL_BYTES),
-            short: ShortReassembly::new(),
+            parts: Parts::within(MAX_MESH_PARTIAL_BYTES),
+            stranger_parts: Parts::within(MAX_STRANGER_PARTIAL_BYTES),
             announced_in: None,
             sent_parts: SentParts::default(),
             wanted_parts: WantedParts::default(),

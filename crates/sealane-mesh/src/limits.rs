@@ -51,8 +51,15 @@ sealane_message::limits! {
     MAX_TRACES_PER_SECOND: u32 = 10, "traces a second";
     /// How often missing parts of one frame are asked for.
     MAX_PART_ROUNDS: u8 = 8, "times";
+    /// How often each part of a frame is sent again, on average, whoever asks for it.
+    MAX_PARTS_AGAIN: usize = 16, "times";
     /// Bytes of frames in parts that an interface holds.
     MAX_MESH_PARTIAL_BYTES: usize = 1 << 18, "bytes";
+    /// Bytes of frames in parts that an interface holds of those who are not known as neighbours.
+    MAX_STRANGER_PARTIAL_BYTES: usize = 1 << 14, "bytes";
+    /// Signatures that a neighbour may bring in a second that do not verify. Then no others of it
+    /// are looked at in that second.
+    MAX_BAD_SIGNATURES: u8 = 16, "signatures";
     /// Probes that a neighbour has to leave unanswered before its routes are left.
     MESH_PROBES: u8 = 5, "probes";
     /// The shortest time between two probes.

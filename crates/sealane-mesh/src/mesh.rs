@@ -386,6 +386,19 @@ impl Mesh {
         self.outputs.push_back(Output::Event(event));
     }
 
+    /// Whether a signature that a neighbour brings is worth the time that it takes to verify.
+    fn may_verify(&self, by: LinkId) -> bool {
+        let bad = self.neighbours.get(&by).map_or(0, |one| one.bad_signatures);
+        bad < crate::limits::MAX_BAD_SIGNATURES
+    }
+
+    /// Notes that a neighbour has brought a signature that does not verify.
+    fn did_not_verify(&mut self, by: LinkId) {
+        if let Some(neighbour) = self.neighbours.get_mut(&by) {
+            neighbour.bad_signatures = neighbour.bad_signatures.saturating_add(1);
+        }
+    }
+
     /// A moment within the next part of a hello interval.
     fn soon(&mut self, interface: InterfaceId, part: u64) -> Time {
         let interval = self.interfaces.get(&interface).map_or(Span(0), |one| one.interval);

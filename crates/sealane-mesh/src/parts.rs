@@ -2,8 +2,44 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::{MAX_PART_ROUNDS, MAX_SENT_PARTS, MAX_WANTED_PARTS};
+use std::sync::Arc;
+
+use sealane_frame::{CompactUnit, FrameError, PeerTag, Progress, Reassembly, ShortReassembly};
+
+use crate::limits::{MAX_PART_ROUNDS, MAX_PARTS_AGAIN, MAX_SENT_PARTS, MAX_WANTED_PARTS};
 use crate::{Address, Span, Time, To};
+
+/// Frames that are put together from parts of either kind.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    long: Reassembly,
+    short: ShortReassembly,
+}
+
+impl Parts {
+    /// With room for so many bytes.
+    pub(crate) fn within(bytes: usize) -> Self {
+        Self { long: Reassembly::within(bytes), short: ShortReassembly::new() }
+    }
+
+    /// Takes a part, and gives the frame if it was the last one.
+    pub(crate) fn take(
+        &mut self,
+        now: Time,
+        from: PeerTag,
+        part: &CompactUnit<'_>,
+    ) -> Result<Option<Vec<u8>>, FrameError> {
+        let progress = match part {
+            CompactUnit::Short(part) => self.short.push(from, now.as_millis(), part)?,
+            CompactUnit::Fragment(part) => self.long.push(from, now.as_millis(), part)?,
+            _ => return Err(FrameError::BadFragment),
+        };
+        Ok(match progress {
+            Progress::Whole(frame) => Some(frame.to_vec()),
+            Progress::Waiting | Progress::Repeated => None,
+        })
+    }
+}
 
 /// Parts that were sent lately.
 #[derive(Debug, Default)]
@@ -14,7 +50,25 @@ pub(crate) struct SentParts(VecDeque<SentFrame>);
 pub(crate) struct SentFrame {
     pub(crate) id: u16,
     pub(crate) to: To,
-    pub(crate) units: Vec<std::sync::Arc<[u8]>>,
+    pub(crate) units: Vec<Arc<[u8]>>,
+    /// Parts that may still be sent again.
+    again: usize,
+}
+
+impl SentFrame {
+    pub(crate) fn new(id: u16, to: To, units: Vec<Arc<[u8]>>) -> Self {
+        let again = units.len() * MAX_PARTS_AGAIN;
+        Self { id, to, units, again }
+    }
+
+    /// The parts of a bit map that may be sent again.
+    pub(crate) fn lacking(&mut self, parts: u64) -> Vec<Arc<[u8]>> {
+        let all = self.units.iter().take(64).enumerate();
+        let lacks = all.filter(|(at, _)| parts >> at & 1 == 1).map(|(_, unit)| Arc::clone(unit));
+        let lacks: Vec<_> = lacks.take(self.again).collect();
+        self.again -= lacks.len();
+        lacks
+    }
 }
 
 impl SentParts {
@@ -25,8 +79,8 @@ impl SentParts {
         self.0.push_back(frame);
     }
 
-    pub(crate) fn get(&self, id: u16) -> Option<&SentFrame> {
-        self.0.iter().rev().find(|frame| frame.id == id)
+    pub(crate) fn get(&mut self, id: u16) -> Option<&mut SentFrame> {
+        self.0.iter_mut().rev().find(|frame| frame.id == id)
     }
 }
 

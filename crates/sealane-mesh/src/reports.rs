@@ -63,10 +63,16 @@ struct Last {
     sequence: u32,
 }
 
-/// Frames that have to be on their way, lest it be chance that none comes.
-const FRAMES_MIN: u32 = 8;
-/// Of those, frames that have had the time between two reports.
-const SETTLED_MIN: u32 = 4;
+/// What it takes to say that frames have vanished behind a next hop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proof {
+    /// Reports in a row.
+    pub(crate) reports: u8,
+    /// Frames that have to be on their way, lest it be chance that none comes; half of them have
+    /// to have had the time between two reports.
+    pub(crate) frames: u32,
+}
+
 /// Nearly all: at most one of so many came.
 const NEARLY_ALL: u32 = 8;
 /// In so many reports a machine stands whose frames have come: one that is lost takes nothing.
@@ -143,12 +149,12 @@ impl Reports {
     }
 
     /// Takes a gateway's report, and gives what has become of frames to it behind which neighbour;
-    /// frames have vanished that have by as many reports in a row as that neighbour needs.
+    /// frames have vanished that have by the proof that it takes with that neighbour.
     pub(crate) fn hear(
         &mut self,
         gateway: Slot,
         report: &Report,
-        needed: impl Fn(LinkId) -> u8,
+        needed: impl Fn(LinkId) -> Proof,
     ) -> Vec<(LinkId, Fate)> {
         let last = self.heard.get(&gateway).copied();
         let (start, sequence) = (report.start, report.sequence);
@@ -197,7 +203,7 @@ impl Carried {
     }
 
     /// Takes how many came since the last report, if that is known.
-    fn hear(&mut self, came: Option<u16>, needed: u8) -> Option<Fate> {
+    fn hear(&mut self, came: Option<u16>, needed: Proof) -> Option<Fate> {
         self.idle = self.idle.saturating_add(1);
         let Some(came) = came else {
             self.begin();
@@ -208,11 +214,11 @@ impl Carried {
             self.begin();
             return Some(Fate::Arrive);
         }
-        let are_enough = self.count >= FRAMES_MIN && self.settled >= SETTLED_MIN;
+        let are_enough = self.count >= needed.frames && self.settled >= needed.frames / 2;
         let have_vanished = self.came.saturating_mul(NEARLY_ALL) <= self.settled;
         self.settled = self.count;
         self.vanished = if are_enough && have_vanished { self.vanished + 1 } else { 0 };
-        if self.vanished < needed {
+        if self.vanished < needed.reports {
             return None;
         }
         self.begin();

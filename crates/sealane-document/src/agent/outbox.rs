@@ -23,6 +23,8 @@ pub(super) struct Outbox {
     gifts: Vec<Gift>,
     /// Messages of frames since the last of words.
     frames: u32,
+    /// Messages of words since the last of frames.
+    spoken: u32,
     dropped: u64,
 }
 
@@ -89,6 +91,9 @@ const GIFTS_MAX: usize = 1024;
 const HEARD_ENOUGH: usize = 2;
 /// Where air time is scarce, words come after so many messages of frames.
 const FRAMES_FIRST: u32 = 3;
+/// Elsewhere frames come after so many messages of words: a neighbour that asks without end does
+/// not keep them back.
+const WORDS_FIRST: u32 = 8;
 /// The tag of the group in front of each message.
 const GROUP_BYTES: usize = 4;
 
@@ -101,6 +106,7 @@ impl Outbox {
             said: VecDeque::new(),
             gifts: vec![],
             frames: 0,
+            spoken: 0,
             dropped: 0,
         }
     }
@@ -209,12 +215,17 @@ impl Outbox {
             return None;
         }
         let has_words = !(self.words.is_empty() && self.said.is_empty());
-        let waits = self.is_scarce && self.frames < FRAMES_FIRST && first.is_some();
-        if is_urgent || !has_words || waits {
+        let is_their_turn = match self.is_scarce {
+            true => self.frames < FRAMES_FIRST,
+            false => self.spoken >= WORDS_FIRST,
+        };
+        if is_urgent || !has_words || is_their_turn && first.is_some() {
             self.frames += 1;
+            self.spoken = 0;
             return self.next_gifts(store, &first?);
         }
         self.frames = 0;
+        self.spoken += 1;
         if let Some(telling) = self.said.pop_front() {
             return Some(Next::Tell(telling, 0));
         }

@@ -12,7 +12,7 @@ use crate::floods::{FloodId, Queued, TOLD_ENOUGH, Waiting};
 use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES, MAX_URGENT_TELLS};
 use crate::messages::{MessageType, Report};
 use crate::neighbour::{COST_MIN, LinkId};
-use crate::reports::{Fate, Pair};
+use crate::reports::{Fate, Pair, Proof};
 use crate::table::Hop;
 use crate::{Event, InterfaceId, Leg, Output, Role, Span, To, Urgency};
 
@@ -229,11 +229,9 @@ impl Mesh {
         } else {
             self.counters.hop_limit += 1;
         }
-        if from.is_none() {
-            return;
-        }
+        let Some(from) = from else { return };
         if header.kind() == Kind::Routing {
-            self.hear_report(&frame);
+            self.hear_report(&frame, from);
         } else {
             self.counters.delivered += 1;
             self.outputs.push_back(Output::Deliver { frame });
@@ -414,9 +412,9 @@ impl Mesh {
     }
 
     /// Looks in a gateway's report for what has become of frames that were sent or carried to it.
-    fn hear_report(&mut self, frame: &[u8]) {
+    fn hear_report(&mut self, frame: &[u8], from: LinkId) {
         let by = self.voice.claimed(frame);
-        if !by.is_some_and(|gateway| self.reports.awaits(gateway)) {
+        if !by.is_some_and(|gateway| self.reports.awaits(gateway)) || !self.may_verify(from) {
             // No signature has to be verified for what nothing follows from.
             return;
         }
@@ -426,16 +424,22 @@ impl Mesh {
             Ok((said, report))
         });
         let Ok((said, report)) = report else {
+            self.did_not_verify(from);
             self.counters.unopened += 1;
             return;
         };
         debug_assert!(said.what == MessageType::Report, "nothing else is signed");
         let gateway = said.by.slot;
         let destination = self.routes.get(gateway);
+        let interfaces = &self.interfaces;
+        let is_scarce =
+            |via: LinkId| interfaces.get(&via.interface).is_none_or(|one| one.is_scarce());
         let needed = |via| {
             let told = destination.and_then(|one| one.ways().find(|(by, _)| *by == via));
             // Those behind it who carry the same frames leave a hole at once.
-            if told.is_some_and(|(_, metric)| metric >= 2 * COST_MIN) { FAR } else { NEAR }
+            let is_far = told.is_some_and(|(_, metric)| metric >= 2 * COST_MIN);
+            let reports = if is_far { FAR } else { NEAR };
+            Proof { reports, frames: if is_scarce(via) { FRAMES_SCARCE } else { FRAMES } }
         };
         for (via, fate) in self.reports.hear(gateway, &report, needed) {
             let route = self.table.route(gateway);
@@ -482,6 +486,10 @@ struct Moments {
 /// another one.
 const NEAR: u8 = 1;
 const FAR: u8 = 2;
+/// Frames of which all have to vanish; and as many where air time is scarce, and nothing is sent
+/// again at the link, so that more are lost by chance.
+const FRAMES: u32 = 6;
+const FRAMES_SCARCE: u32 = 8;
 /// So many neighbours find different moments in one window; where there are more, they choose one
 /// of several, of which the later ones hear what was sent in the first.
 const STAGE: u64 = 16;

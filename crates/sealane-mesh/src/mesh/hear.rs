@@ -1,6 +1,6 @@
 //! What a machine makes of what it hears.
 
-use sealane_frame::{CompactUnit, FrameError, PeerTag, Progress, Unit};
+use sealane_frame::{CompactUnit, FrameError, PeerTag, Unit};
 use sealane_seal::{Form, Slot};
 
 use super::Mesh;
@@ -145,22 +145,15 @@ impl Mesh {
         if at.is_some_and(|at| interface.wanted_parts.has_ended(now, at.from, at.id)) {
             return Ok(());
         }
-        let whole = match &part {
-            CompactUnit::Short(part) => interface.short.push(name, now.as_millis(), part),
-            CompactUnit::Fragment(part) => interface.reassembly.push(name, now.as_millis(), part),
-            _ => return Ok(()),
-        };
-        let whole = match whole {
-            Ok(Progress::Whole(frame)) => Some(frame.to_vec()),
-            Ok(Progress::Waiting | Progress::Repeated) => None,
-            Err(_) => {
-                self.counters.fragments += 1;
-                return Ok(());
-            }
+        let is_known = interface.addresses.contains_key(&from.address);
+        // Those whom nobody knows take no room from neighbours, however many they make up.
+        let parts = if is_known { &mut interface.parts } else { &mut interface.stranger_parts };
+        let Ok(whole) = parts.take(now, name, &part) else {
+            self.counters.fragments += 1;
+            return Ok(());
         };
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
         let Some(whole) = whole else {
-            let is_known = interface.addresses.contains_key(&from.address);
             match at {
                 Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
                 // Perhaps parts of an announcement, or of what cannot be read without one.
@@ -446,9 +439,7 @@ impl Mesh {
         if sent.to != To::Everybody && Some(sent.to) != address.map(To::Neighbour) {
             return;
         }
-        let parts = sent.units.iter().take(64).enumerate();
-        let lacks = parts.filter(|(at, _)| missing.parts >> at & 1 == 1);
-        let (to, units): (_, Vec<_>) = (sent.to, lacks.map(|(_, unit)| unit.clone()).collect());
+        let (to, units) = (sent.to, sent.lacking(missing.parts));
         self.send_parts(id.interface, to, crate::Urgency::Normal, units);
     }
 }

@@ -245,7 +245,11 @@ impl Mesh {
 
     fn hear_removal(&mut self, link: LinkId, told: &RemovalMessage) {
         let is_kept = self.orders.groups.contains_key(&told.group);
+        if is_kept && !self.may_verify(link) {
+            return;
+        }
         if is_kept && self.take_notice(told.group, &told.notice).is_err() {
+            self.did_not_verify(link);
             self.event(Event::Faulty { slot: link.slot });
             return;
         }
@@ -299,7 +303,11 @@ impl Mesh {
         }
         let Some(whole) = added.whole else { return };
         let soon = self.soon(link.interface, 32);
+        if !self.may_verify(link) {
+            return;
+        }
         if self.take_notice(told.group, &whole.notice).is_err() {
+            self.did_not_verify(link);
             // Somebody has told junk, in its own name or in that of a neighbour.
             self.event(Event::Faulty { slot: link.slot });
             if let Some(ask) = self.orders.asks.get_mut(&told.group) {

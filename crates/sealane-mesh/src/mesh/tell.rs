@@ -40,7 +40,7 @@ impl Mesh {
         };
         let name = interface.part_name();
         interface.numbers.parts = parts.wrapping_add(1);
-        interface.sent_parts.keep(SentFrame { id: name, to, units: units.clone() });
+        interface.sent_parts.keep(SentFrame::new(name, to, units.clone()));
         let outputs = units.into_iter();
         self.outputs.extend(outputs.map(|unit| Output::Send { interface: id, to, unit, urgency }));
     }
@@ -297,7 +297,7 @@ fn split(unit: &[u8], mtu: usize, id: u16) -> Option<Vec<Arc<[u8]>>> {
 }
 
 /// Something new is told again within one part of so many of a hello interval.
-const AGAIN_PART: u64 = 4;
+const AGAIN_PART: u64 = 2;
 /// The bytes of an announcement on the air, at most.
 const ANNOUNCEMENT_BYTES: usize = 170;
 /// The bytes that a hello takes, at most.

@@ -23,6 +23,7 @@ impl Mesh {
         if self.now >= self.second_at {
             self.second_at = self.now + Span::seconds(1);
             self.voice.allow_trials();
+            self.neighbours.values_mut().for_each(|one| one.bad_signatures = 0);
             let longest = self.interfaces.values().map(|one| one.interval).max();
             self.routes.pace(longest.unwrap_or_default());
             let voice = &self.voice;
@@ -250,7 +251,7 @@ impl Mesh {
             }
         };
         let slowest = self.interfaces.values().map(pause).max().unwrap_or_default();
-        slowest.max(Span::seconds(2))
+        slowest.max(REPORT_PAUSE_MIN)
     }
 }
 
@@ -272,6 +273,8 @@ const LOST_INTERVALS: u64 = 12;
 /// The bytes of a report, at most.
 const REPORT_BYTES: usize = 310;
 /// A gateway to which nothing comes reports so many times less often.
-const QUIET_REPORTS: u64 = 4;
+const QUIET_REPORTS: u64 = 8;
+/// A gateway reports no more often.
+const REPORT_PAUSE_MIN: Span = Span::millis(1500);
 /// A report takes one part of so many of the duty cycle.
 const REPORT_SHARE: u64 = 20;

@@ -36,8 +36,9 @@ impl Two {
     }
 
     fn hear(&mut self, report: &Report) -> Vec<LinkId> {
-        let fates = self.sender.hear(slot(0), report, |_| self.needed);
-        assert_eq!(self.sender.hear(slot(0), report, |_| self.needed), [], "a report counts once");
+        let needed = Proof { reports: self.needed, frames: 8 };
+        let fates = self.sender.hear(slot(0), report, |_| needed);
+        assert_eq!(self.sender.hear(slot(0), report, |_| needed), [], "a report counts once");
         let vanish = fates.into_iter().filter(|(_, fate)| *fate == Fate::Vanish);
         vanish.map(|(via, _)| via).collect()
     }

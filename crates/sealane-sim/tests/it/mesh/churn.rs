@@ -15,6 +15,8 @@ const STEP_US: u64 = 100_000;
 const BEGINS_S: u64 = 30;
 /// A pair that has had a path for so long is to be connected.
 const CONNECTED_US: u64 = 3_000_000;
+/// Runs of ten minutes at most, of each loss.
+const SEEDS_MAX: u64 = 5;
 
 /// Machines on a square, of which one leaves or joins each second.
 fn scenario(seed: u64, machines: u64, lasts_s: u64, loss: f64, is_churning: bool) -> String {
@@ -188,12 +190,15 @@ fn follow(lines: &[Line], machines: usize, begins: u64) -> Field {
 #[test]
 fn who_has_had_a_path_for_three_seconds_is_reached_while_one_comes_or_goes_each_second() {
     let (machines, lasts) = (size("SEALANE_MACHINES", 8), size("SEALANE_MINUTES", 1) * 60);
-    for loss in [0.0, 0.2] {
-        let text = scenario(1, machines, BEGINS_S + lasts, loss, true);
-        let lines = story(&text, 1);
+    let seeds = 1..=size("SEALANE_SEEDS", 1).min(SEEDS_MAX);
+    for (loss, seed) in [0.0, 0.2].into_iter().flat_map(|loss| seeds.clone().map(move |s| (loss, s)))
+    {
+        let text = scenario(seed, machines, BEGINS_S + lasts, loss, true);
+        std::fs::write(format!("/tmp/churn-{loss}-{seed}.toml"), &text).unwrap();
+        let lines = story(&text, seed);
         let field = follow(&lines, machines as usize, 20_000_000);
         let end = lines.last().unwrap();
-        let name = format!("churn of {machines}, {lasts} s, loss {loss}");
+        let name = format!("churn of {machines}, {lasts} s, loss {loss}, seed {seed}");
         assert!(end.is("summary") && field.samples > 1000);
         assert_eq!(end.loops, 0, "{name}");
         let demanded = "0 in 100,000 events";
