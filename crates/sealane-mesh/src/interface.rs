@@ -14,8 +14,7 @@ use crate::hello::{
 };
 use crate::limits::{
     MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MAX_REQUESTS_KNOWN,
-    MAX_STRANGER_PARTIAL_BYTES, MESH_PROBES,
-    MIN_HELLO_MS, MIN_PROBE_GAP_MS,
+    MAX_STRANGER_PARTIAL_BYTES, MESH_PROBES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
 };
 use crate::messages::{Probe, Request};
 use crate::parts::{Parts, SentParts, WantedParts};

@@ -57,8 +57,8 @@ sealane_message::limits! {
     MAX_MESH_PARTIAL_BYTES: usize = 1 << 18, "bytes";
     /// Bytes of frames in parts that an interface holds of those who are not known as neighbours.
     MAX_STRANGER_PARTIAL_BYTES: usize = 1 << 14, "bytes";
-    /// Signatures that a neighbour may bring in a second that do not verify. Then no others of it
-    /// are looked at in that second.
+    /// Signatures that a member may bring in a second that do not verify. Then no others that it
+    /// brings are looked at in that second.
     MAX_BAD_SIGNATURES: u8 = 16, "signatures";
     /// Probes that a neighbour has to leave unanswered before its routes are left.
     MESH_PROBES: u8 = 5, "probes";

@@ -90,6 +90,8 @@ pub struct Mesh {
     table: Arc<Table>,
     second_at: Time,
     warned_at: Option<Time>,
+    /// Signatures that members have brought in this second that do not verify.
+    bad_signatures: BTreeMap<Slot, u8>,
     /// When it was told of members that they are faulty.
     faulty: BTreeMap<Slot, Time>,
     orders: orders::Orders,
@@ -152,6 +154,7 @@ impl Mesh {
             table: Arc::default(),
             second_at,
             warned_at: None,
+            bad_signatures: BTreeMap::new(),
             faulty: BTreeMap::new(),
             orders: orders::Orders::default(),
             counters: Counters::default(),
@@ -386,17 +389,16 @@ impl Mesh {
         self.outputs.push_back(Output::Event(event));
     }
 
-    /// Whether a signature that a neighbour brings is worth the time that it takes to verify.
+    /// Whether a signature that a member brings is worth the time that it takes to verify.
     fn may_verify(&self, by: LinkId) -> bool {
-        let bad = self.neighbours.get(&by).map_or(0, |one| one.bad_signatures);
-        bad < crate::limits::MAX_BAD_SIGNATURES
+        let bad = self.bad_signatures.get(&by.slot);
+        bad.is_none_or(|bad| *bad < crate::limits::MAX_BAD_SIGNATURES)
     }
 
-    /// Notes that a neighbour has brought a signature that does not verify.
+    /// Notes that a member has brought a signature that does not verify.
     fn did_not_verify(&mut self, by: LinkId) {
-        if let Some(neighbour) = self.neighbours.get_mut(&by) {
-            neighbour.bad_signatures = neighbour.bad_signatures.saturating_add(1);
-        }
+        let bad = self.bad_signatures.entry(by.slot).or_default();
+        *bad = bad.saturating_add(1);
     }
 
     /// A moment within the next part of a hello interval.

@@ -145,8 +145,6 @@ pub(crate) struct Neighbour {
     pub(crate) kept: VecDeque<Arc<[u8]>>,
     /// Whom it hears well, as it told lately.
     near: VecDeque<Slot>,
-    /// Signatures that it has brought in this second that do not verify.
-    pub(crate) bad_signatures: u8,
 }
 
 /// A link without loss and delay.
@@ -223,7 +221,6 @@ impl Neighbour {
             blamed_for: Span(0),
             kept: VecDeque::new(),
             near: VecDeque::new(),
-            bad_signatures: 0,
         }
     }
 

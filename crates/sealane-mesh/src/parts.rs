@@ -231,6 +231,17 @@ mod tests {
         (0..1000).for_each(|id| wanted.came(Time(0), PartAt { id, ..part(0, false) }, pause));
         assert_eq!(wanted.waiting.len(), MAX_WANTED_PARTS);
     }
+
+    #[test]
+    fn parts_are_sent_again_so_often_and_no_more() {
+        let units: Vec<Arc<[u8]>> = (0..3).map(|part| Arc::from([part])).collect();
+        let mut sent = SentFrame::new(7, To::Everybody, units);
+        assert_eq!(sent.lacking(0b101).concat(), [0, 2]);
+        assert_eq!(sent.lacking(0), Vec::<Arc<[u8]>>::new());
+        let rest: usize = (0..1000).map(|_| sent.lacking(u64::MAX).len()).sum();
+        assert_eq!(2 + rest, 3 * MAX_PARTS_AGAIN);
+    }
+
     #[test]
     fn parts_of_what_is_whole_are_for_others_while_those_may_ask() {
         let (mut wanted, pause) = (WantedParts::default(), Span(100));

@@ -23,7 +23,7 @@ impl Mesh {
         if self.now >= self.second_at {
             self.second_at = self.now + Span::seconds(1);
             self.voice.allow_trials();
-            self.neighbours.values_mut().for_each(|one| one.bad_signatures = 0);
+            self.bad_signatures.clear();
             let longest = self.interfaces.values().map(|one| one.interval).max();
             self.routes.pace(longest.unwrap_or_default());
             let voice = &self.voice;

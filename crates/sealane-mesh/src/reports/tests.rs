@@ -13,6 +13,8 @@ fn pair(of: u16) -> Pair {
     Pair { gateway: slot(0), of: slot(of) }
 }
 
+const ONE: Proof = Proof { reports: 1, frames: 8 };
+
 /// A gateway and a machine that sends to it.
 struct Two {
     gateway: Reports,
@@ -164,7 +166,7 @@ fn frames_that_arrive_speak_for_their_next_hop() {
         (0..20).for_each(|_| sender.carried(pair(7), via(1), 1));
         (0..came).for_each(|_| gateway.came(slot(7), 1));
         fates.extend(
-            sender.hear(slot(0), &gateway.next(5), |_| 1).into_iter().map(|(_, fate)| fate),
+            sender.hear(slot(0), &gateway.next(5), |_| ONE).into_iter().map(|(_, fate)| fate),
         );
     }
     assert_eq!(fates, [Fate::Arrive, Fate::Vanish, Fate::Arrive]);
@@ -200,6 +202,6 @@ fn pairs_are_bounded_and_idle_ones_are_forgotten() {
     assert_eq!(reports.carried.len(), MAX_CARRIED_COUNTS);
     assert!(reports.awaits(slot(0)) && !reports.awaits(slot(1)));
     let mut gateway = Reports::default();
-    (0..10).for_each(|_| drop(reports.hear(slot(0), &gateway.next(1), |_| 1)));
+    (0..10).for_each(|_| drop(reports.hear(slot(0), &gateway.next(1), |_| ONE)));
     assert!(reports.carried.is_empty() && reports.heard.is_empty());
 }

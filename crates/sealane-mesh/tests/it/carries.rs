@@ -1,6 +1,7 @@
 //! Data on its way: to one machine, to everybody, in parts.
 
-use sealane_frame::HEADER_BYTES;
+use sealane_frame::limits::MAX_PARTIAL_PEERS;
+use sealane_frame::{Fragment, HEADER_BYTES};
 use sealane_mesh::{Address, Event, Input, Medium, Role, Span, Time};
 
 use crate::net::{Link, Net, RADIO};
@@ -162,6 +163,22 @@ fn frames_in_parts_arrive_although_three_parts_of_ten_are_lost() {
     assert!(came * 100 >= routed * 80, "{came} of {routed} frames of 9 parts came");
     let counters = net.node(0).mesh.counters();
     assert!(counters.parts_again > 50, "{counters:?}");
+}
+
+#[test]
+fn parts_of_made_up_senders_take_no_room_from_those_of_neighbours() {
+    let mut net = chain(7, 2, Medium::ble(247), Link::default());
+    net.run(Span::seconds(20));
+    for number in 0..10 * MAX_PARTIAL_PEERS as u64 {
+        let parts = [7; 900];
+        let mut unit = vec![];
+        Fragment::split(&parts, 1, 247).unwrap().next().unwrap().write(&mut unit);
+        let from = Address(1_000_000 + number);
+        net.take(1, Input::Heard { interface: RADIO, from, unit: &unit });
+    }
+    net.data(0, Some(1), COUNTER, &[1; 600]);
+    net.run(Span::seconds(1));
+    assert_eq!(net.node(1).delivered.len(), 1);
 }
 
 #[test]

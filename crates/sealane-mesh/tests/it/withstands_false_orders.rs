@@ -1,6 +1,7 @@
 //! Nobody but a group's authority gives its orders or announces a removal: not an outsider, not a
 //! relay that was captured, and not the member that is removed.
 
+use sealane_mesh::limits::MAX_BAD_SIGNATURES;
 use sealane_mesh::{
     Address, Asked, Event, Held, HeldOf, Input, Medium, MessageType, Pieces, RemovalMessage, Role,
     Span,
@@ -55,9 +56,13 @@ fn a_member_cannot_have_another_one_shut_out() {
         forged.push(changed);
     }
     forged.push(RemovalMessage { group: sealane_frame::GroupTag::from_bytes([1; 4]), ..honest });
-    for message in forged {
+    for (number, message) in forged.into_iter().enumerate() {
         let unit = insider.say(MessageType::Removal, &message.to_bytes());
         hear(&mut net, &unit);
+        if number % 8 == 7 {
+            // More in a second are not looked at.
+            net.run(Span::seconds(1));
+        }
     }
     let unsigned = net.node(0).mesh.counters().unsigned;
     assert!(unsigned >= 26, "{unsigned}");
@@ -68,6 +73,27 @@ fn a_member_cannot_have_another_one_shut_out() {
     let unit = insider.say(MessageType::Removal, &honest.to_bytes());
     hear(&mut net, &unit);
     assert_eq!(net.node(0).mesh.leaving(), [(slot(1), 0)], "the authority can, whoever brings it");
+}
+
+#[test]
+fn who_brings_false_signatures_without_end_costs_few_verifications_a_second() {
+    let (mut net, mut insider) = with_insider(7);
+    let most = u64::from(MAX_BAD_SIGNATURES);
+    for second in 1..=2 {
+        for number in 0..10 * MAX_BAD_SIGNATURES {
+            let mut forged = removal(&net, 0, 1, 3);
+            forged.notice[40] ^= number;
+            let unit = insider.say(MessageType::Removal, &forged.to_bytes());
+            hear(&mut net, &unit);
+        }
+        assert_eq!(net.node(0).mesh.counters().unsigned, second * most);
+        let honest = removal(&net, 0, 1, 0);
+        let unit = insider.say(MessageType::Removal, &honest.to_bytes());
+        hear(&mut net, &unit);
+        assert_eq!(net.node(0).mesh.leaving(), [], "what else it brings has to wait");
+        net.run(Span::seconds(1));
+    }
+    nothing_has_come(&net);
 }
 
 #[test]

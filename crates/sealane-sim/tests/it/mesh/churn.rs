@@ -191,10 +191,10 @@ fn follow(lines: &[Line], machines: usize, begins: u64) -> Field {
 fn who_has_had_a_path_for_three_seconds_is_reached_while_one_comes_or_goes_each_second() {
     let (machines, lasts) = (size("SEALANE_MACHINES", 8), size("SEALANE_MINUTES", 1) * 60);
     let seeds = 1..=size("SEALANE_SEEDS", 1).min(SEEDS_MAX);
-    for (loss, seed) in [0.0, 0.2].into_iter().flat_map(|loss| seeds.clone().map(move |s| (loss, s)))
+    for (loss, seed) in
+        [0.0, 0.2].into_iter().flat_map(|loss| seeds.clone().map(move |s| (loss, s)))
     {
         let text = scenario(seed, machines, BEGINS_S + lasts, loss, true);
-        std::fs::write(format!("/tmp/churn-{loss}-{seed}.toml"), &text).unwrap();
         let lines = story(&text, seed);
         let field = follow(&lines, machines as usize, 20_000_000);
         let end = lines.last().unwrap();
