@@ -198,7 +198,7 @@ fn who_has_had_a_path_for_three_seconds_is_reached_while_one_comes_or_goes_each_
         let lines = story(&text, seed);
         let field = follow(&lines, machines as usize, 20_000_000);
         let end = lines.last().unwrap();
-        let name = format!("churn of {machines}, {lasts} s, loss {loss}, seed {seed}");
+        let name = format!("churn {machines}, loss {loss}, seed {seed}");
         assert!(end.is("summary") && field.samples > 1000);
         assert_eq!(end.loops, 0, "{name}");
         let demanded = "0 in 100,000 events";
