@@ -86,11 +86,21 @@ impl Steps {
     pub(crate) fn optional(&mut self, name: &str, run: impl FnOnce() -> Outcome<Done>) {
         eprintln!("\n== {name}");
         let start = Instant::now();
-        let result = run();
+        let result = match self.left().is_zero() {
+            true => Err("no time is left for it".to_owned()),
+            false => run(),
+        };
         if let Err(failure) = &result {
             eprintln!("{failure}");
         }
         self.rows.push(Row { name: name.to_owned(), took: start.elapsed(), result });
+    }
+
+    /// How much of the budget is left. A step that may hang is ended after it, so that the run
+    /// itself can say what hangs.
+    pub(crate) fn left(&self) -> Duration {
+        let Some(budget) = &self.budget else { return Duration::MAX };
+        Duration::from_secs_f64((budget.sum() - self.total()).max(0.0))
     }
 
     /// Prints the table, and fails if a step did, or if all of them took too long.
@@ -188,6 +198,21 @@ mod tests {
         for (text, factor) in [("run soon", None), ("run 1", Some("0")), ("run -1", None)] {
             assert!(Budget::read(text, factor).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn behind_a_spent_budget_no_step_is_run() {
+        let spent = |name: &str, seconds| Row {
+            name: name.to_owned(),
+            took: Duration::from_secs(seconds),
+            result: Ok(Done::Passed),
+        };
+        let budget = Budget::read("hang 60\nnext 1\n", None).unwrap();
+        let mut steps = Steps { rows: vec![spent("hang", 60)], budget: Some(budget) };
+        assert_eq!(steps.left(), Duration::from_secs(1));
+        steps.rows.push(spent("hang", 1));
+        steps.step("next", || panic!("it runs"));
+        assert_eq!(steps.finish().unwrap_err(), "failed: next");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     steps.step("install", needs::install);
     check::add(&mut steps);
     let mut verdict = Verdict::default();
+    let limit = steps.left();
     steps.step("tests", || {
         let mut command = process::cargo();
         command.args(["test", "--workspace", "--no-fail-fast"]);
@@ -22,7 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             command.env("RUST_TEST_THREADS", (2 * cores).to_string());
         }
-        process::run_heard(&mut command, |line| {
+        process::run_heard(&mut command, limit, |line| {
             println!("{line}");
             verdict.hear(line);
         })

@@ -1,5 +1,9 @@
 //! What the test runner said at its end, so that it can be said again where a reader looks first.
 
+use std::collections::BTreeSet;
+
+/// What the runner says of a test that takes long.
+const SLOW: &str = " has been running for over 60 seconds";
 /// So many lines of what failed tests printed are kept.
 const MOST_LINES: usize = 300;
 
@@ -12,6 +16,8 @@ pub(crate) struct Verdict {
     binaries: u64,
     /// Names of failed tests, in the order in which they were told.
     names: Vec<String>,
+    /// Tests that have been running for over a minute, and are not done.
+    slow: BTreeSet<String>,
     /// What failed tests printed: from `failures:` to the list of their names.
     said: Vec<String>,
     part: Part,
@@ -32,7 +38,11 @@ impl Verdict {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.count(result);
             self.part = Part::Tests;
+            self.slow.clear();
             return;
+        }
+        if self.part == Part::Tests {
+            self.follow(line);
         }
         match (self.part, line) {
             (Part::Tests, "failures:") => self.part = Part::Said,
@@ -40,6 +50,16 @@ impl Verdict {
             (Part::Said, _) if self.said.len() < MOST_LINES => self.said.push(line.to_owned()),
             (Part::Names, name) if !name.is_empty() => self.names.push(name.trim().to_owned()),
             _ => {}
+        }
+    }
+
+    /// `test NAME has been running for over 60 seconds`, and later `test NAME ... ok`.
+    fn follow(&mut self, line: &str) {
+        let Some(line) = line.strip_prefix("test ") else { return };
+        if let Some(name) = line.strip_suffix(SLOW) {
+            self.slow.insert(name.to_owned());
+        } else if let Some((name, _)) = line.split_once(" ... ") {
+            self.slow.remove(name);
         }
     }
 
@@ -68,8 +88,11 @@ impl std::fmt::Display for Verdict {
         for name in &self.names {
             writeln!(f, "test {name} ... FAILED")?;
         }
+        for name in &self.slow {
+            writeln!(f, "test {name} was still running: FAILED")?;
+        }
         let Self { passed, failed, ignored, binaries, .. } = self;
-        let word = if *failed == 0 { "ok" } else { "FAILED" };
+        let word = if *failed == 0 && self.slow.is_empty() { "ok" } else { "FAILED" };
         write!(f, "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; ")?;
         write!(f, "of {binaries} test binaries")
     }
@@ -94,6 +117,18 @@ mod tests {
         assert!(text.contains("test b ... FAILED\n"), "{text}");
         let sum = "test result: FAILED. 2 passed; 1 failed; 3 ignored; of 2 test binaries";
         assert!(text.ends_with(sum), "{text}");
+    }
+
+    #[test]
+    fn who_is_not_done_at_the_end_is_named() {
+        let mut verdict = Verdict::default();
+        verdict.hear("test slow has been running for over 60 seconds");
+        verdict.hear("test hangs has been running for over 60 seconds");
+        verdict.hear("test slow ... ok");
+        let text = verdict.to_string();
+        assert!(text.starts_with("test hangs was still running: FAILED\ntest result: FAILED."));
+        verdict.hear("test result: ok. 2 passed; 0 failed");
+        assert!(!verdict.to_string().contains("FAILED"), "{verdict}");
     }
 
     #[test]
