@@ -463,10 +463,9 @@ impl Vault {
     pub(crate) fn sealing_of(&self, header: &ObjectHeader) -> Result<Arc<Sealing>, Error> {
         self.owner("read")?;
         let generation = usize::from(header.generation);
-        let unknown = Error::Malformed { what: "the number of a main key" };
         let (Some(main), Some(own)) = (self.mains.get(generation), self.sealings.get(generation))
         else {
-            return Err(unknown);
+            return Err(self.unknown_generation(header.generation)?);
         };
         let Some(wrapped) = &header.wrapped else { return Ok(Arc::clone(own)) };
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -481,6 +480,16 @@ impl Vault {
         let sealing = Arc::new(Sealing::derive(secret, &self.config.vault)?);
         sessions.insert(wrapped.clone(), Arc::clone(&sealing));
         Ok(sealing)
+    }
+}
+
+impl Vault {
+    /// Why an object of a generation without a main key here cannot be opened: the key may have been
+    /// changed since this handle was opened, and then the object is as good as any.
+    fn unknown_generation(&self, generation: u8) -> Result<Error, Error> {
+        let is_changed = generation > self.generation() && self.is_rotating()?;
+        let malformed = Error::Malformed { what: "the number of a main key" };
+        Ok(if is_changed { Error::Rotated } else { malformed })
     }
 }
 

@@ -492,6 +492,17 @@ fn retry(run: &dyn Fn() -> Result<u64, Error>) -> u64 {
 }
 
 #[test]
+fn a_handle_from_before_a_change_says_so_instead_of_hiding_what_came_after_it() {
+    let place = Place::new();
+    let first = put(&place.init(), "before");
+    let before = open(&place, &SECRET, "before").unwrap();
+    put(&try_rotate(&place).unwrap().vault, "after");
+    assert!(matches!(before.snapshots(), Err(Error::Rotated)));
+    assert_eq!(before.snapshot(Some(first)).unwrap().number, first, "what it can read it reads");
+    assert_eq!(open(&place, &SECRET, "before").unwrap().snapshots().unwrap().len(), 2);
+}
+
+#[test]
 fn beside_puts_and_prunes_of_other_machines() {
     let place = Place::new();
     let source = tree(&place);
