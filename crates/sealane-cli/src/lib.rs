@@ -49,6 +49,7 @@ pub mod vault;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
+use std::sync::mpsc;
 
 use clap::FromArgMatches;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -111,7 +112,8 @@ fn start(cli: Cli) -> Result<(), Failure> {
 }
 
 /// The threads of all verbs. Where the system gives too few, tokio panics, and then waits for ever
-/// for those that it has got: so the program ends where it panics.
+/// for those that it has got: so the program ends where it panics. A thread that has no memory to
+/// begin with panics too, and it begins at some time later: all of them are waited for.
 fn runtime(json: bool) -> Result<tokio::runtime::Runtime, Failure> {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |_| {
@@ -119,7 +121,14 @@ fn runtime(json: bool) -> Result<tokio::runtime::Runtime, Failure> {
         failure.print(json);
         std::process::exit(i32::from(failure.exit_code()));
     }));
-    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let (begins, begun) = mpsc::channel();
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .on_thread_start(move || drop(begins.send(())))
+        .build();
+    if let Ok(runtime) = &built {
+        begun.iter().take(runtime.metrics().num_workers()).for_each(drop);
+    }
     std::panic::set_hook(usual);
     built.map_err(Failure::Runtime)
 }

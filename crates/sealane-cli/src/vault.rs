@@ -31,12 +31,7 @@ pub(crate) use unlock::Location;
 pub fn run(args: &args::Vault, terminal: &mut Terminal) -> Result<(), Failure> {
     let location = Location::new(args)?;
     // A store over the network waits with a runtime of its own, which may not run within another.
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new();
-        let work = thread.spawn_scoped(scope, || verb(args, &location, terminal));
-        let work = work.map_err(Failure::Runtime)?;
-        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    tokio::task::block_in_place(|| verb(args, &location, terminal))
 }
 
 fn verb(args: &args::Vault, location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
