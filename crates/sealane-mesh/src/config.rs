@@ -102,12 +102,14 @@ impl Medium {
     }
 
     /// IEEE 802.11p at 6 Mbit/s in a channel of 10 MHz: preamble and signal field of 40 µs, 36
-    /// bytes of headers and check sequence, a gap and a mean back-off of 58 and 98 µs.
+    /// bytes of headers and check sequence, a gap and a mean back-off of 58 and 98 µs. Vehicles meet
+    /// and part within seconds: hellos come twice a second.
     pub const fn dot11p() -> Self {
         Self {
             mtu: 1500,
             fixed: Span(40 + 48 + 58 + 98),
             bytes_per_second: 750_000,
+            hello: Span::millis(500),
             form: Form::Compact,
             hop_seal: true,
             ..Self::wire(1500)

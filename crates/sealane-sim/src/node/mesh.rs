@@ -363,7 +363,8 @@ fn medium(profile: &Profile, duty_ppm: u32) -> mesh::Medium {
         Profile::Dot11p => {
             // The gap before a frame and the mean back-off are air time too.
             let fixed = fixed + DOT11P_AIFS + Span((DOT11P_WINDOW - 1) * DOT11P_SLOT.0 / 2);
-            mesh::Medium { fixed: mesh::Span(fixed.0), ..radio }
+            let hello = mesh::Medium::dot11p().hello;
+            mesh::Medium { fixed: mesh::Span(fixed.0), hello, ..radio }
         }
         Profile::BleAdvertising(_) | Profile::BleConnection { .. } => radio,
     }

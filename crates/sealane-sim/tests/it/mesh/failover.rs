@@ -12,13 +12,17 @@ const EVERY_MS: u64 = 20;
 /// The same where a unit to one machine is not repeated, and what collides is lost.
 const SLOW_EVERY_MS: u64 = 100;
 
-/// A medium of a test, and what a hello and five gaps between probes are on it.
+/// A medium of a test.
 struct On {
     name: &'static str,
     keys: &'static str,
     is_placed: bool,
     every_ms: u64,
+    hello_ms: u64,
 }
+
+/// Five gaps between probes, on all of these media.
+const GAPS_MS: u64 = 250;
 
 const MEDIA: [On; 4] = [
     On {
@@ -26,24 +30,28 @@ const MEDIA: [On; 4] = [
         keys: "profile = \"11p\"\nrange_m = 150\nfading = 0\n",
         is_placed: true,
         every_ms: EVERY_MS,
+        hello_ms: 500,
     },
     On {
         name: "ble-advertising",
         keys: "profile = \"ble-advertising\"\nrange_m = 150\nfading = 0\n",
         is_placed: true,
         every_ms: SLOW_EVERY_MS,
+        hello_ms: 1000,
     },
     On {
         name: "ble",
         keys: "profile = \"ble\"\nrange_m = 1000\nlinks = \"listed\"\nfading = 0\n",
         is_placed: false,
         every_ms: EVERY_MS,
+        hello_ms: 1000,
     },
     On {
         name: "wire",
         keys: "profile = \"wire\"\nlinks = \"listed\"\n",
         is_placed: false,
         every_ms: EVERY_MS,
+        hello_ms: 1000,
     },
 ];
 
@@ -121,7 +129,8 @@ fn outage(on: &On, others: usize, seed: u64) -> (u64, usize) {
 fn traffic_goes_on_after_a_hello_and_five_gaps_or_three_hellos_without_another_way() {
     for on in &MEDIA {
         for others in [0, 1, 3] {
-            let demanded = if others == 0 { 3_000_000 } else { 1_250_000 };
+            let demanded_ms = if others == 0 { 3 * on.hello_ms } else { on.hello_ms + GAPS_MS };
+            let demanded = demanded_ms * 1000;
             let mut outages: Vec<_> =
                 (0..size("SEALANE_SEEDS", 1)).map(|seed| outage(on, others, seed)).collect();
             let lost: usize = outages.iter().map(|(_, lost)| lost).sum();
