@@ -18,6 +18,7 @@ use crate::limits::{
 };
 use crate::messages::{Probe, Request};
 use crate::parts::{Parts, SentParts, WantedParts};
+use crate::strangers::Strangers;
 use crate::{Address, Medium, Span, Time, To};
 
 /// One interface.
@@ -43,7 +44,7 @@ pub(crate) struct Interface {
     routes_free_at: Time,
     asks_free_at: Time,
     /// What is to be asked, and when.
-    pub(crate) questions: Vec<Request>,
+    questions: Vec<Question>,
     pub(crate) ask_at: Option<Time>,
     /// Neighbours, and this machine.
     machines: u64,
@@ -53,8 +54,9 @@ pub(crate) struct Interface {
     pub(crate) whole: Option<Whole>,
     /// Neighbours are asked to announce themselves.
     pub(crate) asks: bool,
-    /// When that was done last since somebody was not known.
+    /// When that was done last since somebody was not known, and whom it was for.
     pub(crate) asked: Option<Time>,
+    strangers: Strangers,
     /// How busy the channel is, in millionths, followed with a quarter of each change.
     busy_ppm: u32,
     /// The time stamps of the last hellos, and when they were sent.
@@ -74,6 +76,14 @@ pub(crate) struct Interface {
     digest: (Option<[u8; DIGEST_BYTES]>, u64),
 }
 
+/// A request that waits for its moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) request: Request,
+    /// Others who have heard the same may pass it on as well: so many were heard to do so.
+    pub(crate) passed_by: Option<u8>,
+}
+
 /// What is counted on an interface, also over times without it.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Numbers {
@@ -81,6 +91,15 @@ pub(crate) struct Numbers {
     pub(crate) routes: u16,
     /// Names the next frame in parts.
     pub(crate) parts: u16,
+}
+
+/// Why something new is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// It has changed: nobody says that it came.
+    Changed,
+    /// Somebody asked for it, and asks again if it does not come.
+    Asked,
 }
 
 /// What is told when all is told.
@@ -137,6 +156,10 @@ const ASKS_SHARE: u64 = 20;
 const AHEAD: Span = Span::millis(250);
 /// How often something new is told where air time is not scarce: nobody says that it came.
 const TELLINGS: u8 = 3;
+/// The bytes of an announcement on the air, at most.
+pub(crate) const ANNOUNCEMENT_BYTES: usize = 170;
+/// A request that so many others have passed on need not be passed on.
+const ENOUGH_PASS: u8 = 2;
 /// The shortest time within which a request finds its moment.
 const ASK_WINDOW: Span = Span::millis(30);
 /// The bytes of a usual hello.
@@ -170,6 +193,7 @@ impl Interface {
             whole: None,
             asks: true,
             asked: None,
+            strangers: Strangers::default(),
             busy_ppm: 0,
             stamps: VecDeque::new(),
             addresses: BTreeMap::new(),
@@ -304,6 +328,16 @@ impl Interface {
         self.hello_at = self.hello_at.min(if is_first { at } else { at.max(least) });
     }
 
+    /// Whether whoever claims this slot is to be asked to announce itself. Where announcements go in
+    /// parts each question may bring those that lack, and they are asked for as long as it takes.
+    pub(crate) fn may_ask_stranger(&mut self, now: Time, slot: Option<Slot>) -> bool {
+        let is_narrow = self.medium.mtu < ANNOUNCEMENT_BYTES;
+        match slot.filter(|_| !is_narrow) {
+            Some(slot) => self.strangers.may_ask(slot, now, self.interval),
+            None => true,
+        }
+    }
+
     /// Has an announcement come, but not right behind the last one.
     pub(crate) fn hasten_announcement(&mut self, at: Time) {
         let least = self.announced.map_or(at, |told| told + self.interval.part(2));
@@ -324,10 +358,13 @@ impl Interface {
     }
 
     /// Has the route to a destination told as something new, and says whether it is the first.
-    pub(crate) fn note_news(&mut self, slot: Slot) -> bool {
-        let tellings = if self.is_scarce() { 1 } else { TELLINGS };
-        let is_first = self.news.values().all(|left| *left < tellings);
-        self.news.insert(slot, tellings);
+    pub(crate) fn note_news(&mut self, slot: Slot, news: News) -> bool {
+        let is_once = news == News::Asked || self.is_scarce();
+        let tellings = if is_once { 1 } else { TELLINGS };
+        let is_first =
+            self.news.is_empty() || !is_once && self.news.values().all(|left| *left < tellings);
+        let left = self.news.entry(slot).or_default();
+        *left = tellings.max(*left);
         is_first
     }
 
@@ -372,11 +409,24 @@ impl Interface {
     }
 
     /// Has a request sent at that time, or later if one was sent just before.
-    pub(crate) fn ask(&mut self, at: Time, request: Request) {
-        if self.questions.len() < MAX_REQUESTS_KNOWN && !self.questions.contains(&request) {
-            self.questions.push(request);
+    pub(crate) fn ask(&mut self, at: Time, question: Question) {
+        let is_there = self.questions.iter().any(|one| one.request == question.request);
+        if self.questions.len() < MAX_REQUESTS_KNOWN && !is_there {
+            self.questions.push(question);
         }
         self.ask_at = Some(self.ask_at.unwrap_or(at.max(ahead(self.asks_free_at))));
+    }
+
+    /// Notes that somebody else has passed a request on to a next hop: where enough have done so, it
+    /// needs not be passed on from here.
+    pub(crate) fn hear_passed(&mut self, request: &Request) {
+        self.questions.retain_mut(|one| {
+            let known = one.request;
+            let is_same = (known.slot, known.sequence) == (request.slot, request.sequence);
+            let Some(passed_by) = one.passed_by.as_mut().filter(|_| is_same) else { return true };
+            *passed_by += 1;
+            *passed_by < ENOUGH_PASS
+        });
     }
 
     /// Takes the requests that are to be sent now, as many as fit, if there is air time.
@@ -385,6 +435,9 @@ impl Interface {
         let count = self.questions.len().min(fit.max(1));
         let bytes = COMPACT_BYTES + 1 + count * Request::BYTES;
         self.ask_at = None;
+        if count == 0 {
+            return vec![];
+        }
         if let Err(ready) = self.may_say(now, bytes) {
             self.ask_at = Some(ready);
             return vec![];
@@ -392,6 +445,7 @@ impl Interface {
         self.asks_free_at = self.asks_free_at.max(now) + self.rest(bytes, ASKS_SHARE);
         let rest = self.questions.split_off(count);
         let taken = std::mem::replace(&mut self.questions, rest);
+        let taken = taken.into_iter().map(|one| one.request).collect();
         if !self.questions.is_empty() {
             self.ask_at = Some(ahead(self.asks_free_at).max(now + Span(1)));
         }

@@ -63,6 +63,7 @@ mod random;
 mod reports;
 mod routes;
 mod slots;
+mod strangers;
 mod table;
 mod time;
 mod voice;

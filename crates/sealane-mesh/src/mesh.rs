@@ -8,7 +8,7 @@ use sealane_seal::{Epoch, Slot};
 
 use crate::budget::Budget;
 use crate::floods::Floods;
-use crate::interface::{Interface, Numbers, Whole};
+use crate::interface::{Interface, News, Numbers, Whole};
 use crate::limits::MAX_MESH_INTERFACES;
 use crate::links::Links;
 use crate::neighbour::{LinkId, Neighbour};
@@ -42,6 +42,8 @@ pub struct Mesh {
     clock: u32,
     now: Time,
     started: Time,
+    /// When it obeyed an order last, or started: what it says since then has to be announced anew.
+    obeyed_at: Time,
     /// Nobody takes this machine any more for the one that it was before it started: all routes
     /// were asked for, and are taken.
     has_asked: bool,
@@ -127,6 +129,7 @@ impl Mesh {
             clock,
             now: start,
             started: start,
+            obeyed_at: start,
             has_asked: false,
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
@@ -302,6 +305,8 @@ impl Mesh {
         let stays = self.voice.rekey(rekeyed)?;
         self.sweep_members();
         self.obeyed(orders, stays);
+        self.obeyed_at = self.now;
+        self.neighbours.values_mut().for_each(|one| one.has_opened = false);
         for interface in self.interfaces.values_mut() {
             interface.hasten_announcement(self.now);
             interface.hasten_hello(self.now);
@@ -413,10 +418,6 @@ impl Mesh {
     }
 
     /// What a choice of ways has to know of a neighbour.
-    fn way(neighbours: &Links<Neighbour>, now: Time, id: LinkId) -> Option<Way> {
-        Self::way_by(neighbours.get(&id)?, now)
-    }
-
     fn way_by(neighbour: &Neighbour, now: Time) -> Option<Way> {
         let cost = neighbour.cost()?;
         let patience = neighbour.interval.times(PATIENCE);
@@ -425,17 +426,17 @@ impl Mesh {
     }
 
     /// Has the route to a destination told soon to all neighbours.
-    fn news(&mut self, slot: Slot) {
+    fn news(&mut self, slot: Slot, news: News) {
         for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
-            self.news_on(id, slot);
+            self.news_on(id, slot, news);
         }
     }
 
     /// Has the route to a destination told soon to the neighbours of an interface. What comes
     /// meanwhile goes with it.
-    fn news_on(&mut self, id: InterfaceId, slot: Slot) {
+    fn news_on(&mut self, id: InterfaceId, slot: Slot, news: News) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        if interface.note_news(slot) {
+        if interface.note_news(slot, news) {
             let at = self.soon(id, 16);
             if let Some(interface) = self.interfaces.get_mut(&id) {
                 interface.hasten_routes(at);

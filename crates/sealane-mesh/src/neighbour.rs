@@ -129,6 +129,8 @@ pub(crate) struct Neighbour {
     /// It has given back what nobody could know before this machine started: it is there now, at
     /// this address.
     pub(crate) is_proven: bool,
+    /// It has opened a hello of this machine since that started, and since it obeyed its last order.
+    pub(crate) has_opened: bool,
     cost: Option<u16>,
     pub(crate) presence: Presence,
     pub(crate) probes: VecDeque<SentProbe>,
@@ -209,6 +211,7 @@ impl Neighbour {
             round_trip: None,
             stamp: None,
             is_proven: false,
+            has_opened: false,
             cost: None,
             presence: Presence::Heard,
             probes: VecDeque::new(),
@@ -308,6 +311,17 @@ impl Neighbour {
         self.due = self.due.max(Time(now.0 - lag.0.min(now.0)) + self.interval);
     }
 
+    /// Whether it needs no announcement of this machine: it has opened what followed the last one,
+    /// and still lists this machine.
+    pub(crate) fn knows_this(&self, now: Time) -> bool {
+        self.has_opened && self.told > 0 && !self.is_told_old(now)
+    }
+
+    /// Whether how well it hears this machine was told too long ago.
+    fn is_told_old(&self, now: Time) -> bool {
+        now.since(self.told_at) > self.interval.times(TOLD_INTERVALS)
+    }
+
     /// Takes a round trip, if it can be one.
     pub(crate) fn took(&mut self, round_trip: Span) -> bool {
         if round_trip > ROUND_TRIP_MAX {
@@ -322,7 +336,7 @@ impl Neighbour {
 
     /// Follows what loss and delay are now. The first few hellos count at once.
     pub(crate) fn settle(&mut self, now: Time) {
-        let is_old = now.since(self.told_at) > self.interval.times(TOLD_INTERVALS);
+        let is_old = self.is_told_old(now);
         let both = u32::from(self.arrived.of_fifteen()) * u32::from(self.told);
         let best = u32::from(BEST) * u32::from(BEST);
         let Some(loss) = (u32::from(COST_MIN) * best).checked_div(both).filter(|_| !is_old) else {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Announced, CompactUnit, Dictionary, FrameBuf, FrameView, GroupTag,
-    HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster, open_announcement, open_compact,
-    open_frame, open_stored, seal_compact, seal_frame,
+    ANNOUNCEMENT_TYPE, Announced, CompactUnit, CompactView, Dictionary, FrameBuf, FrameView,
+    GroupTag, HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster, open_announcement,
+    open_compact, open_frame, open_stored, seal_compact, seal_frame,
 };
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, Opened, Opener, Sealer,
@@ -328,6 +328,21 @@ impl Voice {
     /// The slot that a full frame says it is of, which nothing has proved yet.
     pub(crate) fn claimed(&self, frame: &[u8]) -> Option<Slot> {
         Some(FrameView::parse(frame).ok()?.seal_header().key.slot)
+    }
+
+    /// The slot that a unit says it is of, if it says one.
+    pub(crate) fn claimed_by_unit(&self, form: Form, unit: &[u8]) -> Option<Slot> {
+        if form == Form::Full {
+            return self.claimed(unit);
+        }
+        let CompactUnit::Frame(frame) = CompactUnit::parse(unit).ok()? else { return None };
+        let context = LinkContext {
+            dictionary: &self.dictionary,
+            roster: &self.roster,
+            next_hop: PeerTag::BROADCAST,
+            previous_hop: PeerTag::NOBODY,
+        };
+        Some(CompactView::parse(frame, &context).ok()?.seal_header().key.slot)
     }
 
     /// Opens a gateway's report. Nothing is remembered: a report says itself which is later.

@@ -20,11 +20,16 @@ pub(crate) struct KnownWay {
     pub(crate) way: Way,
 }
 
+/// Of a cost that has changed by no more than one part of so many nobody takes notice: it changes a
+/// little with each hello.
+const COST_PART: u16 = 16;
+
 impl KnownWay {
     /// Whether a choice between ways comes out alike.
     fn is_like(&self, other: &KnownWay) -> bool {
-        let essence = |one: &KnownWay| (one.id, one.way.cost, one.way.blame, one.way.is_anew);
-        essence(self) == essence(other)
+        let essence = |one: &KnownWay| (one.id, one.way.blame, one.way.is_anew);
+        let is_near = self.way.cost.abs_diff(other.way.cost) <= other.way.cost / COST_PART;
+        essence(self) == essence(other) && is_near
     }
 }
 
@@ -38,18 +43,26 @@ impl Ways {
         debug_assert!(self.known.is_sorted_by_key(|one| one.id), "as neighbours are kept");
         let mut before = self.before.iter().peekable();
         let mut others = vec![];
-        for one in &self.known {
+        for one in &mut self.known {
             while let Some(gone) = before.next_if(|old| old.id < one.id) {
                 others.push(gone.id);
             }
-            let is_like =
-                before.next_if(|old| old.id == one.id).is_some_and(|old| old.is_like(one));
-            if !is_like {
-                others.push(one.id);
+            match before.next_if(|old| old.id == one.id).filter(|old| one.is_like(old)) {
+                // It is compared with what was noticed last, so that many small changes are one.
+                Some(old) => one.way.cost = old.way.cost,
+                None => others.push(one.id),
             }
         }
         others.extend(before.map(|gone| gone.id));
         others
+    }
+}
+
+impl Ways {
+    /// The way by a neighbour, as it was noticed last.
+    pub(crate) fn get(&self, id: LinkId) -> Option<Way> {
+        let at = self.known.binary_search_by_key(&id, |one| one.id).ok()?;
+        self.known.get(at).map(|one| one.way)
     }
 }
 
@@ -113,6 +126,18 @@ mod tests {
         let anew = KnownWay { way: Way { is_anew: true, ..way(5, 70).way }, ..way(5, 70) };
         assert_eq!(renew(&[patient, blamed, anew]), [2, 5].map(id));
         assert_eq!(renew(&[]), [1, 2, 5].map(id));
+    }
+
+    #[test]
+    fn small_changes_of_a_cost_are_noticed_once_they_add_up() {
+        let mut ways = Ways::default();
+        ways.renew([way(1, 160)].into_iter());
+        for (cost, is_noticed) in [(165, false), (170, false), (171, true), (163, false)] {
+            let others = ways.renew([way(1, cost)].into_iter());
+            assert_eq!(!others.is_empty(), is_noticed, "{cost}");
+        }
+        assert_eq!(ways.get(id(1)).map(|way| way.cost), Some(171));
+        assert!(ways.get(id(2)).is_none());
     }
 
     #[test]

@@ -34,15 +34,18 @@ impl Mesh {
             Form::Full => self.full_unit(from, unit),
             Form::Compact => self.compact_unit(from, unit),
         };
-        if let Err(error) = heard {
-            self.refuse(interface, error);
+        if let Err(error) = heard
+            && self.refuse(error)
+        {
+            let slot = self.voice.claimed_by_unit(form, unit);
+            self.ask_strangers(interface, slot);
         }
     }
 
-    /// Counts what was refused.
-    fn refuse(&mut self, interface: InterfaceId, error: MeshError) {
+    /// Counts what was refused. Whether its sender is to announce itself.
+    fn refuse(&mut self, error: MeshError) -> bool {
         use sealane_seal::Error as Seal;
-        let unknown = match error {
+        match error {
             MeshError::Frame(FrameError::Seal(Seal::Reflected)) => {
                 self.counters.reflected += 1;
                 let is_told = self.warned_at.is_some_and(|at| self.now.since(at) < WARN_PAUSE);
@@ -78,19 +81,17 @@ impl Mesh {
                 self.counters.malformed += 1;
                 false
             }
-        };
-        if unknown {
-            self.ask_strangers(interface);
         }
     }
 
-    /// Somebody is there who is to announce itself, and may not know this machine either.
-    fn ask_strangers(&mut self, id: InterfaceId) {
+    /// Somebody is there who is to announce itself, and may not know this machine either. Nothing
+    /// proves the slot that it claims.
+    fn ask_strangers(&mut self, id: InterfaceId, slot: Option<Slot>) {
         let (announce, hello) = (self.soon(id, 16), self.soon(id, 8));
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        let is_asked =
-            interface.asked.is_some_and(|at| self.now.since(at) < interface.interval.part(2));
-        if is_asked {
+        let pause = interface.interval.part(2);
+        let is_asked = interface.asked.is_some_and(|at| self.now.since(at) < pause);
+        if is_asked || !interface.may_ask_stranger(self.now, slot) {
             return;
         }
         interface.asked = Some(self.now);
@@ -157,7 +158,7 @@ impl Mesh {
             match at {
                 Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
                 // Perhaps parts of an announcement, or of what cannot be read without one.
-                _ => self.ask_strangers(from.interface),
+                _ => self.ask_strangers(from.interface, None),
             }
             return Ok(());
         };
@@ -312,12 +313,14 @@ impl Mesh {
         if let Some(listed) = hello.neighbours.iter().find(|listed| listed.slot == own) {
             (neighbour.told, neighbour.told_at) = (listed.heard, self.now);
         }
-        self.counters.bad_echoes += take_echoes(neighbour, interface, hello, own, self.now);
+        let reader = Reader { own, now: self.now, since: self.obeyed_at };
+        self.counters.bad_echoes += take_echoes(neighbour, interface, hello, reader);
         neighbour.settle(self.now);
         let is_proven = neighbour.is_proven;
         let is_usable = neighbour.cost().is_some();
+        let knows_this = neighbour.knows_this(self.now);
         let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
-        if hello.asks {
+        if hello.asks && !knows_this {
             let at = self.soon(from.interface, 8);
             if let Some(interface) = self.interfaces.get_mut(&from.interface) {
                 interface.hasten_announcement(at);
@@ -421,10 +424,10 @@ impl Mesh {
             return;
         }
         if let Some(sent) = neighbour.answered(probe.number) {
+            self.is_stale |= neighbour.presence == Presence::Silent;
             neighbour.is_there(now);
             neighbour.took(now.since(sent));
             self.look_at(id);
-            self.is_stale = true;
         }
     }
 
@@ -449,14 +452,23 @@ fn is_past(error: &MeshError) -> bool {
     matches!(error, MeshError::Frame(FrameError::Seal(sealane_seal::Error::EpochPast)))
 }
 
+/// Who hears a hello, and when.
+#[derive(Debug, Clone, Copy)]
+struct Reader {
+    own: Slot,
+    now: Time,
+    /// When it started, or obeyed its last order.
+    since: Time,
+}
+
 /// Takes the time stamps that come back to this machine, and counts those that cannot be.
 fn take_echoes(
     neighbour: &mut Neighbour,
     interface: &Interface,
     hello: &Hello,
-    own: Slot,
-    now: Time,
+    reader: Reader,
 ) -> u64 {
+    let Reader { own, now, since } = reader;
     let mut bad = 0;
     for echo in &hello.echoes {
         let listed = hello.neighbours.get(usize::from(echo.index));
@@ -467,7 +479,10 @@ fn take_echoes(
         let whole = interface.stamp(echo.sent).map(|sent| now.since(sent));
         let round_trip = whole.and_then(|whole| whole.0.checked_sub(held.0)).map(Span);
         match round_trip {
-            Some(round_trip) if neighbour.took(round_trip) => neighbour.is_proven = true,
+            Some(round_trip) if neighbour.took(round_trip) => {
+                neighbour.is_proven = true;
+                neighbour.has_opened |= whole.is_some_and(|whole| now.since(since) >= whole);
+            }
             _ => bad += 1,
         }
     }

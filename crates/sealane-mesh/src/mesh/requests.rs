@@ -3,6 +3,7 @@
 use sealane_seal::Slot;
 
 use super::Mesh;
+use crate::interface::{News, Question};
 use crate::limits::MAX_REQUESTS_KNOWN;
 use crate::neighbour::LinkId;
 use crate::routes::is_later;
@@ -15,6 +16,14 @@ pub(super) struct KnownRequest {
     pub(super) at: Time,
     /// It was passed on, or made here.
     is_passed: bool,
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    Alone,
+    /// Others near pass on the same.
+    OneOfMany,
 }
 
 impl Mesh {
@@ -42,13 +51,13 @@ impl Mesh {
         }
         let sequence = destination.wanted();
         let hops = sealane_frame::limits::MAX_HOP_LIMIT;
-        self.request(Request { slot, sequence, hops, to: None }, of);
+        self.request(Request { slot, sequence, hops, to: None }, of, Asker::Alone);
     }
 
     /// Asks one neighbour, or all, for all routes: by a request for the own slot.
     pub(super) fn ask_all(&mut self, of: Option<LinkId>) {
         let (slot, sequence) = (self.voice.slot(), 0);
-        self.request(Request { slot, sequence, hops: 0, to: None }, of);
+        self.request(Request { slot, sequence, hops: 0, to: None }, of, Asker::Alone);
     }
 
     /// Asks a neighbour for all routes if it has not told them, and again until it has.
@@ -88,18 +97,19 @@ impl Mesh {
     }
 
     /// Sends a request to one neighbour, or all.
-    fn request(&mut self, request: Request, of: Option<LinkId>) {
+    fn request(&mut self, request: Request, of: Option<LinkId>, asker: Asker) {
         let request = Request { to: of.map(|of| of.slot), ..request };
         let ids: Vec<_> = match of {
             Some(of) => vec![of.interface],
             None => self.interfaces.keys().copied().collect(),
         };
         self.know_request(request, true);
+        let passed_by = (asker == Asker::OneOfMany).then_some(0);
         for id in ids {
             let window = self.interfaces.get(&id).map_or(Span(0), |one| one.ask_window());
             let at = self.now + self.random.within(window);
             if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.ask(at, request);
+                interface.ask(at, Question { request, passed_by });
             }
         }
     }
@@ -121,13 +131,16 @@ impl Mesh {
         if is_proven && !is_for_us && request.slot != by.slot {
             // What comes of it is told here too: then all who are near have the same sequence.
             self.know_request(request, false);
+            if let Some(interface) = self.interfaces.get_mut(&by.interface) {
+                interface.hear_passed(&request);
+            }
         }
         if !is_proven || !is_for_us {
             return;
         }
         if request.slot == by.slot {
             // Of the own routes nobody else tells.
-            self.news_on(by.interface, self.voice.slot());
+            self.news_on(by.interface, self.voice.slot(), News::Asked);
             return self.tell_all(by.interface);
         }
         if request.slot == self.voice.slot() {
@@ -136,7 +149,7 @@ impl Mesh {
         }
         let Some(selected) = self.routes.get(request.slot).map(|one| one.selected) else { return };
         if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
-            return self.news_on(by.interface, request.slot);
+            return self.news_on(by.interface, request.slot, News::Asked);
         }
         let passed = self.passed(&request);
         if request.hops == 0 || passed.is_some_and(|ago| ago < PASS_PAUSE) {
@@ -149,8 +162,23 @@ impl Mesh {
             destination.want(request.sequence, self.now + REQUESTS_KEPT);
             self.stale.insert(request.slot);
         }
-        let via = selected.map(|one| one.via).filter(|via| *via != by && !is_lost);
-        self.request(Request { hops: request.hops.min(15) - 1, ..request }, via);
+        self.pass_on(by, Request { hops: request.hops.min(15) - 1, ..request }, is_lost);
+    }
+
+    /// Passes a request on: to the next hop, or one that is known beside it (RFC 8966, section
+    /// 3.8.1.2). What comes again goes to all.
+    fn pass_on(&mut self, by: LinkId, request: Request, is_lost: bool) {
+        let Some(destination) = self.routes.get(request.slot) else { return };
+        let selected = destination.selected.map(|one| one.via);
+        let others = destination.ways().map(|(via, _)| via);
+        let via = selected.into_iter().chain(others).find(|via| *via != by);
+        // Whoever else has heard what was for all passes it on, too.
+        let asker = if request.to.is_none() { Asker::OneOfMany } else { Asker::Alone };
+        match via {
+            _ if is_lost => self.request(request, None, Asker::Alone),
+            Some(via) => self.request(request, Some(via), asker),
+            None => self.know_request(request, true),
+        }
     }
 
     /// How long ago the same was passed on, or asked here, if that was lately.

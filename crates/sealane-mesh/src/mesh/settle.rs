@@ -6,6 +6,7 @@ use sealane_seal::Slot;
 
 use super::Mesh;
 use super::requests::{REQUEST_PAUSE, REQUESTS_KEPT};
+use crate::interface::News;
 use crate::neighbour::LinkId;
 use crate::routes::{Choice, Selected};
 use crate::table::{Claim, Hop, Route};
@@ -24,9 +25,9 @@ impl Mesh {
         let is_renamed = self.routes.take_renamed() || std::mem::take(&mut self.is_renamed);
         let mut changed = vec![];
         for slot in slots {
-            let (neighbours, now) = (&self.neighbours, self.now);
-            let way = |id| Self::way(neighbours, now, id);
-            let Some(choice) = self.routes.choose(slot, now, &way) else { continue };
+            let ways = &self.ways;
+            let choice = self.routes.choose(slot, self.now, &|id| ways.get(id));
+            let Some(choice) = choice else { continue };
             if is_renamed || self.is_other(slot, choice.now) {
                 changed.push(slot);
             }
@@ -46,12 +47,12 @@ impl Mesh {
     /// The destinations of which a choice may change something, out of all: most rest.
     fn restless(&mut self) -> Vec<Slot> {
         let (neighbours, now) = (&self.neighbours, self.now);
-        let way = |id| Self::way(neighbours, now, id);
         let ways = neighbours.iter().filter_map(|(id, neighbour)| {
             Some(KnownWay { id: *id, way: Self::way_by(neighbour, now)? })
         });
         let others = self.ways.renew(ways);
-        self.routes.restless(now, &others, &way)
+        let ways = &self.ways;
+        self.routes.restless(now, &others, &|id| ways.get(id))
     }
 
     /// Does what a choice asks for. Whether that was anything.
@@ -63,14 +64,15 @@ impl Mesh {
                 self.counters.flaps += u64::from(before.is_some());
                 let (via, metric) = (now.via.slot, now.metric);
                 self.event(Event::RouteChanged { to: slot, via, metric });
-                if before.is_none_or(|before| self.is_news(slot, before, now)) {
-                    self.news(slot);
+                match before {
+                    None => self.news(slot, News::Changed),
+                    Some(before) => _ = self.tell_change(slot, before, now),
                 }
             }
-            (Some(before), Some(now)) if self.is_news(slot, before, now) => self.news(slot),
+            (Some(before), Some(now)) => is_followed = self.tell_change(slot, before, now),
             (Some(_), None) => {
                 self.event(Event::RouteLost { to: slot });
-                self.news(slot);
+                self.news(slot, News::Changed);
                 self.ask_later(slot, None);
             }
             _ => is_followed = false,
@@ -83,11 +85,15 @@ impl Mesh {
         is_followed || choice.starves
     }
 
-    /// Whether others should know soon of a way that was another one before: it is much longer than
-    /// they know, or of a sequence for which somebody may wait.
-    fn is_news(&self, slot: Slot, before: Selected, now: Selected) -> bool {
+    /// Has others told soon of a way that was another one before, if they should know: it is much
+    /// longer than they know, or of a sequence for which somebody may wait. Whether they should.
+    fn tell_change(&mut self, slot: Slot, before: Selected, now: Selected) -> bool {
+        let is_worse = self.is_worse(slot, now.metric);
         let is_wanted = before.sequence != now.sequence && self.was_asked(slot);
-        is_wanted || self.is_worse(slot, now.metric)
+        if is_worse || is_wanted {
+            self.news(slot, if is_worse { News::Changed } else { News::Asked });
+        }
+        is_worse || is_wanted
     }
 
     /// Whether a later sequence of a destination was asked for lately, here or by others.

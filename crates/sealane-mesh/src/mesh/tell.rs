@@ -8,7 +8,7 @@ use sealane_seal::{Form, Slot};
 
 use super::Mesh;
 use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
-use crate::interface::Whole;
+use crate::interface::{ANNOUNCEMENT_BYTES, Whole};
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
 use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
@@ -298,8 +298,6 @@ fn split(unit: &[u8], mtu: usize, id: u16) -> Option<Vec<Arc<[u8]>>> {
 
 /// Something new is told again within one part of so many of a hello interval.
 const AGAIN_PART: u64 = 2;
-/// The bytes of an announcement on the air, at most.
-const ANNOUNCEMENT_BYTES: usize = 170;
 /// The bytes that a hello takes, at most.
 const HELLO_UNIT_BYTES: usize = 138;
 /// For so long parts of an announcement are sent again under their name: less than those who hear

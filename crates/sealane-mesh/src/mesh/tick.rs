@@ -1,6 +1,7 @@
 //! What a machine does when its time has come.
 
 use super::Mesh;
+use crate::interface::News;
 use crate::limits::MESH_PROBES;
 use crate::messages::Missing;
 use crate::neighbour::{LinkId, Neighbour, Presence, SentProbe};
@@ -122,7 +123,7 @@ impl Mesh {
         if is_later(wanted, self.own_sequence) {
             (self.own_sequence, self.own_raised) = (wanted, self.now);
         }
-        self.news(self.voice.slot());
+        self.news(self.voice.slot(), News::Changed);
     }
 
     fn ask_parts(&mut self, id: InterfaceId) {

@@ -1,0 +1,85 @@
+//! Who is heard and not understood, and how often they are asked to announce themselves.
+
+use sealane_seal::Slot;
+
+use crate::limits::MAX_STRANGERS;
+use crate::{Span, Time};
+
+/// Those who are asked on an interface, by the slots that their units claim. Where the edge of what
+/// a radio reaches is wide, somebody is always heard once and not again: whoever asked each time
+/// would spend air time for ever on those who do not hear it.
+#[derive(Debug, Default)]
+pub(crate) struct Strangers(Vec<Stranger>);
+
+#[derive(Debug, Clone, Copy)]
+struct Stranger {
+    slot: Slot,
+    asked: Time,
+    asks: u32,
+}
+
+/// So often a stranger is asked soon.
+const SOON: u32 = 4;
+/// Then the pause doubles so many times at most.
+const DOUBLINGS: u32 = 5;
+/// After so many hello intervals a stranger is a new one.
+const FORGOTTEN_INTERVALS: u64 = 48;
+
+impl Strangers {
+    /// Whether a stranger is to be asked now; notes that it is.
+    pub(crate) fn may_ask(&mut self, slot: Slot, now: Time, interval: Span) -> bool {
+        let forgotten = interval.times(FORGOTTEN_INTERVALS);
+        self.0.retain(|one| now.since(one.asked) < forgotten);
+        let known = self.0.iter_mut().find(|one| one.slot == slot);
+        if let Some(known) = known {
+            let doublings = known.asks.saturating_sub(SOON).min(DOUBLINGS);
+            let pause = interval.part(2).times(1 << doublings);
+            let may = now.since(known.asked) >= pause;
+            if may {
+                (known.asked, known.asks) = (now, known.asks.saturating_add(1));
+            }
+            return may;
+        }
+        if self.0.len() == MAX_STRANGERS {
+            let oldest = (0..).zip(&self.0).min_by_key(|(_, one)| one.asked).map(|(at, _)| at);
+            oldest.map(|at| self.0.swap_remove(at));
+        }
+        self.0.push(Stranger { slot, asked: now, asks: 1 });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Span = Span::seconds(1);
+
+    fn slot(number: u16) -> Slot {
+        Slot::new(number).unwrap()
+    }
+
+    #[test]
+    fn a_stranger_is_asked_a_few_times_soon_and_then_seldom() {
+        let mut strangers = Strangers::default();
+        let moments = (0..200).map(|tenth| Time(0) + Span::millis(100 * tenth));
+        let asked: Vec<_> =
+            moments.filter(|at| strangers.may_ask(slot(7), *at, INTERVAL)).map(|at| at.0).collect();
+        let seconds: Vec<_> = asked.iter().map(|at| *at as f64 / 1e6).collect();
+        assert_eq!(seconds, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0]);
+        let later = Time(0) + Span::seconds(17 + FORGOTTEN_INTERVALS);
+        assert!(strangers.may_ask(slot(7), later, INTERVAL));
+        assert!(strangers.may_ask(slot(7), later + Span::millis(500), INTERVAL), "as a new one");
+    }
+
+    #[test]
+    fn strangers_are_told_apart_and_bounded() {
+        let mut strangers = Strangers::default();
+        assert!(strangers.may_ask(slot(1), Time(0), INTERVAL));
+        assert!(!strangers.may_ask(slot(1), Time(1), INTERVAL));
+        for number in 2..1000 {
+            assert!(strangers.may_ask(slot(number), Time(u64::from(number)), INTERVAL));
+            assert!(strangers.0.len() <= MAX_STRANGERS);
+        }
+    }
+}
