@@ -7,13 +7,14 @@ use std::time::Duration;
 use sealane::{Codec, Value};
 use sealane_codec::document::{decode, to_value};
 use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Lot, Neighbour};
-use sealane_document::{Agent, Cursor, Due, Entry, stream_name};
+use sealane_document::{Agent, Cursor, Due, Entry, class_of, stream_name};
 use sealane_frame::{FrameBuf, GroupTag};
 use sealane_group::{EpochSource, Member, Sender};
 use sealane_link::{LocalInput, Router};
 use sealane_mesh::{Output, Urgency};
 use sealane_message::DataType;
-use sealane_seal::policy::{Conditions, Policy};
+use sealane_message::document::Call;
+use sealane_seal::policy::Policy;
 use sealane_seal::{Binding, Group, Slot};
 use tokio::sync::mpsc;
 
@@ -323,8 +324,8 @@ impl Desk {
 
     fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {
         let own = self.own.as_mut().ok_or("this machine has no keys")?;
-        let decision = own.policy.decide(data_type, &Conditions::default());
-        let class = own.policy.class_in(&own.group, data_type, &decision);
+        let conditions = self.thrift.pacer.conditions(data_type);
+        let class = class_of(&own.policy, &own.group, data_type, &conditions);
         let class = class.map_err(|error| error.to_string())?;
         let mut fields = own.sender.fields(class, data_type.number());
         fields.codec = codec_of(data_type, body);
