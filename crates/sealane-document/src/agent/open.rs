@@ -192,6 +192,7 @@ impl Agent {
             Refusal::MalformedBody => &mut counters.malformed_body,
             Refusal::TooFarAhead => &mut counters.too_far_ahead,
             Refusal::Again => &mut counters.repeats,
+            self.counters.overtaken += u64::from(entry.stamp.counter >= next);
         };
         *counter += 1;
         let may_change = self.store.keeper() == Keeper::Relay;

@@ -11,12 +11,14 @@ mod keeps_the_newest;
 mod paces;
 mod vectors;
 mod withstands_attacks;
+mod withstands_attacks_over_the_mesh;
 
-use shared::team;
+use shared::{team, victim};
 
 /// What several of them use.
 mod shared {
     pub(crate) mod entries;
     pub(crate) mod team;
     pub(crate) mod vectors;
+    pub(crate) mod victim;
 }
