@@ -303,6 +303,11 @@ impl Desk {
     pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<u64, String> {
         if data_type.is_urgent() {
             let body = [&now_ms().to_le_bytes()[..], body].concat();
+    /// Whether a call is over though what cleared it is not kept any more.
+    pub(super) fn stays_over(&self, call: Call) -> bool {
+        self.own.as_ref().is_some_and(|own| self.agent.stays_over(own.tag, call))
+    }
+
             return self.seal(data_type, &body).map(|()| 0);
         }
         self.own.as_ref().ok_or("this machine has no keys")?;

@@ -6,6 +6,7 @@ mod corpus;
 mod exchanges;
 mod field;
 mod keeps_beside;
+mod keeps_calls_over;
 mod keeps_on_disk;
 mod keeps_the_newest;
 mod paces;
