@@ -78,11 +78,14 @@ impl Desk {
         Desk { agent, router, own, heard, told: None, watchers, followers, seen, thrift }
     }
 
-    /// Works until nothing follows.
+    /// Works until nothing follows, and stores then what still waits for its turn.
     pub(super) fn run(mut self, waiting: &Receiver<Task>) {
         loop {
             match waiting.recv_timeout(TURN) {
-                Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => {
+                    let last = self.thrift.pacer.drain();
+                    return self.seal_all(last);
+                }
                 Ok(task) => self.take(task),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -222,7 +225,14 @@ impl Desk {
 
     /// Seals the own documents whose turn has come.
     fn leave(&mut self) {
-        while let Some(Due { data_type, body }) = self.thrift.next() {
+        while let Some(due) = self.thrift.next() {
+            self.seal_all([due]);
+        }
+    }
+
+    /// Seals documents for which nobody waits.
+    fn seal_all(&mut self, all: impl IntoIterator<Item = Due>) {
+        for Due { data_type, body } in all {
             if let Err(error) = self.seal(data_type, &body) {
                 eprintln!("sealane: documents: {data_type}: {error}");
             }
@@ -293,6 +303,11 @@ impl Desk {
         name.map_or(Value::Null, Value::from)
     }
 
+    /// Whether a call is over though what cleared it is not kept any more.
+    pub(super) fn stays_over(&self, call: Call) -> bool {
+        self.own.as_ref().is_some_and(|own| self.agent.stays_over(own.tag, call))
+    }
+
     /// The member's own slot.
     pub(super) fn own_slot(&self) -> Option<Slot> {
         self.own.as_ref().map(|own| own.slot)
@@ -303,18 +318,13 @@ impl Desk {
     pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<u64, String> {
         if data_type.is_urgent() {
             let body = [&now_ms().to_le_bytes()[..], body].concat();
-    /// Whether a call is over though what cleared it is not kept any more.
-    pub(super) fn stays_over(&self, call: Call) -> bool {
-        self.own.as_ref().is_some_and(|own| self.agent.stays_over(own.tag, call))
-    }
-
             return self.seal(data_type, &body).map(|()| 0);
         }
         self.own.as_ref().ok_or("this machine has no keys")?;
-        match self.thrift.write(data_type, body) {
-            Turn::Now(body) => self.seal(data_type, &body).map(|()| 0),
-            Turn::In { wait_ms } => Ok(wait_ms),
-        }
+        let Turn { mut due, wait_ms } = self.thrift.write(data_type, body);
+        let own = if wait_ms == 0 { due.pop() } else { None };
+        self.seal_all(due);
+        own.map_or(Ok(()), |own| self.seal(data_type, &own.body)).map(|()| wait_ms)
     }
 
     /// The body of the own document of a type that was written last: one that waits, or is kept.
