@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sealane_document::agent::Leaver;
 use sealane_document::{Keeper, Quota, Store, entry_of};
 use sealane_mesh::{Medium, Span};
 use sealane_message::DataType;
@@ -233,6 +234,24 @@ fn what_is_replayed_is_no_news_in_this_epoch_the_next_or_after_a_restart() {
     field.net.run(Span::seconds(8));
     field.check("after a restart", &replayed, 0, no_news);
     assert_eq!(field.bodies(ORIGIN, DataType::EMERGENCY), [call(2)]);
+}
+
+#[test]
+fn who_is_about_to_be_removed_is_heard_as_far_as_the_notice_says_and_reset_hops_are_no_news() {
+    let mut field = Field::new();
+    let mut thief = field.sealer(REMOVED, 0);
+    let frames: Vec<_> = (0..3).map(|_| seal(&mut thief, REMOVED, 72, BODY)).collect();
+    let leaver = Leaver { slot: Slot::new(REMOVED).unwrap(), epoch: Epoch(0), mark: 2 };
+    field.net.nodes[VICTIM].agent.set_leaving(GROUP, vec![leaver]);
+    field.check("a notice of removal", &all(&frames), 2, [("leaving", 1)]);
+    let hops = (0..=50).map(|hops| {
+        let mut other = frames[0].clone();
+        (other[0], other[16]) = (7, hops);
+        other
+    });
+    let hops: Vec<_> = hops.collect();
+    field.check("hops that are reset", &all(&hops), 0, [("repeats", 51)]);
+    assert_eq!(field.net.nodes[VICTIM].agent.counters().opened, 2, "each is opened once");
 }
 
 #[test]

@@ -68,6 +68,7 @@ pub(crate) fn refused(agent: &Agent) -> BTreeMap<&'static str, u64> {
         ("unknown epoch", c.unknown_epoch),
         ("no member", c.no_member),
         ("stale epoch", c.stale_epoch),
+        ("leaving", c.leaving),
         ("below floor", c.below_floor),
         ("forged", c.forged),
         ("no document", c.no_document),

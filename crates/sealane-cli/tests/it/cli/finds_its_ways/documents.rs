@@ -143,6 +143,11 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     assert_eq!(values(&field, BASE, &["doc", "get", "location"]).len(), 1, "it was kept");
     values(&field, BASE, &["doc", "set", "72", "the second sample"]);
     once(&field, CAR, &["doc", "get", "72"], |all| all.len() == 2);
+    // Who has cleared the call is removed, and the call stays over.
+    field.home.run("base", &["group", "revoke", "fleet", "car"]);
+    let is_gone = |all: &[Value]| numbers(&all[0], "clearedBy").is_empty();
+    let calls = once(&field, BASE, &["emergency", "ls"], is_gone);
+    assert_eq!(calls[0].field("isOver"), Some(&Value::Bool(true)), "{calls:?}");
     drop((base, others));
     let mut kept = vec![];
     for suffix in ["", "-wal"] {
