@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sealane::{Codec, Documents, Raise, Value};
+use sealane::{Codec, Documents, Raise, Value, Written};
 use sealane_link::LinkError;
 
 use crate::args::doc::{Call, Doc, DocVerb, Emergency, EmergencyVerb};
@@ -24,10 +24,10 @@ pub async fn run(args: &Doc, terminal: &mut Terminal) -> Result<(), Failure> {
             let json = sealane_codec::decode(Codec::Json, value.as_bytes()).ok();
             let map = json.filter(|value| matches!(value, Value::Map(_)));
             let value = map.unwrap_or_else(|| value.as_str().into());
-            Ok(connect(&held.file).await?.set(data_type, value).await?)
+            written(connect(&held.file).await?.set(data_type, value).await?, terminal)
         }
         DocVerb::Add { held, counter, amount } => {
-            Ok(connect(&held.file).await?.add(*counter, *amount).await?)
+            written(connect(&held.file).await?.add(*counter, *amount).await?, terminal)
         }
         DocVerb::Watch(held) => {
             let mut documents = connect(&held.file).await?;
@@ -80,6 +80,27 @@ async fn connect(file: &Path) -> Result<Documents, Failure> {
     let socket = documents.and_then(|documents| documents.socket);
     let socket = socket.ok_or_else(missing).map_err(|cause| refused(file, cause))?;
     Ok(Documents::connect(beside(file, &socket)).await?)
+}
+
+/// Says whether a document is stored, in the words of the socket.
+fn written(written: Written, terminal: &mut Terminal) -> Result<(), Failure> {
+    let wait = match written {
+        Written::Stored => None,
+        Written::Waiting(wait) => Some(wait),
+    };
+    if terminal.json() {
+        let mut fields = vec![("done", wait.is_none().into())];
+        let wait_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        fields.extend(wait_ms.map(|wait_ms| ("waitMs", wait_ms.into())));
+        return terminal.record(fields);
+    }
+    match wait {
+        None => terminal.line("stored"),
+        Some(wait) => {
+            let seconds = wait.as_secs_f64();
+            terminal.line(format_args!("not stored yet: it waits for its turn, {seconds:.1} s"))
+        }
+    }
 }
 
 /// Shows values as JSON, or as a line of their fields each.

@@ -74,6 +74,7 @@ fn explain(
     }
     let registered = match data_type.name() {
         Some(_) => format!("type {}", data_type.number()),
+        None if policy.applications().contains(&data_type) => "of applications".into(),
         None => "a number without a name, judged as unknown".into(),
     };
     terminal.line(format_args!("{data_type} ({registered}): {}", meaning(decision.class)))?;
@@ -186,9 +187,9 @@ fn pace(decision: &Decision) -> String {
 
 fn check(policy: &Policy, origin: &str, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut rows = Vec::new();
-    for data_type in DataType::ALL {
-        let bounds = policy.bounds(*data_type);
-        let reachable = policy.reachable(*data_type);
+    for data_type in DataType::ALL.iter().copied().chain(policy.applications()) {
+        let bounds = policy.bounds(data_type);
+        let reachable = policy.reachable(data_type);
         let letters: Vec<String> = reachable.into_iter().map(letter).collect();
         if terminal.json() {
             let reachable = letters.into_iter().map(Into::into).collect();

@@ -10,16 +10,18 @@ mod words;
 use std::collections::{BTreeMap, VecDeque};
 
 use sealane_frame::{GroupTag, PeerTag};
+use sealane_message::DataType;
+use sealane_message::document::Call;
 use sealane_seal::policy::{Policy, Sending};
 use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
 use crate::entry::{Entry, Mark};
 use crate::exchange::{self, Message};
 use crate::registers::{Registers, Taken};
-use crate::shelf::{Cursor, Keeper, RegisterName};
+use crate::shelf::{Cursor, Keeper, RegisterName, Shelf};
 use crate::store::Brought;
 use crate::{Store, StoreError};
-use open::Reader;
+use open::{Reader, ended_by};
 use outbox::{Outbox, Why, Words};
 use peer::Peer;
 use scarce::Trickle;
@@ -146,6 +148,9 @@ pub struct AgentCounters {
     pub given: u64,
     /// Messages for neighbours.
     pub messages: u64,
+    /// Frames in this member's name, ahead of all of its own that were here: it goes on behind
+    /// them. Its state was lost, or a member has written in its name.
+    pub overtaken: u64,
     /// Refused: messages that cannot be read.
     pub malformed: u64,
     /// Refused: messages of neighbours that may not be there now, but for frames to a member.
@@ -263,14 +268,24 @@ impl Agent {
     /// [`StoreError`], [`sealane_seal::Error`] as a fault of the store.
     pub fn set_group(&mut self, keys: GroupKeys) -> Result<(), StoreError> {
         let (group, newest) = (keys.tag, keys.epochs.newest());
-        let reader = Reader::new(keys).map_err(|cause| StoreError::Failed(cause.to_string()))?;
+        let failed = |cause: sealane_seal::Error| StoreError::Failed(cause.to_string());
+        let mut reader = Reader::new(keys).map_err(failed)?;
         self.store.set_epoch(group, newest);
         let held = self.store.registers(group).into_iter().flat_map(Registers::iter);
         let gone: Vec<Mark> = held.filter(|entry| !reader.keeps(entry)).map(Entry::mark).collect();
-        self.store.drop_all(group, &gone)?;
+        let ended_by = |shelf: &Shelf, group, clear: &Entry| reader.ended_by(shelf, group, clear);
+        self.store.drop_all(group, &gone, ended_by)?;
+        self.store.keep_over(group, |origin| reader.is_member(origin, newest))?;
         let ours = self.store.registers(group).into_iter().flat_map(Registers::iter);
-        let again = ours.filter(|entry| reader.is_to_reseal(entry)).cloned();
-        self.duties.extend(again.map(|entry| Duty::Reseal { group, entry }));
+        let again: Vec<Entry> = ours.filter(|entry| reader.is_to_reseal(entry)).cloned().collect();
+        for entry in again {
+            // Who does not have what cleared a call need not hear of it.
+            let is_call = entry.data_type == DataType::EMERGENCY;
+            let call = if is_call { reader.call_of(&entry) } else { None };
+            if !call.is_some_and(|call| self.store.is_over(group, call)) {
+                self.duties.push_back(Duty::Reseal { group, entry });
+            }
+        }
         self.readers.insert(group, reader);
         self.refused.clear();
         self.digest = None;
@@ -299,7 +314,9 @@ impl Agent {
             self.refuse(refusal, frame);
             return Ok(Taken::Refused);
         }
-        let taken = self.store.take(frame, own)?;
+        let ended_by = ended_by(&mut self.readers);
+        let mut taken = self.store.take_with(&[Brought { frame, from: own }], ended_by)?;
+        let taken = taken.pop().unwrap_or(Ok(Taken::Refused))?;
         if let Some(Ok(at)) = taken.is_news().then(|| self.store.place_of(frame)) {
             self.news(at, None);
         }
@@ -313,7 +330,13 @@ impl Agent {
     /// [`StoreError`]
     pub fn resealed(&mut self, group: GroupTag, entry: &Entry) -> Result<(), StoreError> {
         self.digest = None;
-        self.store.drop_all(group, &[entry.mark()])
+        self.store.drop_all(group, &[entry.mark()], ended_by(&mut self.readers))
+    }
+
+    /// Whether a call is over though what cleared it is not kept any more: it gave way to later
+    /// ones, or its member was removed.
+    pub fn stays_over(&self, group: GroupTag, call: Call) -> bool {
+        self.store.is_over(group, call)
     }
 
     /// The body of an own frame, to be sealed anew.
@@ -441,7 +464,7 @@ impl Agent {
         if admitted.is_empty() {
             return Ok(());
         }
-        let taken = self.store.take_all(&admitted)?;
+        let taken = self.store.take_with(&admitted, ended_by(&mut self.readers))?;
         for (one, taken) in admitted.iter().zip(taken) {
             if !taken.is_ok_and(Taken::is_news) {
                 continue;

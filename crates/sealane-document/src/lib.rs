@@ -28,6 +28,7 @@
 )]
 
 pub mod agent;
+mod class;
 mod entry;
 mod error;
 pub mod exchange;
@@ -41,6 +42,7 @@ use sealane_frame::GroupTag;
 use sealane_message::DataType;
 
 pub use agent::Agent;
+pub use class::class_of;
 pub use entry::{Entry, Mark, Stamp};
 pub use error::{ERRORS, ExchangeError, StoreError};
 pub use pace::{Due, Pacer, PacerCounters};

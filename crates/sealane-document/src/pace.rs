@@ -80,13 +80,17 @@ impl Pacer {
 
     /// How messages between neighbours are sent now.
     pub fn sending(&self) -> Sending {
-        self.decide(DataType::UNKNOWN, Rate::default()).0
+        self.sending_of(DataType::UNKNOWN, Rate::default())
     }
 
     /// The pace at which documents of a type leave now.
     pub fn pace(&self, data_type: DataType) -> Pace {
-        let rate = self.lanes.get(&data_type).map(Lane::rate).unwrap_or_default();
-        self.decide(data_type, rate).1
+        self.policy.decide(data_type, &self.conditions(data_type)).pace
+    }
+
+    /// What a decision about a document of a type depends on now.
+    pub fn conditions(&self, data_type: DataType) -> Conditions {
+        self.at(self.lanes.get(&data_type).map(Lane::rate).unwrap_or_default())
     }
 
     /// Takes a document. It is due at once, or waits.
@@ -94,7 +98,7 @@ impl Pacer {
         let lane = self.lanes.entry(data_type).or_default();
         lane.note(now_ms);
         let rate = lane.rate();
-        let (sending, _) = self.decide(data_type, rate);
+        let sending = self.sending_of(data_type, rate);
         let Some(lane) = self.lanes.get_mut(&data_type) else { return };
         self.counters.written += 1;
         if lane.waiting.is_empty() {
@@ -120,7 +124,7 @@ impl Pacer {
     /// The next document of a type, if its turn has come.
     pub fn next_of(&mut self, now_ms: u64, data_type: DataType) -> Option<Due> {
         let rate = self.lanes.get(&data_type).filter(|lane| lane.is_due(now_ms))?.rate();
-        let (sending, _) = self.decide(data_type, rate);
+        let sending = self.sending_of(data_type, rate);
         let lane = self.lanes.get_mut(&data_type)?;
         let body = lane.waiting.pop_front()?;
         lane.left = Some(now_ms);
@@ -135,10 +139,25 @@ impl Pacer {
         waiting.map(|lane| lane.due).min()
     }
 
-    /// For how long the documents of a type wait.
+    /// For how long the document of a type waits that was written last: all before it leave first.
+    /// 0 if none waits.
     pub fn wait_ms(&self, now_ms: u64, data_type: DataType) -> u64 {
-        let waiting = self.lanes.get(&data_type).filter(|lane| !lane.waiting.is_empty());
-        waiting.map_or(0, |lane| lane.due.saturating_sub(now_ms))
+        let Some(lane) = self.lanes.get(&data_type) else { return 0 };
+        let Some(before) = lane.waiting.len().checked_sub(1) else { return 0 };
+        let gap = gap_ms(&self.sending_of(data_type, lane.rate())).unwrap_or(0);
+        let last = lane.due.saturating_add(gap.saturating_mul(before as u64));
+        last.saturating_sub(now_ms).max(1)
+    }
+
+    /// All documents that wait, whether or not their turn has come: nothing follows.
+    pub fn drain(&mut self) -> Vec<Due> {
+        let mut all = vec![];
+        for (data_type, lane) in &mut self.lanes {
+            let due = |body| Due { data_type: *data_type, body };
+            all.extend(std::mem::take(&mut lane.waiting).into_iter().map(due));
+        }
+        self.counters.left += all.len() as u64;
+        all
     }
 
     /// The document that was written last and has not left yet.
@@ -146,12 +165,19 @@ impl Pacer {
         self.lanes.get(&data_type)?.waiting.back().map(Vec::as_slice)
     }
 
-    fn decide(&self, data_type: DataType, rate: Rate) -> (Sending, Pace) {
+    fn at(&self, rate: Rate) -> Conditions {
         let battery = self.battery;
-        let conditions = Conditions { link: Link::Mesh, battery, rate, ..Conditions::default() };
-        let decision = self.policy.decide(data_type, &conditions);
-        (decision.sending, decision.pace)
+        Conditions { link: Link::Mesh, battery, rate, ..Conditions::default() }
     }
+
+    fn sending_of(&self, data_type: DataType, rate: Rate) -> Sending {
+        self.policy.decide(data_type, &self.at(rate)).sending
+    }
+}
+
+/// What lies between two documents of a type at least, if anything does.
+fn gap_ms(sending: &Sending) -> Option<u64> {
+    sending.rate_max.map(|rate| MILLIHERTZ_MS / u64::from(rate.millihertz().max(1)))
 }
 
 impl Lane {
@@ -178,8 +204,7 @@ impl Lane {
 
     /// Not before that time, and not more often than may be.
     fn next_due(&self, at_ms: u64, sending: &Sending) -> u64 {
-        let gap = sending.rate_max.map(|rate| MILLIHERTZ_MS / u64::from(rate.millihertz().max(1)));
-        let free = self.left.zip(gap).map(|(left, gap)| left + gap);
+        let free = self.left.zip(gap_ms(sending)).map(|(left, gap)| left + gap);
         at_ms.max(free.unwrap_or(0))
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_message::DataType;
+use sealane_message::document::Call;
 use sealane_seal::Slot;
 
 use crate::entry::{Entry, Mark, Stamp};
@@ -85,7 +86,16 @@ pub struct StoreCounters {
 pub(crate) enum Change {
     Add(Cursor),
     Drop(Cursor),
-    Floor { of: RegisterName, stamp: Stamp },
+    Floor {
+        of: RegisterName,
+        stamp: Stamp,
+    },
+    /// The call of that number of a member is over, or nothing is known of any of its calls.
+    Over {
+        group: GroupTag,
+        origin: Slot,
+        number: Option<u32>,
+    },
 }
 
 /// A register.
@@ -147,6 +157,10 @@ pub(crate) struct Shelf {
     places: HashMap<(GroupTag, Mark), Cursor>,
     /// Nothing with one of these stamps, or an earlier one, is taken again.
     floors: BTreeMap<RegisterName, Stamp>,
+    /// Of each member the number of the call that is over though what cleared it has left.
+    over: BTreeMap<(GroupTag, Slot), u32>,
+    /// Clears that have left a member's store, of which that is still to be found out.
+    pub(crate) left: Vec<(GroupTag, Entry)>,
     total_bytes: u64,
     last: Cursor,
     pub(crate) changes: Vec<Change>,
@@ -163,6 +177,8 @@ impl Shelf {
             rows: BTreeMap::new(),
             places: HashMap::new(),
             floors: BTreeMap::new(),
+            over: BTreeMap::new(),
+            left: vec![],
             total_bytes: 0,
             last,
             changes: vec![],
@@ -173,6 +189,34 @@ impl Shelf {
     /// Puts back what was written down: floors first, then frames as they came.
     pub(crate) fn set_floor(&mut self, of: RegisterName, stamp: Stamp) {
         self.floors.insert(of, stamp);
+    }
+
+    /// Puts back that a call is over.
+    pub(crate) fn put_over(&mut self, group: GroupTag, origin: Slot, number: u32) {
+        self.over.insert((group, origin), number);
+    }
+
+    /// The number of a member's call that is over though what cleared it has left.
+    pub(crate) fn over(&self, group: GroupTag, origin: Slot) -> Option<u32> {
+        self.over.get(&(group, origin)).copied()
+    }
+
+    /// What cleared a call has left: the call stays over.
+    pub(crate) fn set_over(&mut self, group: GroupTag, call: Call) {
+        let (Some(origin), number) = (Slot::new(call.slot), call.number) else { return };
+        if self.over.insert((group, origin), number) != Some(number) {
+            self.changes.push(Change::Over { group, origin, number: Some(number) });
+        }
+    }
+
+    /// Forgets of all but these members of a group which of their calls are over.
+    pub(crate) fn keep_over(&mut self, group: GroupTag, is_member: impl Fn(Slot) -> bool) {
+        let all = self.over.keys().filter(|(of, origin)| *of == group && !is_member(*origin));
+        let gone: Vec<Slot> = all.map(|(_, origin)| *origin).collect();
+        for origin in gone {
+            self.over.remove(&(group, origin));
+            self.changes.push(Change::Over { group, origin, number: None });
+        }
     }
 
     /// Puts a frame back that was written down. What does not fit any more leaves.
@@ -401,6 +445,9 @@ impl Shelf {
 
     fn drop_row(&mut self, at: Cursor) {
         let Some(Row { fresh, .. }) = self.rows.remove(&at) else { return };
+        if self.keeper == Keeper::Member && fresh.entry.data_type == DataType::CLEAR {
+            self.left.push((fresh.group, fresh.entry.clone()));
+        }
         let (entry, bytes) = (&fresh.entry, fresh.entry.frame().len() as u64);
         self.places.remove(&(fresh.group, entry.mark()));
         self.total_bytes -= bytes;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 use sealane_frame::{FrameView, GroupTag, PeerTag};
 use sealane_message::DataType;
+use sealane_message::document::Call;
 use sealane_seal::{Epoch, Slot};
 
 use crate::StoreError;
@@ -67,6 +68,15 @@ CREATE TABLE floor (
     epoch   BLOB NOT NULL CHECK (length(epoch) = 8),
     counter BLOB NOT NULL CHECK (length(counter) = 8),
     PRIMARY KEY (grp, origin, type)
+) STRICT, WITHOUT ROWID;
+";
+/// A table that files of earlier programs lack.
+const OVER: &str = "
+CREATE TABLE IF NOT EXISTS ended (
+    grp     BLOB NOT NULL,
+    origin  INTEGER NOT NULL,
+    number  INTEGER NOT NULL,
+    PRIMARY KEY (grp, origin)
 ) STRICT, WITHOUT ROWID;
 ";
 
@@ -131,6 +141,16 @@ impl Store {
         &mut self,
         all: &[Brought<'_>],
     ) -> Result<Vec<Result<Taken, StoreError>>, StoreError> {
+        self.take_with(all, |_, _, _| None)
+    }
+
+    /// Takes frames as [`Store::take_all`] does. `ended_by` says which call was over by a clear
+    /// that leaves for them: it stays over, and that is written down in the same transaction.
+    pub(crate) fn take_with(
+        &mut self,
+        all: &[Brought<'_>],
+        ended_by: impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call>,
+    ) -> Result<Vec<Result<Taken, StoreError>>, StoreError> {
         self.catch_up()?;
         let taken = all
             .iter()
@@ -139,8 +159,34 @@ impl Store {
                 Ok(self.shelf.take(group, entry, one.from))
             })
             .collect();
+        self.note_over(ended_by);
         self.commit()?;
         Ok(taken)
+    }
+
+    /// Whether a call is over though what cleared it has left.
+    pub(crate) fn is_over(&self, group: GroupTag, call: Call) -> bool {
+        let over = Slot::new(call.slot).and_then(|origin| self.shelf.over(group, origin));
+        over == Some(call.number)
+    }
+
+    /// Forgets of all but these members of a group which of their calls are over.
+    pub(crate) fn keep_over(
+        &mut self,
+        group: GroupTag,
+        is_member: impl Fn(Slot) -> bool,
+    ) -> Result<(), StoreError> {
+        self.catch_up()?;
+        self.shelf.keep_over(group, is_member);
+        self.commit()
+    }
+
+    fn note_over(&mut self, mut ended_by: impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call>) {
+        for (group, clear) in std::mem::take(&mut self.shelf.left) {
+            if let Some(call) = ended_by(&self.shelf, group, &clear) {
+                self.shelf.set_over(group, call);
+            }
+        }
     }
 
     /// Says which epoch of a group is the newest: frames say the lowest byte of theirs alone.
@@ -190,10 +236,17 @@ impl Store {
         self.shelf.is_vouched(group, mark)
     }
 
-    /// Lets frames go: of who is no member any more.
-    pub(crate) fn drop_all(&mut self, group: GroupTag, marks: &[Mark]) -> Result<(), StoreError> {
+    /// Lets frames go: of who is no member any more. What `ended_by` says is as for
+    /// [`Store::take_with`].
+    pub(crate) fn drop_all(
+        &mut self,
+        group: GroupTag,
+        marks: &[Mark],
+        ended_by: impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call>,
+    ) -> Result<(), StoreError> {
         self.catch_up()?;
         self.shelf.drop_all(group, marks);
+        self.note_over(ended_by);
         self.commit()
     }
 
@@ -315,6 +368,14 @@ fn write_change(to: &Connection, shelf: &Shelf, change: &Change) -> Result<(), S
             let (origin, data_type) = (of.origin.number(), of.data_type.number());
             set.execute(params![of.group.to_bytes(), origin, data_type, epoch, counter])?;
         }
+        Change::Over { group, origin, number: Some(number) } => {
+            let mut set = to.prepare_cached("INSERT OR REPLACE INTO ended VALUES (?, ?, ?)")?;
+            set.execute(params![group.to_bytes(), origin.number(), number])?;
+        }
+        Change::Over { group, origin, number: None } => {
+            let mut forget = to.prepare_cached("DELETE FROM ended WHERE (grp, origin) = (?, ?)")?;
+            forget.execute(params![group.to_bytes(), origin.number()])?;
+        }
     }
     Ok(())
 }
@@ -341,12 +402,12 @@ fn is_new(database: &Connection) -> Result<bool, StoreError> {
 fn prepare(database: &Connection, is_new: bool) -> Result<(), StoreError> {
     if is_new {
         database.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {SCHEMA} INSERT INTO meta VALUES ('id', randomblob(16));
+            "BEGIN IMMEDIATE; {SCHEMA} {OVER} INSERT INTO meta VALUES ('id', randomblob(16));
              PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
         ))?;
         return Ok(());
     }
-    Ok(database.execute_batch("BEGIN IMMEDIATE; COMMIT;")?)
+    Ok(database.execute_batch(&format!("BEGIN IMMEDIATE; {OVER} COMMIT;"))?)
 }
 
 /// What a file holds. Rows that are no frames leave.
@@ -363,6 +424,12 @@ fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, St
         let of = RegisterName { group, origin, data_type: DataType::from_number(data_type) };
         shelf.set_floor(of, Stamp { epoch: Epoch(epoch), counter });
     }
+    let mut over = database.prepare("SELECT grp, origin, number FROM ended")?;
+    let mut rows = over.query([])?;
+    while let Some(row) = rows.next()? {
+        let Some(origin) = Slot::new(row.get(1)?) else { continue };
+        shelf.put_over(GroupTag::from_bytes(row.get(0)?), origin, row.get(2)?);
+    }
     let mut frames = database.prepare("SELECT at, bringer, epoch, data FROM frame ORDER BY at")?;
     let mut rows = frames.query([])?;
     while let Some(row) = rows.next()? {
@@ -374,6 +441,8 @@ fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, St
             _ => shelf.changes.push(Change::Drop(at)),
         }
     }
+    // Without keys nobody can look into what has left while it was read.
+    shelf.left.clear();
     Ok(shelf)
 }
 
@@ -443,5 +512,24 @@ mod tests {
         let mut store = Store::open(&path, Keeper::Member, Quota::default()).unwrap();
         assert_eq!(store.len(), kept, "what was confirmed is there");
         assert_eq!(store.take(&seal(), me).unwrap(), Taken::New);
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_program_is_given_what_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("documents.db");
+        let open = || Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+        let (call, id) = (Call { slot: 3, number: 7 }, open().id());
+        open().database.execute_batch("DROP TABLE ended").unwrap();
+        let mut store = open();
+        store.shelf.set_over(GROUP, call);
+        store.commit().unwrap();
+        drop(store);
+        let mut store = open();
+        assert!(store.is_over(GROUP, call) && store.id() == id);
+        store.keep_over(GROUP, |origin| origin.number() != 3).unwrap();
+        assert!(!store.is_over(GROUP, call));
+        drop(store);
+        assert!(!open().is_over(GROUP, call));
     }
 }

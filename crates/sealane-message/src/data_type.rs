@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// What a body is: the number in a frame's header by which the policy chooses a class.
@@ -74,6 +75,14 @@ impl DataType {
     /// The type with that number, registered or not.
     pub const fn from_number(number: u16) -> DataType {
         DataType(number)
+    }
+
+    /// The numbers that applications give a meaning to.
+    pub const APPLICATIONS: RangeInclusive<u16> = 64..=79;
+
+    /// Whether an application says what it is.
+    pub fn is_application(self) -> bool {
+        Self::APPLICATIONS.contains(&self.0)
     }
 
     /// The number in a frame's header.

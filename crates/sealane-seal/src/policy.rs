@@ -72,6 +72,38 @@ impl Policy {
         decision::decide(&self.rules, data_type, conditions)
     }
 
+    /// How a message is sealed that is sealed once and then travels over several links: as for that
+    /// link which leads to the strongest class. Below one ceiling, of any two classes one covers
+    /// the other. The link of the conditions is one of them.
+    pub fn decide_for_all(
+        &self,
+        data_type: DataType,
+        conditions: &Conditions,
+        others: &[Link],
+    ) -> Decision {
+        let first = self.decide(data_type, conditions);
+        let others = others.iter().map(|link| Conditions { link: *link, ..*conditions });
+        let others = others.map(|conditions| self.decide(data_type, &conditions));
+        others.fold(
+            first,
+            |strongest, other| {
+                if strongest.class.covers(other.class) { strongest } else { other }
+            },
+        )
+    }
+
+    /// Whether a file says what a link asks for.
+    pub fn is_raise_given(&self, link: Link) -> bool {
+        self.rules.link(link).is_given
+    }
+
+    /// The types of applications that the file bounds by themselves.
+    pub fn applications(&self) -> Vec<DataType> {
+        let mut all: Vec<DataType> = self.rules.applications().collect();
+        all.sort_unstable();
+        all
+    }
+
     /// What a message's class is bounded by.
     pub fn bounds(&self, data_type: DataType) -> &Bounds {
         self.rules.bounds(data_type)

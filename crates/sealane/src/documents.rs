@@ -1,6 +1,7 @@
 //! The documents of a team in the field, as the `sealane mesh up` of this machine holds them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sealane_codec::{Codec, decode, encode};
 use sealane_message::Value;
@@ -48,12 +49,35 @@ pub struct Raise {
     pub position: Option<[f64; 2]>,
 }
 
+/// What became of a document that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a document that waits is not stored yet"]
+pub enum Written {
+    /// It is sealed and stored.
+    Stored,
+    /// It waits for its turn, as the pace of the policy has it, and is stored after about that
+    /// time, or when the process that holds the documents ends in order. Until then it is lost if
+    /// that process is killed.
+    Waiting(Duration),
+}
+
+impl Written {
+    fn read(answer: &Value) -> Written {
+        match answer.field("waitMs").and_then(Value::as_u64) {
+            Some(wait_ms) => Written::Waiting(Duration::from_millis(wait_ms)),
+            None => Written::Stored,
+        }
+    }
+}
+
 /// The documents of a team: a connection to the process of this user that holds them.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), sealane::DocumentsError> {
 /// let mut documents = sealane::Documents::connect("documents.sock").await?;
-/// documents.add(1, 5).await?;
+/// if let sealane::Written::Waiting(wait) = documents.add(1, 5).await? {
+///     println!("it is stored in {wait:?}");
+/// }
 /// for document in documents.ls().await? {
 ///     println!("{document:?}");
 /// }
@@ -103,24 +127,23 @@ impl Documents {
     }
 
     /// Writes the own document of a type: its value as `spec/document.md` shows it, or a text for
-    /// a type of an application.
+    /// a type of an application. Says whether it is stored, or waits.
     ///
     /// # Errors
     /// [`DocumentsError`]
-    pub async fn set(&mut self, data_type: &str, value: Value) -> Result<(), DocumentsError> {
+    pub async fn set(&mut self, data_type: &str, value: Value) -> Result<Written, DocumentsError> {
         let asked = vec![("do", "set".into()), ("type", data_type.into()), ("value", value)];
-        self.ask(asked).await.map(drop)
+        self.ask(asked).await.map(|answer| Written::read(&answer))
     }
 
-    /// Counts on: adds to the own total of a counter.
+    /// Counts on: adds to the own total of a counter. Says whether the total is stored, or waits.
     ///
     /// # Errors
     /// [`DocumentsError`]
-    pub async fn add(&mut self, counter: u8, amount: u64) -> Result<(), DocumentsError> {
+    pub async fn add(&mut self, counter: u8, amount: u64) -> Result<Written, DocumentsError> {
         let counter = Value::from(u64::from(counter));
-        self.ask(vec![("do", "add".into()), ("counter", counter), ("amount", amount.into())])
-            .await
-            .map(drop)
+        let asked = vec![("do", "add".into()), ("counter", counter), ("amount", amount.into())];
+        self.ask(asked).await.map(|answer| Written::read(&answer))
     }
 
     /// Calls for help, and gives the number of the call.

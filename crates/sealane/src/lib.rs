@@ -83,7 +83,7 @@ mod subscription;
 mod wire;
 
 pub use client::Client;
-pub use documents::{Documents, DocumentsError, Raise};
+pub use documents::{Documents, DocumentsError, Raise, Written};
 pub use error::{Distrust, ERRORS, Error};
 pub use event::{Event, Events};
 #[cfg(feature = "group")]

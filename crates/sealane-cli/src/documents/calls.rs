@@ -134,7 +134,8 @@ impl Desk {
                 let who = answers.get(&(kind, slot, call.number)).into_iter().flatten();
                 Value::Array(who.map(|slot| u64::from(*slot).into()).collect())
             };
-            let is_over = answers.contains_key(&(1, slot, call.number));
+            let is_over = answers.contains_key(&(1, slot, call.number))
+                || self.stays_over(Call { slot, number: call.number });
             let Value::Map(mut fields) = map(vec![
                 ("slot", u64::from(slot).into()),
                 ("name", self.name(entry.origin)),

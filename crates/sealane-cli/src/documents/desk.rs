@@ -7,13 +7,14 @@ use std::time::Duration;
 use sealane::{Codec, Value};
 use sealane_codec::document::{decode, to_value};
 use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Lot, Neighbour};
-use sealane_document::{Agent, Cursor, Due, Entry, stream_name};
+use sealane_document::{Agent, Cursor, Due, Entry, class_of, stream_name};
 use sealane_frame::{FrameBuf, GroupTag};
 use sealane_group::{EpochSource, Member, Sender};
 use sealane_link::{LocalInput, Router};
 use sealane_mesh::{Output, Urgency};
 use sealane_message::DataType;
-use sealane_seal::policy::{Conditions, Policy};
+use sealane_message::document::Call;
+use sealane_seal::policy::Policy;
 use sealane_seal::{Binding, Group, Slot};
 use tokio::sync::mpsc;
 
@@ -77,11 +78,14 @@ impl Desk {
         Desk { agent, router, own, heard, told: None, watchers, followers, seen, thrift }
     }
 
-    /// Works until nothing follows.
+    /// Works until nothing follows, and stores then what still waits for its turn.
     pub(super) fn run(mut self, waiting: &Receiver<Task>) {
         loop {
             match waiting.recv_timeout(TURN) {
-                Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => {
+                    let last = self.thrift.pacer.drain();
+                    return self.seal_all(last);
+                }
                 Ok(task) => self.take(task),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -221,7 +225,14 @@ impl Desk {
 
     /// Seals the own documents whose turn has come.
     fn leave(&mut self) {
-        while let Some(Due { data_type, body }) = self.thrift.next() {
+        while let Some(due) = self.thrift.next() {
+            self.seal_all([due]);
+        }
+    }
+
+    /// Seals documents for which nobody waits.
+    fn seal_all(&mut self, all: impl IntoIterator<Item = Due>) {
+        for Due { data_type, body } in all {
             if let Err(error) = self.seal(data_type, &body) {
                 eprintln!("sealane: documents: {data_type}: {error}");
             }
@@ -292,6 +303,11 @@ impl Desk {
         name.map_or(Value::Null, Value::from)
     }
 
+    /// Whether a call is over though what cleared it is not kept any more.
+    pub(super) fn stays_over(&self, call: Call) -> bool {
+        self.own.as_ref().is_some_and(|own| self.agent.stays_over(own.tag, call))
+    }
+
     /// The member's own slot.
     pub(super) fn own_slot(&self) -> Option<Slot> {
         self.own.as_ref().map(|own| own.slot)
@@ -305,10 +321,10 @@ impl Desk {
             return self.seal(data_type, &body).map(|()| 0);
         }
         self.own.as_ref().ok_or("this machine has no keys")?;
-        match self.thrift.write(data_type, body) {
-            Turn::Now(body) => self.seal(data_type, &body).map(|()| 0),
-            Turn::In { wait_ms } => Ok(wait_ms),
-        }
+        let Turn { mut due, wait_ms } = self.thrift.write(data_type, body);
+        let own = if wait_ms == 0 { due.pop() } else { None };
+        self.seal_all(due);
+        own.map_or(Ok(()), |own| self.seal(data_type, &own.body)).map(|()| wait_ms)
     }
 
     /// The body of the own document of a type that was written last: one that waits, or is kept.
@@ -323,8 +339,8 @@ impl Desk {
 
     fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {
         let own = self.own.as_mut().ok_or("this machine has no keys")?;
-        let decision = own.policy.decide(data_type, &Conditions::default());
-        let class = own.policy.class_in(&own.group, data_type, &decision);
+        let conditions = self.thrift.pacer.conditions(data_type);
+        let class = class_of(&own.policy, &own.group, data_type, &conditions);
         let class = class.map_err(|error| error.to_string())?;
         let mut fields = own.sender.fields(class, data_type.number());
         fields.codec = codec_of(data_type, body);

@@ -13,12 +13,12 @@ const SUPPLIES: &str = "/sys/class/power_supply";
 /// How often it is asked.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// When a document leaves.
-pub(super) enum Turn {
-    /// At once.
-    Now(Vec<u8>),
-    /// It waits, or others before it do.
-    In { wait_ms: u64 },
+/// When a document leaves that was written.
+pub(super) struct Turn {
+    /// What leaves now of its type, the oldest first. It is the last of them, if it does not wait.
+    pub(super) due: Vec<Due>,
+    /// For how long it waits, or others before it do; 0: it leaves now.
+    pub(super) wait_ms: u64,
 }
 
 /// The pace of the own documents, and the battery that it follows.
@@ -44,7 +44,7 @@ impl Thrift {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Takes a document, and gives it back if it leaves at once.
+    /// Takes a document, and gives what leaves now of its type.
     pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Turn {
         if let Ok(Document::Vitals(vitals)) = decode(data_type, body) {
             self.said = vitals.battery_percent.and_then(Battery::new).or(self.said);
@@ -53,10 +53,8 @@ impl Thrift {
         self.look();
         let now_ms = self.now_ms();
         self.pacer.write(now_ms, data_type, body.to_vec());
-        match self.pacer.next_of(now_ms, data_type) {
-            Some(due) => Turn::Now(due.body),
-            None => Turn::In { wait_ms: self.pacer.wait_ms(now_ms, data_type) },
-        }
+        let due = std::iter::from_fn(|| self.pacer.next_of(now_ms, data_type)).collect();
+        Turn { due, wait_ms: self.pacer.wait_ms(now_ms, data_type) }
     }
 
     /// The next document whose turn has come.
@@ -86,4 +84,25 @@ fn of_system() -> Option<Battery> {
     });
     let percents = batteries.filter_map(|path| read(path.join("capacity")).trim().parse().ok());
     percents.filter_map(Battery::new).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_of_a_log_leaves_now_only_if_none_before_it_waits() {
+        let mut thrift = Thrift::new(Policy::default(), Battery::new(5));
+        let log = DataType::from_number(72);
+        for (number, waits_ms) in [(0, 2_000), (1, 3_000), (2, 4_000)] {
+            let turn = thrift.write(log, &[number]);
+            assert!(turn.due.is_empty(), "{number}");
+            assert!(turn.wait_ms > waits_ms - 1_000 && turn.wait_ms <= waits_ms, "{number}");
+        }
+        // The first one is due when another one is written: that one is not stored yet.
+        thrift.begun = Instant::now().checked_sub(Duration::from_millis(2_500)).unwrap();
+        let turn = thrift.write(log, &[3]);
+        assert_eq!(turn.due.iter().map(|due| &due.body[..]).collect::<Vec<_>>(), [[0]]);
+        assert!(turn.wait_ms > 2_000, "{}", turn.wait_ms);
+    }
 }

@@ -1,16 +1,18 @@
 //! What a member takes for a document: what opens, of whom, in which epoch and class.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sealane_codec::document::decode;
 use sealane_frame::{FrameError, FrameView, GroupTag, Kind, PeerTag, open_stored};
 use sealane_message::DataType;
+use sealane_message::document::{Call, Document};
 use sealane_seal::{Binding, Class, Epoch, Error, Group, Opener, Slot, Term};
 
 use super::{Agent, Duty, GroupKeys, REFUSED_MAX, opener};
 use crate::entry::{Entry, Stamp};
 use crate::exchange::Wanted;
 use crate::limits::{MAX_AHEAD, is_register, kept};
+use crate::shelf::Shelf;
 use crate::{Keeper, stream_name};
 
 /// What opens the frames of a group.
@@ -76,6 +78,30 @@ impl Reader {
         Ok(stored.body.to_vec())
     }
 
+    /// The call that a frame raises or clears.
+    pub(super) fn call_of(&mut self, entry: &Entry) -> Option<Call> {
+        let body = self.body(entry).ok()?;
+        match decode(entry.data_type, body.get(URGENT_TIME_BYTES..)?).ok()? {
+            Document::Emergency(raised) => {
+                Some(Call { slot: entry.origin.number(), number: raised.number })
+            }
+            Document::Clear(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The call that a clear that leaves is about, if that call is kept.
+    pub(super) fn ended_by(
+        &mut self,
+        shelf: &Shelf,
+        group: GroupTag,
+        clear: &Entry,
+    ) -> Option<Call> {
+        let call = self.call_of(clear)?;
+        let mut raised = shelf.registers(group)?.of(Slot::new(call.slot)?, DataType::EMERGENCY);
+        (self.call_of(raised.next()?)? == call).then_some(call)
+    }
+
     /// Whether a frame may be looked into at all: asked before any key is used.
     fn check(&self, entry: &Entry, class: Class) -> Result<(), Refusal> {
         if entry.stamp.epoch > self.newest {
@@ -112,6 +138,13 @@ impl Reader {
         let is_own = entry.origin == self.own && epoch < self.newest;
         is_own && (is_register(entry.data_type) || self.is_stale(epoch, class))
     }
+}
+
+/// Which call was over by a clear that leaves, as the reader of its group finds out.
+pub(super) fn ended_by(
+    readers: &mut BTreeMap<GroupTag, Reader>,
+) -> impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call> {
+    |shelf, group, clear| readers.get_mut(&group)?.ended_by(shelf, group, clear)
 }
 
 /// The class of a frame that is kept, which is a frame.
@@ -159,6 +192,7 @@ impl Agent {
             if entry.stamp.counter.saturating_sub(next) > MAX_AHEAD {
                 return Err(Refusal::TooFarAhead);
             }
+            self.counters.overtaken += u64::from(entry.stamp.counter >= next);
             self.duties.push_back(Duty::GoOn { group, counter: entry.stamp.counter });
         }
         Ok(true)

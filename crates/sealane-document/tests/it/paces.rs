@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use sealane_document::limits::kept;
-use sealane_document::{Due, Pacer, stream_name};
+use sealane_document::{Due, Pacer, class_of, stream_name};
 use sealane_frame::{FrameBuf, FrameView, HeaderFields, seal_frame};
 use sealane_mesh::{Medium, Span};
 use sealane_message::DataType;
-use sealane_seal::policy::{Battery, Conditions, Pace, Policy};
+use sealane_seal::policy::{Battery, Conditions, Link as LinkKind, Pace, Policy, Rate};
 use sealane_seal::{Binding, Class};
 
 use crate::field::net::{Link, Net};
@@ -57,12 +57,12 @@ fn rounds(medium: Medium) -> u64 {
 }
 
 /// A member writes each type five times a second, to one that is two hops away.
-fn write_often(medium: Medium, percent: u8) -> Came {
+fn write_often(medium: Medium, percent: u8, policy: &Policy) -> Came {
     let link = Link { medium, loss_percent: 0, repeat_percent: 0, late: Span(0) };
     let mut net = Net::new(1, &[0, 1, 2], &[1], link);
     let settles = if medium.has_duty() { 900 } else { 8 };
     net.run(Span::seconds(settles));
-    let (policy, mut came) = (Policy::default(), Came::default());
+    let mut came = Came::default();
     let mut pacer = Pacer::new(policy.clone());
     pacer.set_battery(battery(percent));
     net.nodes.iter_mut().for_each(|node| node.agent.set_sending(&pacer.sending()));
@@ -70,8 +70,8 @@ fn write_often(medium: Medium, percent: u8) -> Came {
     let start = net.now;
     let mut seal = |net: &mut Net, pacer: &mut Pacer| {
         while let Some(Due { data_type, body }) = pacer.next(net.now.since(start).0 / 1000) {
-            let decision = policy.decide(data_type, &Conditions::default());
-            let class = policy.class_in(&group(), data_type, &decision).unwrap();
+            let conditions = pacer.conditions(data_type);
+            let class = class_of(policy, &group(), data_type, &conditions).unwrap();
             let fields =
                 HeaderFields { class, ..HeaderFields::new(GROUP, peer(0), data_type.number()) };
             let binding = Binding::stream(&stream_name(GROUP, data_type));
@@ -101,7 +101,7 @@ fn write_often(medium: Medium, percent: u8) -> Came {
     assert!(net.run_until(until, Net::is_same), "{medium:?}: {:#?}", net.differences());
     came.messages = net.nodes[0].mesh.counters().documents - before;
     came.message_bytes = net.longest_telling;
-    check_classes(&mut net, &policy);
+    check_classes(&mut net, policy);
     came
 }
 
@@ -137,7 +137,8 @@ fn every_type_over_every_medium_leaves_less_often_at_5_percent_and_never_below_i
     // A duty cycle makes hours pass: those media belong to the long run.
     let is_long = std::env::var("SEALANE_MEDIUM").is_ok_and(|named| named == "all");
     for (name, medium) in media().into_iter().filter(|one| is_long || !one.1.has_duty()) {
-        let (full, low) = (write_often(medium, 100), write_often(medium, 5));
+        let policy = Policy::default();
+        let [full, low] = [100, 5].map(|percent| write_often(medium, percent, &policy));
         let (all, few) = (rounds(medium), rounds(medium) / 5 + 2);
         assert_eq!(full.classes, low.classes, "{name}: the battery does not reach the class");
         for of in documents() {
@@ -159,6 +160,86 @@ fn every_type_over_every_medium_leaves_less_often_at_5_percent_and_never_below_i
         assert!(frames(&low) < frames(&full), "{name}");
         assert!(low.message_bytes <= 200, "{name}: {}", low.message_bytes);
     }
+}
+
+/// A policy in which one link asks for a signature, which no ceiling forbids.
+fn raised_by(link: LinkKind) -> Policy {
+    let mut text = format!("version = 1\nlink.{}.raise = 'S'\n", link.name());
+    for of in all_documents() {
+        text.push_str(&format!("type.{of}.ceiling = 'S'\n"));
+    }
+    Policy::from_toml(&text).unwrap()
+}
+
+/// All types that are documents, with each number of applications.
+fn all_documents() -> Vec<DataType> {
+    let applications = DataType::APPLICATIONS.map(DataType::from_number);
+    let all = DataType::ALL.iter().copied().chain(applications);
+    all.filter(|of| kept(*of) > 0).collect()
+}
+
+#[test]
+fn what_any_link_of_a_document_asks_for_is_met_at_5_and_100_percent_and_no_floor_is_left() {
+    let built_in = Policy::default();
+    let conditions = [5, 100].into_iter().flat_map(|percent| {
+        let rates = [0, 50_000].map(Rate::from_millihertz).into_iter();
+        rates.map(move |rate| Conditions {
+            battery: battery(percent),
+            rate,
+            ..Conditions::default()
+        })
+    });
+    for conditions in conditions {
+        for of in all_documents() {
+            let class = |policy: &Policy| {
+                let class = class_of(policy, &group(), of, &conditions).unwrap();
+                policy.admits(of, class, &group()).unwrap();
+                class
+            };
+            let usual = class(&built_in);
+            for link in LinkKind::ALL {
+                // Nothing that a member seals for others stays within its device.
+                let expected = if link == LinkKind::Local { usual } else { Class::Signed };
+                assert_eq!(class(&raised_by(link)), expected, "{of} by {link:?}, {conditions:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hub_for_which_less_is_asked_does_not_lower_what_the_mesh_asks_for() {
+    let class = |lines: &str| {
+        let policy = Policy::from_toml(&format!("version = 1\n{lines}")).unwrap();
+        class_of(&policy, &group(), DataType::COUNTER, &Conditions::default()).unwrap()
+    };
+    let hub = "link.hub = { raise = 'A', because = 'all may count' }";
+    assert_eq!(class(hub), Class::Authenticated);
+    assert_eq!(class(&format!("{hub}\nlink.mesh.raise = 'C'")), Class::Group);
+    assert_eq!(class(&format!("{hub}\nlink.foreign.raise = 'C'")), Class::Group);
+}
+
+#[test]
+fn what_the_mesh_asks_for_is_sealed_and_taken_over_a_mesh() {
+    let came = write_often(Medium::wire(1500), 5, &raised_by(LinkKind::Mesh));
+    assert!(came.classes.values().all(|class| *class == Class::Signed), "{:?}", came.classes);
+}
+
+#[test]
+fn what_waits_when_nothing_follows_is_given_in_order_and_counted() {
+    let mut pacer = Pacer::new(Policy::default());
+    pacer.set_battery(battery(5));
+    for round in 0..3 {
+        pacer.write(0, DataType::LOCATION, vec![round]);
+        pacer.write(0, DataType::from_number(72), vec![round]);
+    }
+    assert_eq!((pacer.wait_ms(0, DataType::LOCATION), pacer.wake_ms()), (2_000, Some(2_000)));
+    assert_eq!(pacer.wait_ms(0, DataType::from_number(72)), 4_000, "two before it leave first");
+    let left: Vec<_> = pacer.drain().into_iter().map(|due| (due.data_type, due.body)).collect();
+    let log = |round: u8| (DataType::from_number(72), vec![round]);
+    assert_eq!(left, [(DataType::LOCATION, vec![2]), log(0), log(1), log(2)]);
+    let counters = pacer.counters();
+    assert_eq!((counters.written, counters.left, counters.overtaken), (6, 4, 2));
+    assert_eq!((pacer.wake_ms(), pacer.drain().len()), (None, 0));
 }
 
 #[test]

@@ -1,99 +1,13 @@
 //! Whoever attacks, nothing is accepted, and each attack is counted by its name.
 
-use std::collections::BTreeMap;
-
-use sealane_document::agent::{AgentCounters, Duty, Leaver, Lot, Neighbour};
+use sealane_document::agent::{Duty, Leaver, Lot, Neighbour};
 use sealane_document::{Agent, Cursor, Keeper, Quota, Store, Taken};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
-use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
+use sealane_seal::{Binding, Class, Epoch, Sealer, SenderContext, Slot};
 
 use crate::field::net::{Random, Team, class_of, seal, stranger};
-use crate::team::{GROUP, peer};
-
-const BODY: &[u8] = &[0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0];
-
-struct Victim {
-    agent: Agent,
-    team: Team,
-}
-
-impl Victim {
-    fn new() -> Self {
-        Self::with(Store::in_memory(Keeper::Member, Quota::default()).unwrap(), vec![])
-    }
-
-    fn with(store: Store, removed: Vec<Vec<u16>>) -> Self {
-        let team = Team { members: 20, removed };
-        let mut agent = Agent::new(Slot::new(0).unwrap(), store, 400);
-        agent.set_group(team.keys(0, Epoch(team.removed.len() as u64))).unwrap();
-        Self { agent, team }
-    }
-
-    fn sealer(&self, slot: u16, epoch: u64) -> Sealer {
-        self.team.sealer(slot, Epoch(epoch), 77 + u64::from(slot))
-    }
-
-    /// A neighbour hands frames on; gives how many were taken as news.
-    fn hear(&mut self, frames: &[&[u8]]) -> u64 {
-        let before = self.counters().taken;
-        let message = message_of(frames);
-        let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: true };
-        self.agent.hear(by, &message).unwrap();
-        self.counters().taken - before
-    }
-
-    fn counters(&self) -> AgentCounters {
-        self.agent.counters()
-    }
-
-    /// What was refused, by name, where anything was.
-    fn refused(&self) -> BTreeMap<&'static str, u64> {
-        let c = self.agent.counters();
-        let all = [
-            ("malformed", c.malformed),
-            ("unproven", c.unproven),
-            ("strange group", c.strange_group),
-            ("unknown epoch", c.unknown_epoch),
-            ("no member", c.no_member),
-            ("stale epoch", c.stale_epoch),
-            ("below floor", c.below_floor),
-            ("forged", c.forged),
-            ("no document", c.no_document),
-            ("malformed body", c.malformed_body),
-            ("too far ahead", c.too_far_ahead),
-            ("repeats", c.repeats),
-            ("older", self.agent.store().counters().older),
-            ("conflicts", self.agent.store().counters().conflicts),
-        ];
-        all.into_iter().filter(|(_, count)| *count > 0).collect()
-    }
-
-    /// Asserts that so many frames or messages were refused for these reasons, and for no others.
-    fn assert_refused<const N: usize>(&self, reasons: [(&'static str, u64); N]) {
-        assert_eq!(self.refused(), BTreeMap::from(reasons));
-    }
-}
-
-/// Frames in one message, as they are: none in the brief form.
-fn message_of(frames: &[&[u8]]) -> Vec<u8> {
-    let mut message = vec![0, 0, 0, 0, 4];
-    for frame in frames {
-        let frame = &frame[frame.len().min(17)..];
-        // Twice its length, and one for a whole frame.
-        match 2 * frame.len() + 1 {
-            short @ 0..0x80 => message.push(short as u8),
-            long => message.extend([(long & 0x7f | 0x80) as u8, (long >> 7) as u8]),
-        }
-        message.extend(frame);
-    }
-    message
-}
-
-fn as_class(sealer: &mut Sealer, slot: u16, data_type: u16, class: Class, body: &[u8]) -> Vec<u8> {
-    let binding = Binding::stream(&format!("mesh/{GROUP}/{data_type}"));
-    let fields = HeaderFields { class, ..HeaderFields::new(GROUP, peer(slot), data_type) };
-    seal_frame(sealer, &fields, &binding, body, &mut FrameBuf::new()).unwrap().to_vec()
-}
+use crate::team::{GROUP, group, peer};
+use crate::victim::{BODY, Victim, as_class, message_of};
 
 #[test]
 fn a_marker_that_is_stripped_is_no_document() {
@@ -270,6 +184,78 @@ fn who_counts_for_another_cannot_sign_for_it_and_in_class_c_the_conflict_is_coun
     let other = seal(&mut bad, 3, 1, &[1, 99]);
     victim.hear(&[&true_one, &other]);
     victim.assert_refused([("conflicts", 1), ("forged", 1)]);
+}
+
+#[test]
+fn a_count_that_is_lifted_ahead_of_its_origin_is_gone_behind_and_counted_by_it() {
+    let mut victim = Victim::new();
+    let mut own = victim.sealer(0, 0);
+    victim.agent.write(&seal(&mut own, 0, 1, &[1, 5]), peer(0)).unwrap();
+    let mut bad = victim.team.sealer(0, Epoch(0), 666);
+    for times in 1..=2 {
+        bad.go_on_at(own.next_counter().unwrap() + 100);
+        let lifted = seal(&mut bad, 0, 1, &[1, 99]);
+        assert_eq!(victim.hear(&[&lifted]), 1, "it is news, though another member wrote it");
+        assert_eq!(victim.hear(&[&lifted]), 0);
+        assert_eq!(victim.counters().overtaken, times, "once, however often it comes");
+        let Some(Duty::GoOn { counter, .. }) = victim.agent.next_duty() else {
+            panic!("it is to go on behind");
+        };
+        own.go_on_at(counter + 1);
+        let true_one = seal(&mut own, 0, 1, &[1, 5 + times as u8]);
+        assert_eq!(victim.agent.write(&true_one, peer(0)).unwrap(), Taken::New);
+        let held = victim.agent.store().registers(GROUP).unwrap().iter().next().unwrap().clone();
+        assert_eq!(victim.agent.body(GROUP, &held).unwrap(), [1, 5 + times as u8]);
+    }
+    victim.assert_refused([("repeats", 2)]);
+    // What it has sealed itself, and others give back, overtakes nothing.
+    let earlier = seal(&mut victim.sealer(0, 0), 0, 4, BODY);
+    assert_eq!(victim.hear(&[&earlier]), 1);
+    assert_eq!(victim.counters().overtaken, 2);
+}
+
+#[test]
+fn a_call_and_an_answer_count_whatever_the_clock_of_their_member_says() {
+    const NOW_MS: u64 = 1_795_000_000_000;
+    const TEN_YEARS_MS: u64 = 10 * 365 * 86_400_000;
+    let mut victim = Victim::new();
+    for (data_type, body) in [(7, &[0, 1, 0, 0, 0, 0][..]), (8, &[3, 0, 1, 0, 0, 0])] {
+        let mut origin = victim.sealer(3 + data_type, 0);
+        let mut last = vec![];
+        for time in [NOW_MS + TEN_YEARS_MS, NOW_MS - TEN_YEARS_MS, NOW_MS] {
+            last = [&time.to_le_bytes()[..], body].concat();
+            let frame = seal(&mut origin, 3 + data_type, data_type, &last);
+            assert_eq!(victim.hear(&[&frame]), 1, "{data_type} at {time}");
+        }
+        let held = victim.agent.store().since(Cursor::START, 9).pop().unwrap().entry;
+        assert_eq!(victim.agent.body(GROUP, &held).unwrap(), last, "the later message counts");
+    }
+    victim.assert_refused([]);
+}
+
+#[test]
+fn a_failed_seal_is_an_error_and_never_plaintext() {
+    let team = Team { members: 20, removed: vec![] };
+    let (body, slot) = ([171; 30], Slot::new(3).unwrap());
+    let epochs = team.epochs(&group(), Epoch(0));
+    let keyless = Sealer::new(group(), slot, SenderContext([1; 8]), &epochs, 0).unwrap();
+    let mut used_up = team.sealer(3, Epoch(0), 1);
+    used_up.go_on_at(u64::MAX);
+    for (why, mut sealer, class) in [
+        ("there is no key to sign with", keyless, Class::Signed),
+        ("class P is for two", team.sealer(3, Epoch(0), 1), Class::Peer),
+        ("no counter is left", used_up, Class::Group),
+    ] {
+        let fields = HeaderFields { class, ..HeaderFields::new(GROUP, peer(3), 72) };
+        let (binding, mut buf) = (Binding::stream("mesh/09090909/72"), FrameBuf::new());
+        let sealed = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf);
+        assert!(sealed.is_err(), "{why}");
+        assert!(!format!("{buf:?}").contains("171, 171"), "{why}: the body stays in the buffer");
+    }
+    // And what somebody sends as it is, without any seal, is taken by nobody.
+    let mut victim = Victim::new();
+    assert_eq!(victim.hear(&[&[171; 80], &[0; 80]]), 0);
+    victim.assert_refused([("no document", 2)]);
 }
 
 #[test]

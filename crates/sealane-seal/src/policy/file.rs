@@ -26,8 +26,11 @@ pub(super) fn read(text: &str) -> Result<Rules, PolicyError> {
     // Before all else: the rest may mean something else in another version.
     top.version()?;
     top.only(&["version", "type", "link", "trust", "adapt"])?;
-    for (name, types) in top.tables("type")? {
-        of_type(&mut rules, &name, &types)?;
+    let (of_applications, named): (Vec<_>, Vec<_>) =
+        top.tables("type")?.into_iter().partition(|(name, _)| application(name).is_some());
+    // Where those of applications say nothing, what the file says of `unknown` holds.
+    for (name, types) in named.iter().chain(&of_applications) {
+        of_type(&mut rules, name, types)?;
     }
     for (name, link) in top.tables("link")? {
         of_link(&mut rules, &name, &link)?;
@@ -42,11 +45,17 @@ pub(super) fn read(text: &str) -> Result<Rules, PolicyError> {
 }
 
 fn of_type(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), PolicyError> {
-    let data_type = DataType::ALL.iter().find(|known| known.name() == Some(name)).copied();
-    let names: Vec<_> = DataType::ALL.iter().filter_map(|known| known.name()).collect();
-    let data_type = data_type.ok_or_else(|| table.unknown(name, "[type]", &names))?;
+    let registered = DataType::ALL.iter().find(|known| known.name() == Some(name)).copied();
+    let data_type = registered.or_else(|| application(name)).ok_or_else(|| {
+        let names = DataType::ALL.iter().filter_map(|known| known.name());
+        let names: Vec<_> = names.chain(["64 to 79"]).collect();
+        table.unknown(name, "[type]", &names)
+    })?;
     table.only(&["floor", "group_floor", "ceiling", "because"])?;
     let because = table.reason()?;
+    if data_type.is_application() {
+        rules.bound_alone(data_type);
+    }
     let bounds = rules.bounds_mut(data_type);
     if let Some(floor) = table.floor("floor", data_type, bounds.built_in_floor)? {
         bounds.floor = floor;
@@ -74,11 +83,18 @@ fn of_type(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), Polic
     Ok(())
 }
 
+/// The type of applications of that number, written in one way.
+fn application(name: &str) -> Option<DataType> {
+    let data_type = DataType::from_number(name.parse().ok()?);
+    (data_type.is_application() && data_type.to_string() == name).then_some(data_type)
+}
+
 fn of_link(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), PolicyError> {
     let known = Link::ALL.map(Link::name);
     let link = Link::from_name(name).ok_or_else(|| table.unknown(name, "[link]", &known))?;
     table.only(&["raise", "fragment_bytes", "because"])?;
     let rule = rules.link_mut(link);
+    rule.is_given = table.entry("raise").is_some();
     rule.raise = table.raise(rule.raise)?;
     rule.fragment_bytes = table.fragment_bytes()?.unwrap_or(rule.fragment_bytes);
     Ok(())

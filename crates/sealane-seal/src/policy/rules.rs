@@ -25,6 +25,8 @@ pub struct Bounds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LinkRule {
     pub(super) raise: Class,
+    /// Whether a file gives the raise.
+    pub(super) is_given: bool,
     pub(super) fragment_bytes: u16,
 }
 
@@ -36,7 +38,7 @@ pub(super) struct TrustRule {
 /// All rules of a policy, each of which exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// Registered types but `unknown`, in any order.
+    /// Registered types but `unknown`, and those of applications that a file names, in any order.
     types: Vec<(DataType, Bounds)>,
     unknown: Bounds,
     local: LinkRule,
@@ -77,7 +79,7 @@ fn built_in_group_floor(data_type: DataType) -> Option<Class> {
 
 /// Whether a file may go below the built-in floors of a type, with a reason. A type whose floor is
 /// S or P harms people when it is forged or read, in a group of any size; what nobody knows cannot
-/// be judged.
+/// be judged. What a type of applications is, whoever writes the file knows.
 pub(super) fn may_be_lowered(data_type: DataType) -> bool {
     built_in(data_type).0 == Class::Group && data_type != DataType::UNKNOWN
 }
@@ -117,6 +119,18 @@ impl Rules {
     pub(super) fn bounds_mut(&mut self, data_type: DataType) -> &mut Bounds {
         let own = self.types.iter_mut().find(|(known, _)| *known == data_type);
         own.map_or(&mut self.unknown, |(_, bounds)| bounds)
+    }
+
+    /// Has a type of applications bounded by itself: at first as `unknown` is.
+    pub(super) fn bound_alone(&mut self, data_type: DataType) {
+        if !self.types.iter().any(|(known, _)| *known == data_type) {
+            self.types.push((data_type, Bounds { because: None, ..self.unknown.clone() }));
+        }
+    }
+
+    /// The types of applications that are bounded by themselves.
+    pub(super) fn applications(&self) -> impl Iterator<Item = DataType> {
+        self.types.iter().map(|(known, _)| *known).filter(|known| known.is_application())
     }
 
     pub(super) fn link(&self, link: Link) -> &LinkRule {
@@ -173,7 +187,7 @@ impl Rules {
 impl Default for Rules {
     fn default() -> Self {
         let known = DataType::ALL.iter().filter(|known| **known != DataType::UNKNOWN);
-        let link = |raise, fragment_bytes| LinkRule { raise, fragment_bytes };
+        let link = |raise, fragment_bytes| LinkRule { raise, is_given: false, fragment_bytes };
         let stays = TrustRule { raise: Class::Authenticated };
         let normal = Sending {
             rate_max: None,

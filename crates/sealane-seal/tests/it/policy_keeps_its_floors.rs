@@ -268,7 +268,9 @@ fn class() -> impl Strategy<Value = &'static str> {
 
 /// Lines of a policy file: often valid, sometimes not.
 fn line() -> impl Strategy<Value = String> {
-    let types = (0..DataType::ALL.len()).prop_map(|index| DataType::ALL[index]);
+    let registered = (0..DataType::ALL.len()).prop_map(|index| DataType::ALL[index]);
+    let applications = DataType::APPLICATIONS.prop_map(DataType::from_number);
+    let types = prop_oneof![4 => registered, 1 => applications];
     let types_of_groups = types.clone();
     let because = prop_oneof![Just(", because = 'a reason'"), Just("")];
     prop_oneof![

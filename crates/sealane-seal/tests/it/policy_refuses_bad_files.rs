@@ -22,6 +22,14 @@ const BAD: &[(&str, usize, &str)] = &[
     ("version = 1\n[types.location]\nfloor = 'C'", 2, "PolicyUnknownKey"),
     ("version = 1\n[type.Location]\nfloor = 'C'", 2, "PolicyUnknownKey"),
     ("version = 1\n[type.4]\nfloor = 'C'", 2, "PolicyUnknownKey"),
+    ("version = 1\n[type.63]\nfloor = 'S'", 2, "PolicyUnknownKey"),
+    ("version = 1\n[type.80]\nfloor = 'S'", 2, "PolicyUnknownKey"),
+    ("version = 1\n[type.072]\nfloor = 'S'", 2, "PolicyUnknownKey"),
+    ("version = 1\n[type.'+72']\nfloor = 'S'", 2, "PolicyUnknownKey"),
+    ("version = 1\n[type.72]\nflor = 'S'", 3, "PolicyUnknownKey"),
+    ("version = 1\n[type.72]\nfloor = 'A'", 3, "NoReason"),
+    ("version = 1\n[type.72]\ngroup_floor = 'A'\nbecause = 'x'", 3, "PolicyValue"),
+    ("version = 1\n[type.72]\nfloor = 'S'\nceiling = 'P'", 4, "CeilingBelowFloor"),
     ("version = 1\n[type.location]\nflor = 'C'", 3, "PolicyUnknownKey"),
     ("version = 1\n[link.wifi]\nraise = 'C'", 2, "PolicyUnknownKey"),
     ("version = 1\n[trust.friend]\nraise = 'C'", 2, "PolicyUnknownKey"),
@@ -104,6 +112,35 @@ fn a_failing_reload_keeps_the_rules() {
     }
     policy.reload("version = 1").unwrap();
     assert_eq!(policy, Policy::default());
+}
+
+#[test]
+fn types_of_applications_have_floors_of_their_own() {
+    let classes = |policy: &Policy, number: u16| {
+        let bounds = policy.bounds(DataType::from_number(number));
+        let all = [bounds.floor, bounds.group_floor, bounds.ceiling];
+        all.map(Class::letter).iter().collect::<String>()
+    };
+    let built_in = Policy::default();
+    assert!((64..80).all(|number| classes(&built_in, number) == "CCP"), "as unknown is");
+    assert!(built_in.applications().is_empty());
+    let text = "version = 1
+        [type.72]
+        floor = 'S'
+        [type.64]
+        floor = 'A'
+        because = 'the weather is for all'
+        [type.79]
+        group_floor = 'S'";
+    let policy = Policy::from_toml(text).unwrap();
+    assert_eq!([72, 64, 79].map(|number| classes(&policy, number)), ["SSS", "AAP", "CSP"]);
+    assert_eq!(policy.applications().len(), 3);
+    let others = (65..=71).chain(73..=78).chain([0, 14, 63, 80, u16::MAX]);
+    assert!(others.into_iter().all(|number| classes(&policy, number) == "CCP"));
+    // What it leaves out is as the file has it of `unknown`, wherever that stands.
+    let text = "version = 1\ntype.72.ceiling = 'S'\ntype.unknown = { floor = 'S' }";
+    let policy = Policy::from_toml(text).unwrap();
+    assert_eq!([0, 71, 72].map(|number| classes(&policy, number)), ["SSS"; 3]);
 }
 
 #[test]

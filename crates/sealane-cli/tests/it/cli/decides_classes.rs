@@ -99,3 +99,23 @@ fn a_bad_file_fails_by_name_and_line_wherever_it_is_named() {
     let unknown = policy(home.path(), &["explain", "locaton"]);
     assert_eq!(unknown.status.code(), Some(2));
 }
+
+#[test]
+fn a_type_of_an_application_is_shown_with_the_floor_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("policy.toml");
+    std::fs::write(&file, "version = 1\n[type.72]\nfloor = 'S'\n").unwrap();
+    let file = file.to_str().unwrap();
+    let explain = |number: &str| said(&policy(home.path(), &["explain", number, "--file", file]));
+    let (own, other) = (explain("72"), explain("73"));
+    assert!(own.starts_with("72 (of applications): class S"), "{own}");
+    assert!(own.contains("the floor S (of the file)"), "{own}");
+    assert!(
+        other.starts_with("73 (a number without a name, judged as unknown): class C"),
+        "{other}"
+    );
+    let checked = said(&policy(home.path(), &["check", file, "--json"]));
+    let last = json(checked.lines().last().unwrap());
+    assert_eq!([text(&last, "type"), text(&last, "floor")], ["72", "S"]);
+    assert!(!said(&policy(home.path(), &["check"])).contains("72"));
+}

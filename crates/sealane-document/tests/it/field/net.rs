@@ -203,7 +203,7 @@ impl Net {
         let medium = self.link.medium;
         let mut agent = Agent::new(Slot::new(slot).unwrap(), store, medium.documents_bytes());
         agent.set_scarce(medium.has_duty());
-        let epoch = Epoch(0);
+        let epoch = self.team.newest();
         if has_keys {
             agent.set_group(self.team.keys(slot, epoch)).unwrap();
         } else {
@@ -222,6 +222,20 @@ impl Net {
             wake: None,
             air: Span(0),
         }
+    }
+
+    /// The machine starts anew, with what it has stored.
+    pub(crate) fn restart(&mut self, node: usize, store: Store) {
+        self.nodes[node] = self.make(node, store);
+        self.up(node);
+    }
+
+    /// A machine says something to all its neighbours that its own agent would not.
+    pub(crate) fn inject(&mut self, node: usize, message: &[u8]) {
+        let to = sealane_mesh::Audience::All { but: None };
+        let said = Input::Documents { to, urgency: Urgency::Urgent, message };
+        self.nodes[node].mesh.take(self.now, said);
+        self.pump(node);
     }
 
     pub(crate) fn up(&mut self, node: usize) {

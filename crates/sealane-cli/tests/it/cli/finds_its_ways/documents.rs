@@ -11,21 +11,27 @@ use sealane::Value;
 use super::field::Field;
 use crate::cli::home::number;
 use crate::cli::json;
+use crate::cli::writes_json::Page;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const BASE: usize = 0;
 const RELAY: usize = 1;
 const CAR: usize = 2;
 
-/// What a verb prints on a machine: a value a line.
-fn values(field: &Field, machine: usize, words: &[&str]) -> Vec<Value> {
+/// What a verb prints on a machine.
+fn printed(field: &Field, machine: usize, flags: &[&str], words: &[&str]) -> String {
     let file = field.path(&format!("{}.toml", ["base", "relay", "car"][machine]));
     let mut command = field.command(machine);
-    command.arg("--json").args(&words[..2]).arg(file).args(&words[2..]);
+    command.args(flags).args(&words[..2]).arg(file).args(&words[2..]);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?}: {said}");
-    String::from_utf8(output.stdout).unwrap().lines().map(json).collect()
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a verb prints for programs: a value a line.
+fn values(field: &Field, machine: usize, words: &[&str]) -> Vec<Value> {
+    printed(field, machine, &["--json"], words).lines().map(json).collect()
 }
 
 /// What it prints once that is so.
@@ -102,7 +108,8 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     values(&field, BASE, &["doc", "set", "location", place]);
     values(&field, BASE, &["doc", "add", "1", "5"]);
     values(&field, BASE, &["doc", "add", "1", "7"]);
-    values(&field, BASE, &["doc", "set", "72", "the first sample"]);
+    let written = values(&field, BASE, &["doc", "set", "72", "the first sample"]);
+    assert_eq!(written[0].field("done"), Some(&Value::Bool(true)), "{written:?}");
     let seen = once(&field, CAR, &["doc", "get", "location"], |all| all.len() == 1);
     let value = seen[0].field("value").unwrap();
     assert_eq!(value.field("latitude"), Some(&Value::F64(52.5)), "{value:?}");
@@ -136,6 +143,11 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     assert_eq!(values(&field, BASE, &["doc", "get", "location"]).len(), 1, "it was kept");
     values(&field, BASE, &["doc", "set", "72", "the second sample"]);
     once(&field, CAR, &["doc", "get", "72"], |all| all.len() == 2);
+    // Who has cleared the call is removed, and the call stays over.
+    field.home.run("base", &["group", "revoke", "fleet", "car"]);
+    let is_gone = |all: &[Value]| numbers(&all[0], "clearedBy").is_empty();
+    let calls = once(&field, BASE, &["emergency", "ls"], is_gone);
+    assert_eq!(calls[0].field("isOver"), Some(&Value::Bool(true)), "{calls:?}");
     drop((base, others));
     let mut kept = vec![];
     for suffix in ["", "-wal"] {
@@ -147,4 +159,37 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
         assert!(!kept.windows(body.len()).any(|part| part == body), "a body in the relay's files");
     }
     assert!(kept.windows(4).any(|part| part == b"SLDO") && kept.len() > 4096, "it kept frames");
+}
+
+/// At a low battery documents wait. Nobody is told that they are stored before they are, and who
+/// tells the machine to end loses none.
+#[test]
+fn what_waits_for_its_turn_is_said_so_and_is_stored_when_the_machine_is_told_to_end() {
+    let _turn = crate::TURN.blocking_lock();
+    let field = Field::new(&["base", "relay", "car"], &[(BASE, RELAY), (RELAY, CAR)]);
+    let held = hold("base", &field.links(BASE, &["udp"]));
+    field.end("base", "10.9.0.1", &format!("{held}battery_percent = 5\n"));
+    let base = field.start(BASE);
+    let page = Page::read();
+    values(&field, BASE, &["doc", "add", "1", "5"]);
+    for number in 0..3 {
+        let words = ["doc", "set", "72", &format!("sample {number}")];
+        let said = printed(&field, BASE, &["--json"], &words);
+        page.compare("doc set CONFIG TYPE VALUE", &said);
+        let answer = json(&said);
+        assert_eq!(answer.field("done"), Some(&Value::Bool(false)), "{answer:?}");
+        assert!(answer.field("waitMs").and_then(Value::as_u64) > Some(0), "{answer:?}");
+    }
+    let said = printed(&field, BASE, &[], &["doc", "set", "72", "sample 3"]);
+    assert!(said.starts_with("not stored yet: it waits for its turn, "), "{said}");
+    values(&field, BASE, &["doc", "add", "1", "7"]);
+    base.stop();
+    let base = field.start(BASE);
+    let kept = values(&field, BASE, &["doc", "get", "72"]);
+    let texts: Vec<_> = kept.iter().filter_map(|one| one.field("value")?.as_text()).collect();
+    assert_eq!(texts, ["sample 0", "sample 1", "sample 2", "sample 3"]);
+    let counted = values(&field, BASE, &["doc", "get", "counter"]);
+    let counters = counted[0].field("value").and_then(|value| value.field("counters"));
+    assert_eq!(number(counters.unwrap(), "1"), 12);
+    drop(base);
 }

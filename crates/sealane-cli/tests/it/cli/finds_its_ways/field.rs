@@ -38,6 +38,13 @@ impl Machine {
         self.child.id()
     }
 
+    /// Tells it to end, and waits until it has.
+    pub(super) fn stop(mut self) {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Ends it as a power cut would.
     pub(super) fn kill(mut self) {
         self.child.kill().unwrap();
