@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sealane_frame::{ANNOUNCEMENT_TYPE, FrameBuf, HeaderFields, Kind, LongFrame, seal_frame};
 use sealane_mesh::{
-    Address, Advertised, Distance, Echo, Event, Hello, INFINITE, Input, Keys, Listed, Medium,
-    MessageType, Provision, Request, Role, RouteMessage, Span, Time,
+    Address, Advertised, Distance, Echo, Event, Hello, HopSender, HopWriter, INFINITE, Input, Keys,
+    Listed, Medium, MessageType, Provision, Request, Role, RouteMessage, Span, Time,
 };
 use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
 
@@ -147,6 +147,7 @@ fn a_revoked_member_is_no_neighbour_any_more() {
 /// A member that says what it likes.
 pub(crate) struct Insider {
     sealer: Sealer,
+    hop: HopWriter,
     fields: HeaderFields,
     start: u64,
 }
@@ -154,6 +155,8 @@ pub(crate) struct Insider {
 impl Insider {
     pub(crate) fn new(provision: &Provision, keys: Keys) -> Self {
         let Keys { group, slot, context, start_ms: start, epochs, signing, .. } = keys;
+        let sender = HopSender { slot, context, epoch: epochs.newest() };
+        let hop = HopWriter::new(epochs.secret(epochs.newest()).unwrap(), sender, 0);
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
         sealer.set_signing_key(signing);
         let tag = provision.tag(slot.number());
@@ -164,7 +167,7 @@ impl Insider {
             codec: 0,
             ..HeaderFields::new(provision.group_tag(), tag, 1)
         };
-        Self { sealer, fields, start }
+        Self { sealer, hop, fields, start }
     }
 
     pub(crate) fn announce(&mut self) -> Vec<u8> {
@@ -323,6 +326,27 @@ fn metric_0_passes_no_route_to_a_machine_that_has_just_started() {
     net.run(Span::seconds(2));
     insider.tells(&mut net, MessageType::Routes, &told(4, 50, 64));
     assert_eq!(net.via(0, 50), Some(3), "later others are taken too");
+}
+
+#[test]
+fn a_message_of_the_mesh_with_a_hop_limit_is_neither_taken_nor_sent_on() {
+    let (mut net, mut insider) = with_insider(16);
+    let hello = Hello { sequence: 12, interval: 50, ..Hello::default() };
+    let fields = HeaderFields { hop_limit: 15, data_type: 1, ..insider.fields };
+    let mut send = |net: &mut Net, fields: &HeaderFields| {
+        let before = net.node(0).mesh.counters();
+        let mut unit = insider.unit(fields, &hello.to_bytes());
+        insider.hop.seal(&mut unit);
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        net.run(Span::millis(100));
+        let after = net.node(0).mesh.counters();
+        (after.flooded - before.flooded, after.unopened - before.unopened)
+    };
+    assert_eq!(send(&mut net, &fields), (0, 1), "a hello");
+    assert_eq!(net.node(0).delivered, []);
+    let data = HeaderFields { kind: Kind::Message, ..fields };
+    assert_eq!(send(&mut net, &data), (1, 0), "what is no message of the mesh goes on");
+    assert_eq!(net.node(1).delivered.len(), 1);
 }
 
 #[test]
