@@ -1,6 +1,6 @@
 //! All in one cell: what the mesh itself says takes a small part of the channel.
 
-use super::story::story;
+use crate::story::story;
 use super::{row, size};
 
 /// What of a minute a cell of so many has spent on the mesh.
