@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use sealane_sim::Random;
 
-use crate::story::{Line, story};
 use super::{row, seconds, size, wish};
+use crate::story::{Line, story};
 
 /// Two machines at most this far apart hear each other.
 const RANGE_M: f64 = 300.0;

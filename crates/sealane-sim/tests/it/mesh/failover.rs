@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::story::{Line, story};
 use super::{row, seconds, size};
+use crate::story::{Line, story};
 
 /// When the next hop falls silent.
 const SILENT_S: u64 = 30;
