@@ -383,8 +383,8 @@ impl Neighbour {
         blame.is_any() && now.since(blame.since) < ANEW
     }
 
-    /// Keeps a frame until it wakes up. Gives the one that there is no room for: of the least urgent
-    /// the oldest.
+    /// Keeps a frame until it wakes up. Gives the one that there is no room for: the oldest of the
+    /// least urgent.
     pub(crate) fn keep(&mut self, kept: Kept) -> Option<Kept> {
         self.kept.push_back(kept);
         if self.kept.len() <= MAX_KEPT_FRAMES {

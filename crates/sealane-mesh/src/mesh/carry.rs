@@ -99,8 +99,8 @@ impl Mesh {
         self.counters.own_no_route += u64::from(is_own);
     }
 
-    /// Whether it says that it is a message of the mesh, but for a report: these go from neighbour to
-    /// neighbour, and nobody sends them on, whatever their hop limit.
+    /// Whether a frame says that it is a message of the mesh that nobody sends on, whatever its hop
+    /// limit: all but reports go from neighbour to neighbour.
     fn is_stray(&self, header: &Header) -> bool {
         let is_ours = header.kind() == Kind::Routing && header.group() == self.voice.group();
         let is_report = header.class() == Class::Signed

@@ -453,8 +453,8 @@ fn is_past(error: &MeshError) -> bool {
     matches!(error, MeshError::Frame(FrameError::Seal(sealane_seal::Error::EpochPast)))
 }
 
-/// Refuses a message in which another machine than its sender is at the metric 0. After a start such
-/// a distance is taken for that of a neighbour, and at any time it draws all frames to the sender.
+/// Refuses a message in which another machine than its sender has the metric 0. After a start such
+/// a distance is taken for that of a neighbour.
 fn check_distances<'a>(
     by: Slot,
     mut told: impl Iterator<Item = &'a Distance>,
