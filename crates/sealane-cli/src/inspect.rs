@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use sealane_frame::{CompactView, Fragment, FrameView, Unit};
+use sealane_frame::{CompactView, Fragment, FrameView, HEADER_BYTES, Unit};
 use sealane_link::Note;
 
 use crate::args::Inspect;
@@ -140,6 +140,10 @@ impl Inspection<'_> {
         match bytes.first() {
             Some(&units::FRAGMENT) => self.fragment(origin, bytes),
             Some(&units::BATCH) => self.batch(origin, bytes),
+            Some(&units::LONG) if full::is_long(bytes) => {
+                let (account, full) = full::explain_long(bytes, origin);
+                self.open_and_tell(account, full)
+            }
             _ => self.frame(origin, bytes),
         }
     }
@@ -171,7 +175,7 @@ impl Inspection<'_> {
     }
 
     fn frame(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
-        let (mut account, full) = match self.form(bytes) {
+        let (account, full) = match self.form(origin, bytes) {
             FrameForm::Full => {
                 let account = full::explain(bytes, origin);
                 let full = account.refusal.is_none().then(|| bytes.to_vec());
@@ -179,6 +183,15 @@ impl Inspection<'_> {
             }
             FrameForm::Compact => compact::explain(bytes, origin, self.known.as_ref()),
         };
+        self.open_and_tell(account, full)
+    }
+
+    /// Opens a frame where there are keys, and tells all that is known of it.
+    fn open_and_tell(
+        &mut self,
+        mut account: Account,
+        full: Option<Vec<u8>>,
+    ) -> Result<(), Failure> {
         if let (Some(keys), Some(full)) = (&mut self.keys, full) {
             let opening = keys.open(&full);
             if matches!(opening, Opening::Opened { .. }) {
@@ -191,7 +204,7 @@ impl Inspection<'_> {
     }
 
     /// The form that a frame has, as far as it can be told.
-    fn form(&self, bytes: &[u8]) -> FrameForm {
+    fn form(&self, origin: &Origin, bytes: &[u8]) -> FrameForm {
         let is_compact = || {
             let link = self.known.as_ref().map(Known::link);
             link.is_some_and(|link| CompactView::parse(bytes, &link).is_ok())
@@ -201,6 +214,8 @@ impl Inspection<'_> {
             None if self.is_full || FrameView::parse(bytes).is_ok() => FrameForm::Full,
             None if bytes.first().is_none_or(|first| first & 0x80 == 0) => FrameForm::Full,
             None if is_compact() || !full::is_likely(bytes) => FrameForm::Compact,
+            // Nobody cuts a datagram off: it is too short for the full form.
+            None if origin.is_whole_packet() && bytes.len() < HEADER_BYTES => FrameForm::Compact,
             None => FrameForm::Full,
         }
     }

@@ -27,6 +27,7 @@ mod everyone;
 mod found;
 mod gate;
 mod intake;
+mod load;
 mod metrics;
 mod status;
 mod went;

@@ -65,7 +65,7 @@ const OTHERS_FIRST: u8 = 2;
 pub(crate) const TOLD_ENOUGH: usize = 2;
 
 impl Waiting {
-    /// Whether it was made on this machine, or was kept here for somebody who slept.
+    /// Whether it was made on this machine.
     pub(crate) fn is_own(&self) -> bool {
         self.from.is_none()
     }

@@ -19,7 +19,7 @@ use crate::limits::{
 use crate::messages::{Probe, Request};
 use crate::parts::{Parts, SentParts, WantedParts};
 use crate::strangers::Strangers;
-use crate::{Address, Medium, Span, Time, To};
+use crate::{Address, Hello, Medium, Span, Time, To};
 
 /// One interface.
 #[derive(Debug)]
@@ -115,7 +115,14 @@ pub(crate) enum Whole {
 pub(crate) struct HelloRoom {
     pub(crate) neighbours: usize,
     pub(crate) echoes: usize,
-    pub(crate) gateways: usize,
+}
+
+/// How many neighbours are in reach, and how many of them are to be told something: a way is not
+/// used before, or not as it should be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Near {
+    pub(crate) neighbours: usize,
+    pub(crate) new: usize,
 }
 
 /// The longest hello interval that a hello can say.
@@ -124,14 +131,19 @@ const INTERVAL_MAX: Span = INTERVAL_STEP.times(u16::MAX as u64);
 pub(crate) const WHOLE_HELLOS: u64 = 8;
 /// Tellings of all routes between two that tell addresses too.
 const ADDRESS_WHOLES: u64 = 4;
+/// The body of a hello of eight neighbours with two echoes and two gateways.
+const HELLO_BODY_BYTES: usize = HELLO_BYTES_MIN
+    + FEW.neighbours * LISTED_BYTES
+    + FEW.echoes * ECHO_BYTES
+    + MAX_HELLO_GATEWAYS * DISTANCE_BYTES;
 /// The room for a body that a narrow interface has by parts.
-const NARROW_ROOM_BYTES: usize = 69;
-/// Neighbours and echoes of a hello where air time is scarce, or many are in reach.
-const FEW: HelloRoom = HelloRoom { neighbours: 8, echoes: 2, gateways: 2 };
+const NARROW_ROOM_BYTES: usize = HELLO_BODY_BYTES;
+/// Neighbours and echoes of a hello where air time is scarce, or very many are in reach.
+const FEW: HelloRoom = HelloRoom { neighbours: 8, echoes: 2 };
 /// Neighbours and echoes of a hello elsewhere.
-const MORE: HelloRoom = HelloRoom { neighbours: 16, echoes: 4, gateways: 2 };
-/// The same where many are new.
-const MOST: HelloRoom = HelloRoom { neighbours: 16, echoes: MAX_HELLO_ECHOES, gateways: 2 };
+const MORE: HelloRoom = HelloRoom { neighbours: 16, echoes: 4 };
+/// The same where many are new; and the most where few are in reach, if there is room.
+const MOST: HelloRoom = HelloRoom { neighbours: 16, echoes: MAX_HELLO_ECHOES };
 /// Where air time is scarce, so many hellos have a digest that is new, and then one of so many.
 const DIGESTS_FIRST: u64 = 3;
 const DIGEST_HELLOS: u64 = 2;
@@ -288,22 +300,28 @@ impl Interface {
         self.room() / DISTANCE_BYTES
     }
 
-    /// What a hello lists here, with so many neighbours in reach, of whom so many are to be told
-    /// something: a way is not used before, or not as it should be.
-    pub(crate) fn hello_room(&self, neighbours: usize, new: usize, has_digest: bool) -> HelloRoom {
-        let most = match (self.is_scarce(), neighbours > MORE.neighbours) {
-            (false, _) if new > MORE.echoes => MOST,
+    /// What a hello lists here, beside the gateways and the digest that it has already. Where few
+    /// neighbours are in reach it stays within the usual length, and gives back as many time stamps
+    /// as find room there.
+    pub(crate) fn hello_room(&self, near: Near, hello: &Hello) -> HelloRoom {
+        let is_few = near.neighbours <= FEW.neighbours;
+        let most = match (self.is_scarce(), near.neighbours > MORE.neighbours) {
+            (true, _) => FEW,
+            (false, _) if is_few || near.new > MORE.echoes => MOST,
             (false, false) => MORE,
-            _ => FEW,
+            (false, true) => FEW,
         };
+        let has_digest = hello.digest.is_some();
         let digest = if has_digest { DIGEST_BYTES } else { 0 };
-        let fixed = HELLO_BYTES_MIN + MAX_HELLO_GATEWAYS * DISTANCE_BYTES + digest;
-        let left = self.room().saturating_sub(fixed);
+        let fixed = HELLO_BYTES_MIN + hello.gateways.len() * DISTANCE_BYTES + digest;
+        let body = if is_few { HELLO_BODY_BYTES } else { self.room() };
+        let left = body.saturating_sub(fixed);
+        let listed = near.neighbours.min(FEW.neighbours) * LISTED_BYTES;
         // A digest stands in the place of an echo.
-        let echoes = (most.echoes - usize::from(has_digest))
-            .min(left / (2 * (ECHO_BYTES + LISTED_BYTES)).max(1) + 1);
+        let echoes = most.echoes - usize::from(has_digest);
+        let echoes = echoes.min(left.saturating_sub(listed) / ECHO_BYTES);
         let left = left.saturating_sub(echoes * ECHO_BYTES);
-        HelloRoom { neighbours: most.neighbours.min(left / LISTED_BYTES), echoes, ..most }
+        HelloRoom { neighbours: most.neighbours.min(left / LISTED_BYTES), echoes }
     }
 
     /// Remembers the time stamp of a hello.

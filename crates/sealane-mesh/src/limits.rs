@@ -41,7 +41,7 @@ sealane_message::limits! {
     MAX_DOCUMENTS_WAITING: usize = 8, "messages";
     /// Frames to everybody that are remembered, twice. The oldest are forgotten.
     MAX_FLOODS_KNOWN: usize = 4096, "frames";
-    /// Frames that wait for one neighbour that sleeps. The oldest is dropped.
+    /// Frames that wait for one neighbour that sleeps. Of the least urgent the oldest is dropped.
     MAX_KEPT_FRAMES: usize = 8, "frames";
     /// Frames in parts that a machine can send parts of again. The oldest is forgotten.
     MAX_SENT_PARTS: usize = 16, "frames";

@@ -9,9 +9,9 @@ use sealane_seal::Slot;
 
 use crate::hello::BEST;
 use crate::hop::HopReader;
-use crate::limits::{MAX_BLAME_MS, MAX_MESH_NEIGHBOURS, MIN_BLAME_MS};
+use crate::limits::{MAX_BLAME_MS, MAX_KEPT_FRAMES, MAX_MESH_NEIGHBOURS, MIN_BLAME_MS};
 use crate::slots::Slots;
-use crate::{Address, Hello, InterfaceId, Span, Time};
+use crate::{Address, Hello, InterfaceId, Span, Time, Urgency};
 
 /// A neighbour by the interface that it is heard on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +93,15 @@ pub(crate) struct SentProbe {
     pub(crate) at: Time,
 }
 
+/// A frame for one neighbour.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) frame: Arc<[u8]>,
+    pub(crate) urgency: Urgency,
+    /// The neighbour that brought it; nobody, if it was made on this machine.
+    pub(crate) from: Option<LinkId>,
+}
+
 /// A time stamp that a neighbour waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -144,7 +153,7 @@ pub(crate) struct Neighbour {
     blamed_until: Time,
     blamed_for: Span,
     /// Frames for it that wait until it wakes up.
-    pub(crate) kept: VecDeque<Arc<[u8]>>,
+    pub(crate) kept: VecDeque<Kept>,
     /// Whom it hears well, as it told lately.
     near: VecDeque<Slot>,
 }
@@ -386,6 +395,18 @@ impl Neighbour {
     pub(crate) fn is_blamed_anew(&self, now: Time) -> bool {
         let blame = self.blame_at(now);
         blame.is_any() && now.since(blame.since) < ANEW
+    }
+
+    /// Keeps a frame until it wakes up. Gives the one that there is no room for: the oldest of the
+    /// least urgent.
+    pub(crate) fn keep(&mut self, kept: Kept) -> Option<Kept> {
+        self.kept.push_back(kept);
+        if self.kept.len() <= MAX_KEPT_FRAMES {
+            return None;
+        }
+        let least = self.kept.iter().map(|kept| kept.urgency).max()?;
+        let oldest = self.kept.iter().position(|kept| kept.urgency == least)?;
+        self.kept.remove(oldest)
     }
 
     /// Remembers a probe.

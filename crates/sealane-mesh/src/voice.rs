@@ -430,9 +430,11 @@ fn message_type(
     class: Class,
 ) -> Result<MessageType, MeshError> {
     let is_ours = fields.kind == Kind::Routing && fields.group == group && fields.class == class;
+    let is_signed = class == Class::Signed;
+    // Reports alone are sent on.
+    let is_ours = is_ours && (is_signed || fields.hop_limit == 0);
     let what = MessageType::from_number(fields.data_type).filter(|_| is_ours);
     let what = what.ok_or(MeshError::NotOurs)?;
-    let is_signed = class == Class::Signed;
     if (what == MessageType::Report) == is_signed { Ok(what) } else { Err(MeshError::NotOurs) }
 }
 
@@ -445,10 +447,11 @@ mod tests {
         let (group, class) = (GroupTag::from_bytes([1; 4]), Class::Authenticated);
         let hello = MessageType::Hello as u16;
         let fields = HeaderFields::new(group, PeerTag::from_hash([2; 8]), hello);
-        let ours = HeaderFields { kind: Kind::Routing, class, ..fields };
+        let ours = HeaderFields { kind: Kind::Routing, class, hop_limit: 0, ..fields };
         assert!(message_type(group, &ours, class).is_ok());
         for other in [
             HeaderFields { kind: Kind::Message, ..ours },
+            HeaderFields { hop_limit: 15, ..ours },
             HeaderFields { group: GroupTag::from_bytes([3; 4]), ..ours },
             HeaderFields { class: Class::Group, ..ours },
             HeaderFields { data_type: u16::MAX, ..ours },

@@ -123,6 +123,13 @@ pub(super) struct Origin {
     pub(super) whole_bytes: Option<usize>,
 }
 
+impl Origin {
+    /// Whether it is all that a packet carried.
+    pub(super) fn is_whole_packet(&self) -> bool {
+        matches!(self.captured, Captured::Packet(_)) && self.whole_bytes.is_none()
+    }
+}
+
 /// Why bytes are not what they should be.
 #[derive(Debug, Clone)]
 pub(super) struct Refusal {

@@ -34,10 +34,11 @@ impl FrameForm {
 /// The files and lines of this verb, for `--help` and the man page.
 pub const FORMATS: &str = "\
 A full frame, a compact frame, a fragment and a batch are told apart as on a
-link; a valid full frame is always one, whatever its first byte. Fragments are
-put together as a node does it, within the same bounds, by the clock of the
-capture. Of a packet only the payload of UDP is looked at, over Ethernet, Linux
-cooked, loopback and raw IP.
+link; a valid full frame is always one, whatever its first byte. So is a full
+frame without its hops, with the hop seal of a mesh behind it or without one.
+Fragments are put together as a node does it, within the same bounds, by the
+clock of the capture. Of a packet only the payload of UDP is looked at, over
+Ethernet, Linux cooked, loopback and raw IP.
 
 The file of --dictionary says what the ends of one direction of a link know, in
 hexadecimal:

@@ -1,6 +1,7 @@
 //! The full form, as far as it goes.
 
-use sealane_frame::{FrameView, VERSION};
+use sealane_frame::{CompactUnit, FrameView, PeerTag, VERSION};
+use sealane_mesh::HOP_SEAL_BYTES;
 use sealane_seal::{Class, Epoch};
 
 use super::account::{Account, Origin, Part, What};
@@ -21,12 +22,71 @@ struct Head {
 /// Explains a frame of the full form.
 pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
     let mut account = Account::new(What::Frame, origin, frame.len());
-    account.form = Some(FrameForm::Full);
     let mut walk = Walk::new(frame);
     account.summary = "full form".into();
-    if let Some(head) = header(&mut walk) {
+    if hops(&mut walk).is_some() {
+        explain_rest(&mut walk, &mut account);
+    }
+    account.rows = walk.rows;
+    judge(frame, &mut account);
+    account
+}
+
+/// Explains a frame of the full form as a compact link carries it: without its hops, and perhaps
+/// within a hop seal (`spec/frame.md`, *Units of compact links*; `spec/mesh.md`, *Hop seals*).
+/// Gives its full form, if it is a frame.
+pub(super) fn explain_long(unit: &[u8], origin: &Origin) -> (Account, Option<Vec<u8>>) {
+    let mut account = Account::new(What::Frame, origin, unit.len());
+    let (long, hop_seal) = split_hop_seal(unit);
+    let mut walk = Walk::new(long);
+    account.summary = "full form".into();
+    let mark = |mark: u64| (mark.into(), "2: of the full form, without its hops".to_owned());
+    let _ = walk.number::<1>(Part::Unit, "mark", mark);
+    let _ = walk.number::<1>(Part::Relay, "hop limit", words::hop_limit);
+    explain_rest(&mut walk, &mut account);
+    if !hop_seal.is_empty() {
+        let low = |low: u64| (low.into(), format!("{low}: low bytes of the hop's counter"));
+        let mut behind = Walk::behind(unit, long.len());
+        let _ = behind.number::<2>(Part::Unit, "hop counter", low);
+        behind.remainder(Part::Unit, "hop tag", "checked by the next neighbour".into());
+        walk.rows.extend(behind.rows);
+    }
+    account.rows = walk.rows;
+    let full = expand(long).unwrap_or_default();
+    judge(&full, &mut account);
+    let full = account.refusal.is_none().then_some(full);
+    (account, full)
+}
+
+/// Whether a unit was meant to be a frame of the full form without its hops.
+pub(super) fn is_long(unit: &[u8]) -> bool {
+    expand(unit).is_some_and(|full| is_likely(&full))
+}
+
+/// The full form of such a unit, with hops that nobody has.
+fn expand(unit: &[u8]) -> Option<Vec<u8>> {
+    let Ok(CompactUnit::Long(long)) = CompactUnit::parse(unit) else { return None };
+    let mut full = vec![];
+    long.expand(PeerTag::NOBODY, PeerTag::NOBODY, &mut full);
+    Some(full)
+}
+
+/// A unit and the hop seal behind it: only with one of the two lengths it is a frame.
+fn split_hop_seal(unit: &[u8]) -> (&[u8], &[u8]) {
+    let is_frame = |unit| expand(unit).is_some_and(|full| FrameView::parse(&full).is_ok());
+    let at = unit.len().saturating_sub(HOP_SEAL_BYTES);
+    match unit.split_at_checked(at) {
+        Some((long, hop_seal)) if !is_frame(unit) && is_frame(long) => (long, hop_seal),
+        _ => (unit, &[]),
+    }
+}
+
+/// Explains what is behind the hops.
+fn explain_rest(walk: &mut Walk<'_>, account: &mut Account) {
+    account.form = Some(FrameForm::Full);
+    if let Some(head) = header(walk) {
         let class = Class::from_bits(head.flags);
-        let sealed = behind_header(&mut walk, &head, class);
+        let sealed = behind_header(walk, &head, class);
         let body = count(head.body_bytes, "byte", "bytes");
         account.summary = format!(
             "full form, class {} ({}), {}, body of {body}{}",
@@ -36,7 +96,11 @@ pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
             sealed.as_ref().map_or_else(String::new, |sealed| seal::summary(&sealed.header)),
         );
     }
-    account.rows = walk.rows;
+}
+
+/// Whether it is a frame, and what its body is then.
+fn judge(frame: &[u8], account: &mut Account) {
+    account.form = Some(FrameForm::Full);
     match FrameView::parse(frame) {
         Ok(view) => {
             let head = body::Head::of(view.header());
@@ -44,7 +108,6 @@ pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
         }
         Err(error) => account.refusal = Some(error.into()),
     }
-    account
 }
 
 /// Whether bytes that are no frame were meant to be one of the full form.
@@ -54,11 +117,15 @@ pub(super) fn is_likely(bytes: &[u8]) -> bool {
         && at(18).is_some_and(|kind| kind < 4)
 }
 
-fn header(walk: &mut Walk<'_>) -> Option<Head> {
-    use Part::{Authenticated, Relay};
+fn hops(walk: &mut Walk<'_>) -> Option<u64> {
+    use Part::Relay;
     walk.take(Relay, 8, "next hop", words::next_hop)?;
     walk.take(Relay, 8, "previous hop", |tag| words::told(tag, "who put it on this link"))?;
-    walk.number::<1>(Relay, "hop limit", words::hop_limit)?;
+    walk.number::<1>(Relay, "hop limit", words::hop_limit)
+}
+
+fn header(walk: &mut Walk<'_>) -> Option<Head> {
+    use Part::Authenticated;
     walk.number::<1>(Authenticated, "version", words::version)?;
     let mut kind = String::new();
     walk.number::<1>(Authenticated, "kind", |id| {

@@ -9,9 +9,10 @@ use sealane_link::Address;
 use super::account::{Account, Captured, Origin, Part, What};
 use super::walk::{Walk, count};
 
-/// The first byte of a fragment, and of a batch.
+/// The first byte of a fragment, of a batch, and of a frame of the full form without its hops.
 pub(super) const FRAGMENT: u8 = 0;
 pub(super) const BATCH: u8 = 1;
+pub(super) const LONG: u8 = 2;
 
 /// Explains a fragment.
 pub(super) fn fragment(unit: &[u8], origin: &Origin) -> Account {

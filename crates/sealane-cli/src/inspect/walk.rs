@@ -16,6 +16,11 @@ impl<'a> Walk<'a> {
         Self { bytes, at: 0, rows: Vec::new() }
     }
 
+    /// Begins behind bytes that are explained elsewhere.
+    pub(super) fn behind(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at, rows: Vec::new() }
+    }
+
     /// What has not been explained yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()

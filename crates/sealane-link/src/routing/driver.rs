@@ -12,6 +12,7 @@ use sealane_mesh::{
 };
 
 use super::found::Via;
+use super::load::Load;
 use super::{
     Found, FoundNeighbour, LocalInput, Machine, Next, RouteStatus, Routing, RoutingNeighbour,
     RoutingStatus, RoutingWay, Spent, Task, leg,
@@ -34,6 +35,8 @@ pub(crate) struct Driver {
     routing: Arc<Routing>,
     links: Arc<[Link]>,
     configs: Vec<LinkConfig>,
+    /// How busy the channels of radios are, by link.
+    loads: BTreeMap<usize, Load>,
     outlet: Outlet,
     /// Names addresses for the machine: nobody can find two of one name.
     names: RandomState,
@@ -90,8 +93,7 @@ impl Driver {
         let mut mesh = Mesh::new(own, machine.keys, Time(0)).map_err(value)?;
         for (index, link) in config.links.iter().enumerate() {
             if let Some(medium) = link.mesh_medium() {
-                let interface = InterfaceId(u8::try_from(index).unwrap_or(u8::MAX));
-                mesh.take(Time(0), Input::Up { interface, medium });
+                mesh.take(Time(0), Input::Up { interface: interface(index), medium });
             }
         }
         Ok(mesh)
@@ -106,8 +108,13 @@ impl Driver {
     ) -> Self {
         let outlet = Outlet::new(Arc::clone(links), Arc::clone(&shared.tap), FRAGMENTS);
         let status = RoutingStatus::clone(&routing.status());
+        let now = Time(shared.now_us());
+        let radios = configs.iter().enumerate().filter(|(_, config)| config.is_radio());
+        let load = |config: &LinkConfig| config.mesh_medium().map(|of| Load::new(of, now));
+        let loads = radios.filter_map(|(link, config)| Some((link, load(config)?))).collect();
         Self {
             mesh,
+            loads,
             shared: Arc::clone(shared),
             routing: Arc::clone(routing),
             links: Arc::clone(links),
@@ -139,6 +146,7 @@ impl Driver {
                 Next::Late => self.mesh.take(self.now(), Input::Tick),
                 Next::End => return,
             }
+            self.tell_loads();
             self.drain();
             self.refresh();
             self.shared.counters.take(&mut self.outlet.tally);
@@ -153,11 +161,12 @@ impl Driver {
         let now = self.now();
         match task {
             Task::Heard { link, from, unit } => {
+                self.note_load(link, unit.len());
                 let at = At { link, address: from };
                 let name = self.names.hash_one(at);
                 self.current = Some((name, at));
-                let interface = InterfaceId(u8::try_from(link).unwrap_or(u8::MAX));
                 let from = sealane_mesh::Address(name);
+                let interface = interface(link);
                 self.mesh.take(now, Input::Heard { interface, from, unit: &unit });
                 self.is_stale = true;
             }
@@ -186,6 +195,24 @@ impl Driver {
                 let outcome = self.mesh.rekey(now, *rekeyed);
                 self.status.fault = outcome.err().map(|error| error.to_string());
                 (self.is_stale, self.told) = (true, Time(0));
+            }
+        }
+    }
+
+    /// Counts a unit that a radio has sent or heard. Wires are never busy.
+    fn note_load(&mut self, link: usize, unit_bytes: usize) {
+        if let Some(load) = self.loads.get_mut(&link) {
+            load.note(unit_bytes);
+        }
+    }
+
+    /// Tells the machine once a second how busy the channels of its radios are.
+    fn tell_loads(&mut self) {
+        let now = self.now();
+        for (link, load) in &mut self.loads {
+            if let Some(busy_ppm) = load.take(now) {
+                let interface = interface(*link);
+                self.mesh.take(now, Input::Load { interface, busy_ppm });
             }
         }
     }
@@ -263,17 +290,19 @@ impl Driver {
             whole.extend((unit.len() as u16).to_le_bytes());
         }
         whole.extend_from_slice(unit);
-        self.put(link, to, &whole);
+        if self.put(link, to, &whole) {
+            self.note_load(link, unit.len());
+        }
         self.unit = whole;
         if !is_control {
             self.outlet.tally.forwarded.add(1, unit.len());
         }
     }
 
-    /// Gives a unit to a link, and waits a little where it is full.
-    fn put(&mut self, index: usize, to: Option<Address>, unit: &[u8]) {
+    /// Gives a unit to a link, and waits a little where it is full. Whether it was sent.
+    fn put(&mut self, index: usize, to: Option<Address>, unit: &[u8]) -> bool {
         let links = Arc::clone(&self.links);
-        let Some(link) = links.get(index) else { return };
+        let Some(link) = links.get(index) else { return false };
         let give = || match to {
             Some(to) => link.send(to, unit, unit.len()),
             None => link.send_all(unit),
@@ -284,6 +313,7 @@ impl Driver {
             sent = give();
         }
         let Sent { stopped, .. } = sent;
+        let is_sent = stopped.is_none();
         match stopped {
             None => {
                 self.outlet.tally.sent.add(1, unit.len());
@@ -295,6 +325,7 @@ impl Driver {
             Some(error) if is_full(&error) => self.outlet.tally.drop(Reason::LinkFull, 1),
             Some(_) => self.outlet.tally.drop(Reason::LinkFault, 1),
         }
+        is_sent
     }
 
     /// Takes a frame that a radio brought for this machine, or for everybody.
@@ -507,6 +538,11 @@ impl Driver {
         });
         ways.collect()
     }
+}
+
+/// The interface that a link is to the machine.
+fn interface(link: usize) -> InterfaceId {
+    InterfaceId(u8::try_from(link).unwrap_or(u8::MAX))
 }
 
 fn is_full(error: &io::Error) -> bool {

@@ -1,13 +1,16 @@
 //! Relays in one process that find each other over wires and radios, and what crosses between them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{HeaderFields, PeerTag};
-use sealane_link::{Arrival, Beside, Config, End, Machine, MemoryNet, Reason, Relay, RelayCard};
-use sealane_link::{LinkError, RoutingStatus};
-use sealane_mesh::Provision;
+use sealane_link::{Arrival, Beside, Config, End, Inbox, LinkError, Machine, MemoryNet, Ready};
+use sealane_link::{Reason, Relay, RelayCard, RoutingStatus};
+use sealane_message::DataType;
+use sealane_mesh::limits::MAX_KEPT_FRAMES;
+use sealane_mesh::{Hello, Provision};
 use sealane_seal::Slot;
 
 use crate::stage::{Maker, card, group, tag};
@@ -34,11 +37,14 @@ struct Machined {
 struct Stage {
     net: MemoryNet,
     provision: Provision,
+    /// The machine in this slot sleeps between its hellos.
+    sleeper: Option<u16>,
 }
 
 impl Stage {
     fn new() -> Stage {
-        Stage { net: MemoryNet::new(), provision: Provision::new([5; 32], 6).unwrap() }
+        let provision = Provision::new([5; 32], 6).unwrap();
+        Stage { net: MemoryNet::new(), provision, sleeper: None }
     }
 
     fn config(&self, links: &[(u32, &str)], rest: &str) -> Config {
@@ -82,7 +88,11 @@ impl Stage {
         });
         let end = member.map(|slot| End { tag: tag(slot), take });
         let beside = Beside { end, machine: Some(self.machine(slot)) };
-        Machined { relay: Relay::open(&self.config(links, ""), cards, beside).unwrap(), came }
+        let mut config = self.config(links, "");
+        if let Some(routing) = &mut config.routing {
+            routing.sleeps = self.sleeper == Some(slot);
+        }
+        Machined { relay: Relay::open(&config, cards, beside).unwrap(), came }
     }
 }
 
@@ -151,6 +161,68 @@ fn a_source_on_no_card_is_carried_by_no_radio() {
     one.send_until(&mut Maker::new(5), tag(1), || two.status().counters.unknown_source > 0);
     one.send_until(&mut Maker::new(0), tag(1), || !three.came.lock().is_empty());
     assert!(three.came.lock().iter().all(|frame| frame[27..35] == tag(0).to_bytes()));
+}
+
+#[test]
+fn a_neighbour_on_a_radio_keeps_a_few_frames_of_one_that_sleeps_and_the_urgent_one_among_them() {
+    const COUNT: usize = 4 * MAX_KEPT_FRAMES;
+    let stage = Stage { sleeper: Some(1), ..Stage::new() };
+    let one = stage.start(0, Some(0), &[(201, "11p")]);
+    let leaf = stage.start(1, Some(1), &[(202, "11p")]);
+    one.wait_for(&[1]);
+    let mut maker = Maker::new(0);
+    one.send_until(&mut maker, tag(1), || !leaf.came.lock().is_empty());
+    let dropped = || one.status().counters.no_air_time;
+    let (came_before, dropped_before) = (leaf.came.lock().len(), dropped());
+    let mut port = one.relay.port();
+    for number in 0..COUNT {
+        let what = if number == 0 { DataType::EMERGENCY } else { DataType::LOCATION };
+        let fields = HeaderFields { next_hop: PeerTag::BROADCAST, ..maker.fields(tag(1)) };
+        let fields = HeaderFields { data_type: what.number(), ..fields };
+        port.push(&mut maker.seal(&fields, b"wake up"));
+        port.flush();
+    }
+    // A hello may come while they are sent: then as many more are kept.
+    wait_until("most had no room", || dropped() - dropped_before >= COUNT as u64 / 2);
+    let urgent = DataType::EMERGENCY.number() as u8;
+    let has_come = || leaf.came.lock().iter().any(|frame| frame[21] == urgent);
+    wait_until("the urgent one comes with a hello", has_come);
+    let came = leaf.came.lock().len() - came_before;
+    assert!(came <= COUNT / 2, "{came} of {COUNT} frames were kept");
+}
+
+/// How busy the sender of a unit says that it finds its channel, of 255, if that is a hello.
+fn load(unit: &[u8]) -> Option<u8> {
+    let is_hello = unit[0] >> 4 == 0xa && unit.get(3) == Some(&1) && unit.len() > 28;
+    // The header of the seal has 1 to 7 bytes, and the tag 16.
+    let places = (5..12).filter(|_| is_hello);
+    places.filter_map(|at| Hello::parse(&unit[at..unit.len() - 16]).ok()).map(|one| one.load).next()
+}
+
+#[test]
+fn who_sends_by_a_radio_and_who_hears_it_say_in_their_hellos_that_it_is_busy() {
+    let stage = Stage::new();
+    let one = stage.start(0, Some(0), &[(201, "ble-185")]);
+    let other = stage.start(1, Some(1), &[(202, "ble-185")]);
+    let stranger = crate::relays_in_memory::link(&stage.net, 250);
+    one.wait_for(&[1]);
+    let (mut port, mut maker) = (one.relay.port(), Maker::new(0));
+    let (mut inbox, mut busy) = (Inbox::new(), HashSet::new());
+    wait_until("both say that it is busy", || {
+        for _ in 0..20 {
+            let fields = HeaderFields { next_hop: PeerTag::BROADCAST, ..maker.fields(tag(1)) };
+            port.push(&mut maker.seal(&fields, &[7; 100]));
+            port.flush();
+        }
+        let _ = stranger.wait(Ready::ToReceive, Duration::from_millis(50));
+        let count = stranger.receive(&mut inbox).unwrap_or(0);
+        for (arrived, segments) in inbox.batches(count) {
+            let loads = segments.chunks(arrived.segment_bytes).filter_map(load);
+            busy.extend(loads.filter(|load| *load > 8).map(|_| arrived.from));
+        }
+        busy.len() == 2
+    });
+    drop(other);
 }
 
 /// The neighbour that a machine sends by what is for another one.

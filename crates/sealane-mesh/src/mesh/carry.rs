@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use sealane_frame::{ANNOUNCEMENT_TYPE, FrameAtHop, FrameView, Header, Kind, PeerTag};
 use sealane_message::DataType;
-use sealane_seal::Slot;
+use sealane_seal::{Class, Slot};
 
 use super::Mesh;
 use super::tell::in_form;
 use crate::floods::{FloodId, Queued, TOLD_ENOUGH, Waiting};
-use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_KEPT_FRAMES, MAX_URGENT_TELLS};
+use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_URGENT_TELLS};
 use crate::messages::{MessageType, Report};
-use crate::neighbour::{COST_MIN, LinkId};
+use crate::neighbour::{COST_MIN, Kept, LinkId};
 use crate::reports::{Fate, Pair, Proof};
 use crate::table::Hop;
-use crate::{Event, InterfaceId, Leg, Output, Role, Span, To, Urgency};
+use crate::{Address, Event, InterfaceId, Leg, Output, Role, Span, To, Urgency};
 
 impl Mesh {
     /// Takes a frame that was made on this machine.
@@ -55,6 +55,10 @@ impl Mesh {
             }
             return;
         }
+        if self.is_stray(&header) {
+            self.counters.unopened += 1;
+            return;
+        }
         if !self.is_known(&header) {
             self.counters.unknown_source += 1;
             return;
@@ -93,6 +97,16 @@ impl Mesh {
     fn leads_nowhere(&mut self, is_own: bool) {
         self.counters.no_route += 1;
         self.counters.own_no_route += u64::from(is_own);
+    }
+
+    /// Whether a frame says that it is a message of the mesh that nobody sends on, whatever its hop
+    /// limit: all but reports go from neighbour to neighbour.
+    fn is_stray(&self, header: &Header) -> bool {
+        let is_ours = header.kind() == Kind::Routing && header.group() == self.voice.group();
+        let is_report = header.class() == Class::Signed
+            && header.data_type() == MessageType::Report as u16
+            && header.destination() == PeerTag::BROADCAST;
+        is_ours && !is_report
     }
 
     /// Whether frames of a source are carried. The reports of the mesh's own group always are.
@@ -150,22 +164,34 @@ impl Mesh {
     /// Sends a frame to its next hop, or has it wait: the next hop sleeps, or there is no air time.
     fn pass(&mut self, frame: Arc<[u8]>, header: &Header, hop: &Hop, from: Option<LinkId>) {
         let id = LinkId { interface: hop.interface, slot: hop.slot };
-        if let Some(neighbour) = self.neighbours.get_mut(&id).filter(|one| one.sleeps) {
-            if neighbour.kept.len() == MAX_KEPT_FRAMES {
-                neighbour.kept.pop_front();
-                self.counters.no_air_time += 1;
+        let kept = Kept { frame, urgency: urgency(header), from };
+        match self.neighbours.get_mut(&id).filter(|one| one.sleeps) {
+            Some(neighbour) => {
+                if let Some(left) = neighbour.keep(kept) {
+                    self.dropped(left.urgency, left.from.is_none());
+                }
             }
-            neighbour.kept.push_back(frame);
-            return;
+            None => self.hand_on(hop.interface, hop.address, kept),
         }
-        let urgency = urgency(header);
+    }
+
+    /// Gives a neighbour that was heard what was kept for it.
+    pub(super) fn give_kept(&mut self, id: LinkId) {
+        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
+        let (address, kept) = (neighbour.address, std::mem::take(&mut neighbour.kept));
+        kept.into_iter().for_each(|kept| self.hand_on(id.interface, address, kept));
+    }
+
+    /// Has a frame for one neighbour wait for its air time.
+    fn hand_on(&mut self, interface: InterfaceId, to: Address, kept: Kept) {
+        let Kept { frame, urgency, from } = kept;
         let patience = match from {
-            Some(_) => self.patience_on(hop.interface, urgency, frame.len()),
+            Some(_) => self.patience_on(interface, urgency, frame.len()),
             None => patience(urgency),
         };
         self.wait(Waiting {
-            interface: hop.interface,
-            to: To::Neighbour(hop.address),
+            interface,
+            to: To::Neighbour(to),
             frame,
             urgency,
             due: self.now,
@@ -175,26 +201,6 @@ impl Mesh {
             flood: None,
             heard_of: vec![],
         });
-    }
-
-    /// Gives a neighbour that was heard what was kept for it.
-    pub(super) fn give_kept(&mut self, id: LinkId) {
-        let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let (address, kept) = (neighbour.address, std::mem::take(&mut neighbour.kept));
-        for frame in kept {
-            self.wait(Waiting {
-                interface: id.interface,
-                to: To::Neighbour(address),
-                frame,
-                urgency: Urgency::Normal,
-                due: self.now,
-                until: self.now + patience(Urgency::Normal),
-                from: None,
-                is_documents: false,
-                flood: None,
-                heard_of: vec![],
-            });
-        }
     }
 
     pub(super) fn wait(&mut self, waiting: Waiting) {

@@ -13,8 +13,8 @@ use crate::parts::PartAt;
 use crate::routes::{Heard, ROUTE_INTERVALS, is_later};
 use crate::voice::Said;
 use crate::{
-    Address, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, RouteMessage, Span,
-    Time, To, Trace,
+    Address, Distance, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, RouteMessage,
+    Span, Time, To, Trace,
 };
 
 /// Where a unit came from.
@@ -250,12 +250,16 @@ impl Mesh {
         let link = LinkId { interface: from.interface, slot: said.by.slot };
         self.note_epoch(link, said.by.epoch);
         let done = match said.what {
-            MessageType::Hello => {
-                Hello::parse(&said.body).map(|hello| self.hear_hello(from, &said, &hello))
-            }
-            MessageType::Routes => {
-                RouteMessage::parse(&said.body).map(|told| self.hear_routes(link, &told))
-            }
+            MessageType::Hello => Hello::parse(&said.body).and_then(|hello| {
+                check_distances(link.slot, hello.gateways.iter())?;
+                self.hear_hello(from, &said, &hello);
+                Ok(())
+            }),
+            MessageType::Routes => RouteMessage::parse(&said.body).and_then(|told| {
+                check_distances(link.slot, told.routes.iter().map(|route| &route.distance))?;
+                self.hear_routes(link, &told);
+                Ok(())
+            }),
             MessageType::Request => Request::parse(&said.body)
                 .map(|all| all.iter().for_each(|one| self.hear_request(link, *one))),
             MessageType::Probe => {
@@ -450,6 +454,16 @@ impl Mesh {
 /// Whether a frame was refused since its sender holds an earlier epoch.
 fn is_past(error: &MeshError) -> bool {
     matches!(error, MeshError::Frame(FrameError::Seal(sealane_seal::Error::EpochPast)))
+}
+
+/// Refuses a message in which another machine than its sender has the metric 0. After a start such
+/// a distance is taken for that of a neighbour.
+fn check_distances<'a>(
+    by: Slot,
+    mut told: impl Iterator<Item = &'a Distance>,
+) -> Result<(), MeshError> {
+    let is_false = told.any(|distance| distance.metric == 0 && distance.slot != by);
+    if is_false { Err(MeshError::Range) } else { Ok(()) }
 }
 
 /// Who hears a hello, and when.

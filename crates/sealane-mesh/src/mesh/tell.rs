@@ -8,7 +8,7 @@ use sealane_seal::{Form, Slot};
 
 use super::Mesh;
 use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
-use crate::interface::{ANNOUNCEMENT_BYTES, Whole};
+use crate::interface::{ANNOUNCEMENT_BYTES, Near, Whole};
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
 use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
@@ -98,8 +98,8 @@ impl Mesh {
             digest,
             ..Hello::default()
         };
-        self.list(id, hellos, &mut hello);
         hello.gateways = self.nearest_gateways();
+        self.list(id, hellos, &mut hello);
         if let Some(interface) = self.interfaces.get_mut(&id) {
             interface.stamped(hello.sent, self.now);
         }
@@ -112,9 +112,9 @@ impl Mesh {
     fn list(&mut self, id: InterfaceId, hellos: u64, hello: &mut Hello) {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
         let near = || self.neighbours.values().filter(|one| here(&one.id));
-        let (count, new) = (near().count(), near().filter(|one| one.has_news()).count());
-        let has_digest = hello.digest.is_some();
-        let room = self.interfaces.get(&id).map(|one| one.hello_room(count, new, has_digest));
+        let new = near().filter(|one| one.has_news()).count();
+        let near = Near { neighbours: near().count(), new };
+        let room = self.interfaces.get(&id).map(|one| one.hello_room(near, hello));
         let Some(room) = room else { return };
         let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
         ones.sort_by_key(|one| (one.listed, one.id));

@@ -18,13 +18,8 @@ fn body<'a>(net: &Net, unit: &'a [u8]) -> Option<(u16, &'a [u8])> {
     Some((view.data_type(), &unit[view.header_bytes()..unit.len() - 16]))
 }
 
-#[test]
-fn a_hello_of_eight_neighbours_has_96_bytes_at_most() {
-    let most = HELLO_BYTES_MIN + 8 * LISTED_BYTES + 2 * ECHO_BYTES + 2 * DISTANCE_BYTES;
-    assert_eq!(most, 69);
-    assert_eq!(most + 27, 96, "with the longest headers and the tag of the compact form");
-    // Counters go on at a place of four bytes, as they are after months.
-    let count = 22;
+/// A cell of so many machines that have just started, of which two are gateways.
+fn cell(count: usize) -> Net {
     let mut net = Net::new(1, count as u16, Medium::dot11p());
     for one in 0..count {
         for other in one + 1..count {
@@ -32,19 +27,47 @@ fn a_hello_of_eight_neighbours_has_96_bytes_at_most() {
         }
         net.start(one, if one < 2 { Role::Gateway } else { Role::Member });
     }
-    net.run(Span::seconds(40));
-    let hellos: Vec<_> = net
-        .heard
-        .iter()
-        .filter_map(|(_, unit)| {
-            let (what, body) = body(&net, unit).filter(|(what, _)| *what == 1)?;
-            assert_eq!(what, 1);
-            Some((unit.len(), Hello::parse(body).unwrap()))
-        })
-        .collect();
+    net
+}
+
+/// The hellos of a cell that were heard in some time from now on, and how long they were.
+fn hellos(net: &mut Net, span: Span) -> Vec<(usize, Hello)> {
+    net.heard.clear();
+    net.run(span);
+    let heard = net.heard.iter().filter_map(|(_, unit)| {
+        let (_, body) = body(net, unit).filter(|(what, _)| *what == 1)?;
+        Some((unit.len(), Hello::parse(body).unwrap()))
+    });
+    heard.collect()
+}
+
+#[test]
+fn a_hello_of_eight_neighbours_has_96_bytes_at_most_also_while_they_find_each_other() {
+    let most = HELLO_BYTES_MIN + 8 * LISTED_BYTES + 2 * ECHO_BYTES + 2 * DISTANCE_BYTES;
+    assert_eq!(most, 69);
+    assert_eq!(most + 27, 96, "with the longest headers and the tag of the compact form");
+    let mut net = cell(9);
+    let first = hellos(&mut net, Span::seconds(5));
+    assert!(first.len() >= 45, "{}", first.len());
+    assert!(first.iter().any(|(_, hello)| hello.echoes.len() > 2), "few leave room for more");
+    let later = hellos(&mut net, Span::seconds(30));
+    for (bytes, hello) in first.iter().chain(&later) {
+        assert!(*bytes <= 96 && hello.to_bytes().len() <= 69, "{bytes}: {hello:?}");
+    }
+    assert!(later.len() > 200, "{}", later.len());
+    for (_, hello) in later.iter().rev().take(50) {
+        let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
+        assert_eq!(lists, (8, 2, 2));
+    }
+}
+
+#[test]
+fn a_hello_among_very_many_neighbours_has_96_bytes_at_most() {
+    let mut net = cell(22);
+    net.run(Span::seconds(25));
+    let hellos = hellos(&mut net, Span::seconds(15));
     assert!(hellos.len() > 100);
-    let last = hellos.iter().rev().take(50);
-    for (bytes, hello) in last {
+    for (bytes, hello) in hellos.iter().rev().take(50) {
         let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
         assert_eq!(lists, (8, 2, 2));
         assert!(*bytes <= 96, "{bytes}");
@@ -79,27 +102,18 @@ fn a_notice_of_removal_has_130_bytes_at_most() {
 fn with_a_digest_of_documents_it_still_has_96_bytes_at_most() {
     let most = HELLO_BYTES_MIN + 8 * LISTED_BYTES + ECHO_BYTES + 2 * DISTANCE_BYTES + DIGEST_BYTES;
     assert_eq!(most + 27, 95, "a digest stands in the place of an echo");
-    let count = 22;
-    let mut net = Net::new(1, count as u16, Medium::dot11p());
-    for one in 0..count {
-        for other in one + 1..count {
-            net.join(one, other, Link::default());
+    for count in [9, 22] {
+        let mut net = cell(count);
+        for (one, node) in &mut net.nodes {
+            node.mesh.take(net.now, Input::Digest { digest: Some([*one as u8; 8]) });
         }
-        net.start(one, if one < 2 { Role::Gateway } else { Role::Member });
-        let now = net.now;
-        let digest = Some([one as u8; 8]);
-        net.nodes.get_mut(&one).unwrap().mesh.take(now, Input::Digest { digest });
-    }
-    net.run(Span::seconds(40));
-    let hellos = net.heard.iter().filter_map(|(_, unit)| {
-        let (_, body) = body(&net, unit).filter(|(what, _)| *what == 1)?;
-        Some((unit.len(), Hello::parse(body).unwrap()))
-    });
-    let hellos: Vec<_> = hellos.collect();
-    for (bytes, hello) in hellos.iter().rev().take(50) {
-        let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
-        assert_eq!((lists, hello.digest.is_some()), ((8, 1, 2), true));
-        assert!(*bytes <= 96, "{bytes}");
+        net.run(Span::seconds(25));
+        let hellos = hellos(&mut net, Span::seconds(15));
+        for (bytes, hello) in hellos.iter().rev().take(50) {
+            let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
+            assert_eq!((lists, hello.digest.is_some()), ((8, 1, 2), true), "{count}");
+            assert!(*bytes <= 96, "{bytes}");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use sealane_frame::limits::MAX_PARTIAL_PEERS;
 use sealane_frame::{Fragment, HEADER_BYTES};
+use sealane_mesh::limits::MAX_KEPT_FRAMES;
 use sealane_mesh::{Address, Event, Input, Medium, Role, Span, Time};
 
 use crate::net::{Link, Net, RADIO};
@@ -202,6 +203,49 @@ fn a_neighbour_keeps_the_frames_of_one_that_sleeps() {
     assert_eq!(net.node(1).delivered.len(), 1);
 }
 
+/// A chain of three of which the last one sleeps, after frames of these types were sent to it while
+/// it slept and have come; and the types of those that came.
+fn given_to_a_sleeper(sent: &[u16]) -> (Net, Vec<u16>) {
+    let mut net = Net::new(10, 3, Medium::dot11p());
+    net.chain(&[0, 1, 2], Link::default());
+    (0..2).for_each(|slot| net.start(slot, Role::Member));
+    net.start_sleeper(2);
+    net.run(Span::seconds(20));
+    let hellos = net.node(2).mesh.counters().hellos;
+    while net.node(2).mesh.counters().hellos == hellos {
+        net.run(Span::millis(1));
+    }
+    net.run(Span::millis(50));
+    for what in sent {
+        net.data(0, Some(2), *what, &[7; 12]);
+        net.run(Span::millis(5));
+    }
+    assert_eq!(net.node(2).delivered, [], "it sleeps");
+    net.run(Span::seconds(1));
+    let types = net.node(2).delivered.iter().map(|(_, frame)| u16::from(frame[21])).collect();
+    (net, types)
+}
+
+#[test]
+fn a_frame_that_was_kept_for_a_sleeper_is_as_urgent_as_it_was_and_no_own_one() {
+    let (net, types) = given_to_a_sleeper(&[COUNTER, EMERGENCY]);
+    assert_eq!(types.len(), 2, "{types:?}");
+    let keeper = &net.node(1).mesh;
+    let [_, urgent, normal, _] = keeper.spent(RADIO);
+    assert!(urgent.0 > 0 && urgent == normal, "two frames of one length: {urgent:?}, {normal:?}");
+    let counters = keeper.counters();
+    assert_eq!((counters.carried, counters.own_sent), (2, 0));
+}
+
+#[test]
+fn an_urgent_frame_that_is_kept_for_a_sleeper_does_not_leave_for_others() {
+    let (net, types) = given_to_a_sleeper(&[&[EMERGENCY][..], &[COUNTER; 12][..]].concat());
+    assert_eq!(types.len(), MAX_KEPT_FRAMES, "{types:?}");
+    assert_eq!(types.iter().filter(|what| **what == EMERGENCY).count(), 1, "{types:?}");
+    let counters = net.node(1).mesh.counters();
+    assert_eq!((counters.no_air_time, counters.own_no_air_time), (5, 0));
+}
+
 #[test]
 fn a_hop_limit_ends_a_frame_and_a_false_hop_is_dropped() {
     let mut net = chain(6, 3, Medium::dot11p(), Link::default());
@@ -217,6 +261,30 @@ fn a_hop_limit_ends_a_frame_and_a_false_hop_is_dropped() {
     assert!(net.node(0).mesh.counters().malformed >= 2);
     let is_faulty = |(_, event): &(Time, Event)| matches!(event, Event::Faulty { .. });
     assert!(!net.node(0).events.iter().any(is_faulty));
+}
+
+#[test]
+fn a_member_that_sets_hop_limits_anew_has_each_honest_machine_send_a_flood_once() {
+    let count = 6;
+    let mut net = Net::new(11, count as u16, Medium::wire(1500));
+    for slot in 0..count {
+        net.join(slot, (slot + 1) % count, Link::default());
+        net.start(slot, Role::Member);
+    }
+    net.run(Span::seconds(20));
+    net.nodes.get_mut(&3).unwrap().renews = true;
+    let flooded = |net: &Net| -> Vec<u64> {
+        (0..count).map(|slot| net.node(slot).mesh.counters().flooded).collect()
+    };
+    let before = flooded(&net);
+    net.data(0, None, EMERGENCY, b"help");
+    net.run(Span::seconds(10));
+    let sent: Vec<_> = flooded(&net).iter().zip(before).map(|(now, then)| now - then).collect();
+    let renewed = net.node(3).renewed;
+    assert!((1..=4).contains(&renewed), "what its two neighbours have sent: {renewed}");
+    assert!(sent.iter().all(|times| *times <= 1), "each sends it once at most: {sent:?}");
+    let all_have_it = [1, 2, 4, 5].iter().all(|slot| net.node(*slot).delivered.len() == 1);
+    assert!(all_have_it, "and each has it once");
 }
 
 #[test]

@@ -75,6 +75,10 @@ pub(crate) struct Node {
     pub(crate) hoards: bool,
     /// It takes data of others and drops it.
     pub(crate) swallows: bool,
+    /// It sends each frame of data that it hears on wires at once, with the highest hop limit, as
+    /// often as it hears it; and how often it has done so.
+    pub(crate) renews: bool,
+    pub(crate) renewed: u64,
     sealer: Sealer,
     starts: u64,
 }
@@ -152,6 +156,8 @@ impl Net {
             sent_units: 0,
             sent_bytes: 0,
             swallows: false,
+            renews: false,
+            renewed: 0,
             sealer: sealer(slot, self.starts),
             starts: self.starts,
         };
@@ -307,8 +313,26 @@ impl Net {
         if is_data && self.nodes.get(to).is_some_and(|node| node.swallows) {
             return;
         }
+        if self.renew(*to, unit) {
+            return;
+        }
         let from = Address(*from as u64);
         self.take(*to, Input::Heard { interface: RADIO, from, unit });
+    }
+
+    /// Has a machine that renews hop limits do so, if it is a frame of data in the full form.
+    fn renew(&mut self, at: usize, unit: &[u8]) -> bool {
+        let tag = self.provision.tag(at as u16).to_bytes();
+        let Some(node) = self.nodes.get_mut(&at).filter(|node| node.renews) else { return false };
+        if unit.get(18) != Some(&0) {
+            return false;
+        }
+        node.renewed += 1;
+        let mut renewed = unit.to_vec();
+        renewed[8..16].copy_from_slice(&tag);
+        renewed[16] = 15;
+        self.send(at, To::Everybody, renewed.into());
+        true
     }
 
     /// Counts destinations for which the machine that has just changed is on a cycle of next hops.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sealane_frame::{ANNOUNCEMENT_TYPE, FrameBuf, HeaderFields, Kind, LongFrame, seal_frame};
 use sealane_mesh::{
-    Address, Advertised, Distance, Echo, Event, Hello, INFINITE, Input, Keys, Listed, Medium,
-    MessageType, Provision, Request, Role, RouteMessage, Span, Time,
+    Address, Advertised, Distance, Echo, Event, Hello, HopSender, HopWriter, INFINITE, Input, Keys,
+    Listed, Medium, MessageType, Provision, Request, Role, RouteMessage, Span, Time,
 };
 use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
 
@@ -147,6 +147,7 @@ fn a_revoked_member_is_no_neighbour_any_more() {
 /// A member that says what it likes.
 pub(crate) struct Insider {
     sealer: Sealer,
+    hop: HopWriter,
     fields: HeaderFields,
     start: u64,
 }
@@ -154,6 +155,8 @@ pub(crate) struct Insider {
 impl Insider {
     pub(crate) fn new(provision: &Provision, keys: Keys) -> Self {
         let Keys { group, slot, context, start_ms: start, epochs, signing, .. } = keys;
+        let sender = HopSender { slot, context, epoch: epochs.newest() };
+        let hop = HopWriter::new(epochs.secret(epochs.newest()).unwrap(), sender, 0);
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
         sealer.set_signing_key(signing);
         let tag = provision.tag(slot.number());
@@ -164,7 +167,7 @@ impl Insider {
             codec: 0,
             ..HeaderFields::new(provision.group_tag(), tag, 1)
         };
-        Self { sealer, fields, start }
+        Self { sealer, hop, fields, start }
     }
 
     pub(crate) fn announce(&mut self) -> Vec<u8> {
@@ -181,6 +184,35 @@ impl Insider {
     pub(crate) fn say(&mut self, what: MessageType, body: &[u8]) -> Vec<u8> {
         let fields = HeaderFields { data_type: what as u16, ..self.fields };
         self.unit(&fields, body)
+    }
+
+    /// Becomes a neighbour of machine 0: it gives back what that has sent, as an honest one would.
+    fn is_met(&mut self, net: &mut Net, sequences: std::ops::Range<u16>) {
+        let unit = self.announce();
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        for sequence in sequences {
+            net.run(Span::millis(100));
+            let (sent, at) = last_hello(net, 0);
+            let heard = 1_000_000 - net.now.since(at).0 as u32;
+            let hello = Hello {
+                sequence,
+                interval: 50,
+                sent: 1_000_000,
+                neighbours: vec![Listed { slot: slot(0), heard: 15, told: 15 }],
+                echoes: vec![Echo { index: 0, sent, heard }],
+                ..Hello::default()
+            };
+            self.tells(net, MessageType::Hello, &hello.to_bytes());
+        }
+        let known = net.node(0).mesh.neighbours();
+        let is_met = known.iter().any(|one| one.slot == slot(3) && one.cost.is_some());
+        assert!(is_met, "{known:?}");
+    }
+
+    /// Tells machine 0 something.
+    fn tells(&mut self, net: &mut Net, what: MessageType, body: &[u8]) {
+        let unit = self.say(what, body);
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
     }
 
     fn unit(&mut self, fields: &HeaderFields, body: &[u8]) -> Vec<u8> {
@@ -201,25 +233,7 @@ pub(crate) fn with_insider(seed: u64) -> (Net, Insider) {
     net.run(Span::seconds(10));
     let keys = net.keys(3);
     let mut insider = Insider::new(&net.provision, keys);
-    let unit = insider.announce();
-    net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
-    // It gives back what machine 0 has sent, as an honest one would.
-    for sequence in 0..12 {
-        net.run(Span::millis(100));
-        let (sent, at) = last_hello(&net, 0);
-        let hello = Hello {
-            sequence,
-            interval: 50,
-            sent: 1_000_000,
-            neighbours: vec![Listed { slot: slot(0), heard: 15, told: 15 }],
-            echoes: vec![Echo { index: 0, sent, heard: 1_000_000 - net.now.since(at).0 as u32 }],
-            ..Hello::default()
-        };
-        let unit = insider.say(MessageType::Hello, &hello.to_bytes());
-        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
-    }
-    let known = net.node(0).mesh.neighbours();
-    assert!(known.iter().any(|one| one.slot == slot(3) && one.cost.is_some()), "{known:?}");
+    insider.is_met(&mut net, 0..12);
     (net, insider)
 }
 
@@ -242,7 +256,7 @@ fn a_member_that_advertises_everything_fills_no_memory_and_no_way_has_a_loop() {
             distance: Distance {
                 slot: slot(number),
                 sequence: sequence.wrapping_mul(30_011),
-                metric: [0, 1, INFINITE - 1][usize::from(number) % 3],
+                metric: [1, 2, INFINITE - 1][usize::from(number) % 3],
             },
             is_gateway: number.is_multiple_of(2),
             attached: Some(vec![tags[usize::from(number)]; 8]),
@@ -260,6 +274,79 @@ fn a_member_that_advertises_everything_fills_no_memory_and_no_way_has_a_loop() {
     // What it told runs out with it, and the honest ways come back.
     net.run(Span::seconds(60));
     assert!(net.reaches(0, 2) && net.reaches(2, 0) && net.reaches(0, 1));
+}
+
+/// Whether machine 0 has told of member 3 that it is faulty.
+fn is_told(net: &Net) -> bool {
+    net.node(0).events.iter().any(|(_, event)| *event == Event::Faulty { slot: slot(3) })
+}
+
+/// A route message with one distance.
+fn told(sequence: u16, to: u16, metric: u16) -> Vec<u8> {
+    let distance = Distance { slot: slot(to), sequence: 7, metric };
+    let routes = vec![Advertised { distance, is_gateway: false, attached: None }];
+    RouteMessage { sequence, routes }.to_bytes()
+}
+
+#[test]
+fn nobody_is_taken_for_another_machine_by_a_hello_or_a_route_message_of_metric_0() {
+    for is_hello in [false, true] {
+        let (mut net, mut insider) = with_insider(14);
+        let gateways = vec![Distance { slot: slot(50), sequence: 7, metric: 0 }];
+        let hello = Hello { sequence: 12, interval: 50, gateways, ..Hello::default() };
+        let (what, body) = match is_hello {
+            true => (MessageType::Hello, hello.to_bytes()),
+            false => (MessageType::Routes, told(1, 50, 0)),
+        };
+        let before = net.node(0).mesh.counters().malformed;
+        insider.tells(&mut net, what, &body);
+        assert_eq!(net.via(0, 50), None, "{what:?}");
+        assert!(is_told(&net), "{what:?}");
+        assert_eq!(net.node(0).mesh.counters().malformed, before + 1, "{what:?}");
+        // Its own distance has that metric, and a longer one of another machine may be true.
+        insider.tells(&mut net, MessageType::Routes, &told(2, 3, 0));
+        insider.tells(&mut net, MessageType::Routes, &told(3, 50, 64));
+        assert_eq!([net.via(0, 3), net.via(0, 50)], [Some(3), Some(3)], "{what:?}");
+    }
+}
+
+#[test]
+fn metric_0_passes_no_route_to_a_machine_that_has_just_started() {
+    let (mut net, mut insider) = with_insider(15);
+    net.start(0, Role::Member);
+    insider.is_met(&mut net, 12..18);
+    insider.tells(&mut net, MessageType::Routes, &told(1, 50, 64));
+    assert!(!is_told(&net), "it may be true");
+    assert_eq!(net.via(0, 50), None, "but may lead to those who know the machine from before");
+    insider.tells(&mut net, MessageType::Routes, &told(2, 50, 0));
+    assert_eq!(net.via(0, 50), None, "and is no neighbour's distance");
+    assert!(is_told(&net));
+    insider.tells(&mut net, MessageType::Routes, &told(3, 3, 0));
+    assert_eq!(net.via(0, 3), Some(3), "the one to the neighbour itself is taken at once");
+    net.run(Span::seconds(2));
+    insider.tells(&mut net, MessageType::Routes, &told(4, 50, 64));
+    assert_eq!(net.via(0, 50), Some(3), "later others are taken too");
+}
+
+#[test]
+fn a_message_of_the_mesh_with_a_hop_limit_is_neither_taken_nor_sent_on() {
+    let (mut net, mut insider) = with_insider(16);
+    let hello = Hello { sequence: 12, interval: 50, ..Hello::default() };
+    let fields = HeaderFields { hop_limit: 15, data_type: 1, ..insider.fields };
+    let mut send = |net: &mut Net, fields: &HeaderFields| {
+        let before = net.node(0).mesh.counters();
+        let mut unit = insider.unit(fields, &hello.to_bytes());
+        insider.hop.seal(&mut unit);
+        net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+        net.run(Span::millis(100));
+        let after = net.node(0).mesh.counters();
+        (after.flooded - before.flooded, after.unopened - before.unopened)
+    };
+    assert_eq!(send(&mut net, &fields), (0, 1), "a hello");
+    assert_eq!(net.node(0).delivered, []);
+    let data = HeaderFields { kind: Kind::Message, ..fields };
+    assert_eq!(send(&mut net, &data), (1, 0), "what is no message of the mesh goes on");
+    assert_eq!(net.node(1).delivered.len(), 1);
 }
 
 #[test]
@@ -325,8 +412,7 @@ fn messages_that_no_machine_sends_are_told_with_their_sender() {
             net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
         }
     }
-    let is_told = |(_, event): &(Time, Event)| *event == Event::Faulty { slot: slot(3) };
-    assert!(net.node(0).events.iter().any(is_told));
+    assert!(is_told(&net));
     assert!(net.reaches(0, 2));
 }
 

@@ -10,6 +10,7 @@ mod mesh;
 mod radios;
 mod repeats;
 mod scenarios;
+mod story;
 
 use std::path::{Path, PathBuf};
 

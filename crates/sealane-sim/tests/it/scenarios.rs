@@ -1,5 +1,10 @@
 //! The scenarios that are shipped: three seeds each, together five simulated minutes and more.
 
+use std::collections::BTreeSet;
+
+use sealane_sim::Span;
+
+use crate::story::{Line, hops, told};
 use crate::{folder, named, run};
 
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -34,10 +39,54 @@ fn a_partition_stops_what_crosses_it_and_only_that() {
 
 #[test]
 fn a_team_of_twenty_is_reached_over_seven_hops() {
+    const LAST: usize = 14;
+    let mut sent = Sent::default();
     for seed in SEEDS {
-        let summary = run(named("team"), seed, 40);
-        assert!(summary.ratio() > 0.3, "seed {seed}: {summary}");
-        assert_eq!(summary.loops(), 0, "seed {seed}: {summary}");
+        let lines = told(named("team").lasting(Span::from_s(40)), seed);
+        assert_eq!(lines.last().unwrap().loops, 0, "seed {seed}");
+        assert!(hops(&lines, 0, LAST) >= Some(7), "seed {seed}");
+        let delivered: BTreeSet<_> =
+            lines.iter().filter(|line| line.is("deliver")).map(|l| (l.message, l.node)).collect();
+        // Until then all find each other; and what is sent at the end is on its way.
+        let is_calm = |line: &&Line| (15_000_000..39_000_000).contains(&line.at);
+        for offer in lines.iter().filter(|line| line.is("offer")).filter(is_calm) {
+            let has = |node: usize| u64::from(delivered.contains(&(offer.message, node)));
+            match offer.node {
+                0 => sent.there.note(has(LAST)),
+                LAST => sent.back.note(has(0)),
+                _ => {
+                    let heard: u64 = (0..19).map(has).sum();
+                    assert_eq!(heard, 19, "seed {seed}: a call for help reaches all");
+                    sent.calls += 1;
+                }
+            }
+        }
+    }
+    // Nobody acknowledges what goes to one machine by Bluetooth advertising, and no hop repeats it.
+    println!("{sent:?}");
+    assert!(sent.calls == 3 && sent.there.offered >= 14 && sent.back.offered >= 7, "{sent:?}");
+    assert!(2 * sent.there.came >= sent.there.offered, "{sent:?}");
+    assert!(2 * sent.back.came >= sent.back.offered, "{sent:?}");
+}
+
+/// What went along the team, and the answers.
+#[derive(Debug, Default)]
+struct Sent {
+    there: Share,
+    back: Share,
+    calls: u64,
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    offered: u64,
+    came: u64,
+}
+
+impl Share {
+    fn note(&mut self, came: u64) {
+        self.offered += 1;
+        self.came += came;
     }
 }
 
@@ -58,9 +107,35 @@ fn no_radio_exceeds_its_share_however_much_it_is_offered() {
 
 #[test]
 fn answers_that_come_at_once_arrive_beside_noise_and_replays() {
-    // The noise begins at 100 s and the replays at 200 s.
-    let summary = run(named("ack-storm"), 1, 70);
-    assert!(summary.ratio() > 0.9, "{summary}");
+    // The noise begins at 25 s and the replays at 45 s. The speaker speaks at 60 s too.
+    let [noise, replays] = [(21, 25), (22, 45)];
+    let lines = told(named("ack-storm").lasting(Span::from_s(70)), 2);
+    for (node, since) in [noise, replays] {
+        let sent = |from: u64, to: u64| {
+            let is_within = |line: &&Line| (from..to).contains(&(line.at / 1_000_000));
+            let sends = lines.iter().filter(|line| line.is("send") && line.node == node);
+            sends.filter(is_within).count()
+        };
+        let (before, after) = (sent(since - 20, since), sent(since, since + 20));
+        assert!(after >= 8 * before.max(1), "machine {node}: {after} units, {before} before");
+    }
+    let delivered = |message: u64| {
+        let is_its = |line: &&Line| line.is("deliver") && line.message == message;
+        lines.iter().filter(is_its).count()
+    };
+    let offers = lines.iter().filter(|line| line.is("offer") && line.at >= 55_000_000);
+    let [mut listeners, mut answers, mut answered] = [0; 3];
+    for offer in offers {
+        match offer.to {
+            None => listeners += delivered(offer.message),
+            Some(_) => (answers, answered) = (answers + 1, answered + delivered(offer.message)),
+        }
+    }
+    println!("{listeners} listeners, {answered} of {answers} answers");
+    assert_eq!((listeners, answers), (20, 20));
+    assert!(answered >= 18, "{answered} answers beside noise and replays");
+    let end = lines.last().unwrap();
+    assert_eq!((end.again, end.loops), (0, 0), "nothing that comes again is taken");
     let storm = run(noisy(), 1, 30);
     assert!(storm.ratio() > 0.9 && storm.loops() == 0, "{storm}");
 }

@@ -11,6 +11,7 @@ use crate::cli::{json, on_terminal, sealane, text};
 mod captures;
 mod members;
 mod places;
+mod simulated;
 
 use captures::{ethernet_ipv4, ipv4, ipv6, pcap, pcapng};
 use members::{BYTE, ORDERS, SECRET, Sender, hex, write};

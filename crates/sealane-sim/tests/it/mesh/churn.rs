@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use sealane_sim::Random;
 
-use super::story::{Line, story};
-use super::{row, seconds, size};
+use super::{row, seconds, size, wish};
+use crate::story::{Line, story};
 
 /// Two machines at most this far apart hear each other.
 const RANGE_M: f64 = 300.0;
@@ -209,7 +209,7 @@ fn who_has_had_a_path_for_three_seconds_is_reached_while_one_comes_or_goes_each_
         let measured =
             format!("{} times longer, worst {worst:.1} s; {share:.2} % of the time", field.missed);
         let is_met = field.missed == 0;
-        row(&format!("{name}: connected"), "within 3 s of a path", measured, is_met);
+        wish(&format!("{name}: connected"), "within 3 s of a path", measured, is_met);
     }
 }
 

@@ -1,7 +1,7 @@
 //! All in one cell: what the mesh itself says takes a small part of the channel.
 
-use super::story::story;
 use super::{row, size};
+use crate::story::story;
 
 /// What of a minute a cell of so many has spent on the mesh.
 struct Spent {
