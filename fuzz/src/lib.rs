@@ -2,6 +2,7 @@
 //!
 //! The ordinary tests replay the committed corpus through the same functions.
 
+pub mod agent;
 pub mod codec;
 pub mod document;
 pub mod frame;

@@ -19,6 +19,8 @@ const WINDOW_S: u64 = 15;
 const PROBE_MS: u64 = 50;
 const PROBES: u64 = 600;
 const KILL_AFTER_S: u64 = 5;
+/// Probes from the first machine to the last while nothing fails.
+const STEADY_PROBES: u64 = 200;
 /// How often a relay is killed.
 const KILLS: u64 = 2;
 /// How long programs talk.
@@ -42,7 +44,7 @@ const CHAIN: Topology = Topology {
     most_s: 45,
     nodes: &["name = \"n\"\ncount = 8\nline = [200, 0]"],
 };
-const CELLS: [Topology; 2] = [
+const CELLS: [Topology; 3] = [
     Topology {
         name: "cell of 22",
         machines: 22,
@@ -56,6 +58,13 @@ const CELLS: [Topology; 2] = [
         loss: "0.1",
         most_s: 30,
         nodes: &["name = \"n\"\ncount = 50\nring_m = 50"],
+    },
+    Topology {
+        name: "cell of 100",
+        machines: 100,
+        loss: "0.1",
+        most_s: 60,
+        nodes: &["name = \"n\"\ncount = 100\nring_m = 50"],
     },
 ];
 /// Four processes in a row, over which programs talk.
@@ -86,6 +95,8 @@ struct Figures {
     /// Of routing, what each machine sent in a second, and its part of the channel's time.
     bytes: f64,
     air: f64,
+    /// Probes of [`STEADY_PROBES`] that did not come; nothing if there was no route for them.
+    lost: Option<u64>,
 }
 
 /// A folder of this proof, and the programs.
@@ -112,9 +123,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     println!("{}", String::from_utf8_lossy(&version.stderr).lines().next().unwrap_or_default());
     println!("radio: 802.11p at 6 Mbit/s, range 250 m, no fading; what it loses stands beside");
     println!("two of Sealane's processes are ends of another group, and announce themselves\n");
+    let lost = format!("lost of {STEADY_PROBES}");
     println!(
-        "{:<22} {:<29} {:>13} {:>15} {:>13}",
-        "places, loss", "who", "all routes, s", "B/s per machine", "air of all, %"
+        "{:<22} {:<29} {:>13} {:>15} {:>13} {:>11}",
+        "places, loss", "who", "all routes, s", "B/s per machine", "air of all, %", lost
     );
     for topology in [&CHAIN].into_iter().chain(&CELLS) {
         let sealane = Sealane::new(&work.programs, &work.folder, topology)?;
@@ -141,10 +153,11 @@ fn routers(sealane: &Sealane) -> impl Iterator<Item = Router<'_>> {
 }
 
 fn tell(topology: &Topology, who: &str, figures: &Figures) {
-    let Figures { routes_s, bytes, air } = figures;
+    let Figures { routes_s, bytes, air, lost } = figures;
     let routes = routes_s.map_or(format!("> {}", topology.most_s), |s| format!("{s:.1}"));
     let places = format!("{}, {} lost", topology.name, topology.loss);
-    println!("{places:<22} {who:<29} {routes:>13} {bytes:>15.1} {:>13.3}", air * 100.0);
+    let (air, lost) = (air * 100.0, words(&[*lost]));
+    println!("{places:<22} {who:<29} {routes:>13} {bytes:>15.1} {air:>13.3} {lost:>11}");
 }
 
 fn words(lost: &[Option<u64>]) -> String {

@@ -50,9 +50,9 @@ impl Extent {
     }
 }
 
-/// `cargo xtask fuzz [TARGET] [--seconds N | --inputs N]`.
+/// `cargo xtask fuzz [TARGET ...] [--seconds N | --inputs N]`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let (mut chosen, mut extent) = (None, Extent::Seconds(SECONDS));
+    let (mut chosen, mut extent) = (vec![], Extent::Seconds(SECONDS));
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -62,16 +62,18 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
                 extent = Extent::Inputs(inputs.ok_or("--inputs takes a number of inputs")?);
             }
             flag if flag.starts_with('-') => return Err(format!("fuzz has no flag `{flag}`")),
-            target => chosen = Some(target),
+            target => chosen.push(target),
         }
     }
     let Some(targets) = targets()? else {
         return Err(format!("there is nothing to fuzz: {MANIFEST} is missing"));
     };
-    if let Some(chosen) = chosen.filter(|chosen| !targets.iter().any(|target| target == chosen)) {
-        return Err(format!("no target `{chosen}`; there are: {}", targets.join(", ")));
+    let is_target = |name: &&&str| targets.iter().any(|target| target == **name);
+    if let Some(other) = chosen.iter().find(|name| !is_target(name)) {
+        return Err(format!("no target `{other}`; there are: {}", targets.join(", ")));
     }
-    let chosen = targets.into_iter().filter(|target| chosen.is_none_or(|one| one == target));
+    let is_chosen = |target: &String| chosen.is_empty() || chosen.contains(&target.as_str());
+    let chosen = targets.into_iter().filter(is_chosen);
     all(&chosen.map(|target| (target, extent)).collect::<Vec<_>>())
 }
 
@@ -175,5 +177,7 @@ mod tests {
         assert!(run(&["--seconds".to_owned()]).unwrap_err().contains("number of seconds"));
         let inputs = ["--inputs", "many"].map(str::to_owned);
         assert!(run(&inputs).unwrap_err().contains("number of inputs"));
+        let targets = ["json", "jsno"].map(str::to_owned);
+        assert!(run(&targets).unwrap_err().contains("no target `jsno`; there are: json, "));
     }
 }

@@ -29,6 +29,8 @@ const GROW: &str = "grow";
 const BABEL: &str = "babel";
 /// The proof whose vehicles SUMO drives.
 const SUMO: &str = "sumo";
+/// The proof that gives parsers random input.
+const FUZZ: &str = "fuzz";
 /// The proof that needs a Prometheus.
 const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
@@ -51,8 +53,9 @@ enum Runs {
     Bench { package: &'static str, bench: &'static str },
     /// A command of `sealane-bench`, with `sealane` beside it.
     Instrument(&'static [&'static str]),
-    /// A command of this one that runs tests, in the profile of tests.
-    Xtask(&'static str),
+    /// A command of this one, with its arguments. It runs tests in their profile, or builds what it
+    /// runs.
+    Xtask(&'static [&'static str]),
     /// A script of the repository, which builds what it needs.
     Script(&'static str),
 }
@@ -71,14 +74,18 @@ impl Runs {
             self,
             Self::Bench { .. }
                 | Self::Instrument(_)
-                | Self::Xtask(MUTANTS | GROW | BABEL | SUMO)
+                | Self::Xtask([MUTANTS | GROW | BABEL | SUMO | FUZZ, ..])
                 | Self::Script(_)
         )
     }
 
     /// The profile that it is built in.
     fn profile(&self) -> &'static str {
-        if matches!(self, Self::Xtask(_)) { "dev" } else { SHIP }
+        match self {
+            Self::Xtask([FUZZ, ..]) => "release, with coverage and assertions",
+            Self::Xtask(_) => "dev",
+            _ => SHIP,
+        }
     }
 
     /// What cargo is told first: to build both programs, the one beside the other.
@@ -108,7 +115,7 @@ impl Runs {
                 vec!["bench", "--profile", SHIP, "--package", package, "--bench", bench]
             }
             Self::Script(_) => vec![],
-            Self::Xtask(name) => vec!["run", "--quiet", "--package", "xtask", "--", name],
+            Self::Xtask(words) => [&["run", "--quiet", "--package", "xtask", "--"], words].concat(),
             // Of the same packages as were built, so that nothing is built twice.
             Self::Instrument(words) => {
                 [&["run", "--profile", SHIP, "--bin", "sealane-bench", "--"], words].concat()

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::log::{number, read, sent};
 use super::routers::{PREFIX, Router};
 use super::{
-    DIAMOND, Figures, IPERF_S, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, ROW, Topology, WINDOW_S,
-    Work, keep,
+    DIAMOND, Figures, IPERF_S, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, ROW, STEADY_PROBES, Topology,
+    WINDOW_S, Work, keep,
 };
 use crate::process::{self, Outcome};
 
@@ -89,13 +89,28 @@ impl<'w> Live<'w> {
         while self.now_us()? < since + WINDOW_S * 1_000_000 {
             std::thread::sleep(Duration::from_millis(500));
         }
+        let lost = unanswered(self.ping(topology, STEADY_PROBES)?, STEADY_PROBES)?;
         let log = self.stop()?;
         let sent = sent(&log, since);
         Ok(Figures {
             routes_s: routes_us.map(|us| us as f64 / 1e6),
             bytes: sent.bytes_per_second / topology.machines as f64,
             air: sent.air,
+            lost,
         })
+    }
+
+    /// Probes from the first machine to the last.
+    fn ping(&self, topology: &Topology, probes: u64) -> Outcome<Child> {
+        let names = topology.names();
+        let first = names.first().ok_or("no machines")?;
+        let mut ping = process::program("ip");
+        let interval = format!("{}.{:03}", PROBE_MS / 1000, PROBE_MS % 1000);
+        ping.args(["netns", "exec", &format!("{PREFIX}-{first}"), "ping", "-q", "-W", "1"]);
+        ping.args(["-i", &interval, "-c", &probes.to_string()]);
+        ping.arg(self.router.address(topology.machines - 1));
+        let ping = ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        ping.map_err(|error| format!("ping: {error}"))
     }
 
     /// How many probes are lost when the relay in use is killed, each time anew.
@@ -117,25 +132,17 @@ impl<'w> Live<'w> {
 
     /// Nothing if no relay is in use.
     fn kill_relay_in_use(&self) -> Outcome<Option<u64>> {
-        let target = self.router.address(DIAMOND.machines - 1);
-        let mut ping = process::program("ip");
-        let interval = format!("{}.{:03}", PROBE_MS / 1000, PROBE_MS % 1000);
-        ping.args(["netns", "exec", &format!("{PREFIX}-from"), "ping", "-q", "-W", "1"]);
-        ping.args(["-i", &interval, "-c", &PROBES.to_string(), &target]);
-        let ping = ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let ping = ping.map_err(|error| format!("ping: {error}"))?;
+        let ping = self.ping(&DIAMOND, PROBES)?;
         std::thread::sleep(Duration::from_secs(KILL_AFTER_S));
         let via = self.router.relay_in_use(DIAMOND.machines - 1);
         if let Some(via) = via {
             self.ctl(&["kill", via])?;
         }
-        let said = ping.wait_with_output().map_err(|error| format!("ping: {error}"))?;
-        let Some(via) = via else { return Ok(None) };
-        self.ctl(&["join", via])?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let received = said.split(" received").next().and_then(|head| head.rsplit(' ').next());
-        let received: Option<u64> = received.and_then(|count| count.parse().ok());
-        received.map(|count| Some(PROBES - count)).ok_or(said)
+        let lost = unanswered(ping, PROBES)?;
+        if let Some(via) = via {
+            self.ctl(&["join", via])?;
+        }
+        Ok(via.and(lost))
     }
 
     /// Has programs talk from end to end over all hops, and demands that the run is not late.
@@ -181,6 +188,18 @@ impl<'w> Live<'w> {
         self.child.wait().map_err(|error| format!("sealane-sim: {error}"))?;
         read(&self.log)
     }
+}
+
+/// How many of so many probes were lost; nothing if the system has no route for them.
+fn unanswered(ping: Child, probes: u64) -> Outcome<Option<u64>> {
+    let said = ping.wait_with_output().map_err(|error| format!("ping: {error}"))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    if said.is_empty() {
+        return Ok(None);
+    }
+    let received = said.split(" received").next().and_then(|head| head.rsplit(' ').next());
+    let received: Option<u64> = received.and_then(|count| count.parse().ok());
+    received.map(|count| Some(probes - count)).ok_or(said)
 }
 
 impl Drop for Live<'_> {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::log::{number, of_kind, read, sent};
 use super::{
-    DIAMOND, Figures, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, Topology, WINDOW_S, Work, keep,
+    DIAMOND, Figures, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, STEADY_PROBES, Topology, WINDOW_S,
+    Work, keep,
 };
 use crate::process::{self, Outcome};
 
@@ -30,7 +31,12 @@ fn run(work: &Work, text: &str, seed: u64) -> Outcome<String> {
 }
 
 pub(super) fn figures(work: &Work, topology: &Topology) -> Outcome<Figures> {
-    let log = run(work, &topology.scenario(topology.most_s + WINDOW_S, RUNS, ""), 1)?;
+    let from_s = topology.most_s + WINDOW_S;
+    let until_s = from_s + STEADY_PROBES * PROBE_MS / 1000;
+    let names = topology.names();
+    let (from, to) = names.first().zip(names.last()).ok_or("no machines")?;
+    let flow = flow([from, to], from_s, until_s);
+    let log = run(work, &topology.scenario(until_s + 5, RUNS, &flow), 1)?;
     let wanted = topology.machines * (topology.machines - 1);
     let mut known = BTreeSet::new();
     let mut routes_us = None;
@@ -51,7 +57,21 @@ pub(super) fn figures(work: &Work, topology: &Topology) -> Outcome<Figures> {
         routes_s: routes_us.map(|us| us as f64 / 1e6),
         bytes: sent.bytes_per_second / topology.machines as f64,
         air: sent.air,
+        lost: Some(undelivered(&log)),
     })
+}
+
+/// Probes from one machine to another.
+fn flow([from, to]: [&str; 2], from_s: u64, until_s: u64) -> String {
+    format!(
+        "[[flow]]\nfrom = \"{from}\"\nto = \"{to}\"\nevery_ms = {PROBE_MS}\nbytes = 64\n\
+         from_s = {from_s}\nuntil_s = {until_s}\n"
+    )
+}
+
+fn undelivered(log: &str) -> u64 {
+    let (offered, delivered) = (of_kind(log, "offer").count(), of_kind(log, "deliver").count());
+    offered.saturating_sub(delivered) as u64
 }
 
 /// How many probes are lost when the relay in use goes, of both the one that was the worse to lose:
@@ -62,15 +82,10 @@ pub(super) fn lost(work: &Work) -> Outcome<Vec<Option<u64>>> {
     let each = (1..=KILLS).map(|seed| {
         let mut worst = 0;
         for via in ["via-1", "via-2"] {
-            let more = format!(
-                "[[flow]]\nfrom = \"from\"\nto = \"to\"\nevery_ms = {PROBE_MS}\nbytes = 64\n\
-                 from_s = {SETTLED_S}\nuntil_s = {until_s}\n\
-                 [[event]]\nat_s = {kill_s}\ndo = \"leave\"\nwho = [\"{via}\"]\n"
-            );
+            let more = flow(["from", "to"], SETTLED_S, until_s)
+                + &format!("[[event]]\nat_s = {kill_s}\ndo = \"leave\"\nwho = [\"{via}\"]\n");
             let log = run(work, &DIAMOND.scenario(until_s + 5, RUNS, &more), seed)?;
-            let offered = of_kind(&log, "offer").count();
-            let delivered = of_kind(&log, "deliver").count();
-            worst = worst.max(offered.saturating_sub(delivered) as u64);
+            worst = worst.max(undelivered(&log));
         }
         Ok(Some(worst))
     });

@@ -2,6 +2,21 @@
 
 use super::*;
 
+/// A vehicle's messages, with each radio that the bench reckons.
+const COST: &[&str] = &[
+    "cost",
+    "crates/sealane-bench/samples/fleet.jsonl",
+    "--link",
+    "ble-1m",
+    "--link",
+    "lora-sf7",
+    "--link",
+    "11p",
+];
+
+/// What neighbours in a mesh tell of documents, and their hellos.
+const FUZZED: &[&str] = &[FUZZ, "document", "exchange", "hello", "agent", "--inputs", "100000000"];
+
 pub(super) const PROOFS: &[Proof] = &[
     Proof {
         name: "newcomer",
@@ -118,19 +133,19 @@ pub(super) const PROOFS: &[Proof] = &[
     Proof {
         name: "upgrade",
         shows: "clients of an earlier commit at this node, and these clients at the earlier node",
-        runs: Runs::Xtask("upgrade"),
+        runs: Runs::Xtask(&["upgrade"]),
         environment: &[],
     },
     Proof {
         name: MUTANTS,
         shows: "small faults made in seal, frame, group and hub: 90 % are noticed, the rest named",
-        runs: Runs::Xtask(MUTANTS),
+        runs: Runs::Xtask(&[MUTANTS]),
         environment: &[("SEALANE_MUTANTS", "25"), ("SEALANE_MINUTES", "120")],
     },
     Proof {
         name: GROW,
         shows: "a codec, an error, a field of the hub, a limit: each is added where the page says",
-        runs: Runs::Xtask(GROW),
+        runs: Runs::Xtask(&[GROW]),
         environment: &[],
     },
     Proof {
@@ -223,6 +238,18 @@ pub(super) const PROOFS: &[Proof] = &[
         environment: &[("SEALANE_SEEDS", "1000"), ("SEALANE_MEDIUM", "all")],
     },
     Proof {
+        name: "policy",
+        shows: "every type over every medium at battery 5 and 100 %: pace, size, class, floor",
+        runs: Runs::Test { package: "sealane-document", named: "paces::" },
+        environment: &[("SEALANE_MEDIUM", "all")],
+    },
+    Proof {
+        name: "rekey",
+        shows: "notice and re-key over seven hops at 30 % loss: Bluetooth, 802.11p, LoRa at 1 %",
+        runs: Runs::Test { package: "sealane-mesh", named: "gives_orders::" },
+        environment: &[("SEALANE_SEEDS", "5")],
+    },
+    Proof {
         name: "radios",
         shows: "1,000 LoRa radios of the mesh for an hour: how fast, shares, emergencies",
         runs: Runs::Test { package: "sealane-sim", named: "a_thousand_radios" },
@@ -231,19 +258,25 @@ pub(super) const PROOFS: &[Proof] = &[
     Proof {
         name: BABEL,
         shows: "routes over simulated radio: babeld beside sealane, found, kept, lost; iperf3",
-        runs: Runs::Xtask(BABEL),
+        runs: Runs::Xtask(&[BABEL]),
         environment: &[],
     },
     Proof {
         name: SUMO,
         shows: "vehicles that SUMO drives are where it has them, and talk to gateways",
-        runs: Runs::Xtask(SUMO),
+        runs: Runs::Xtask(&[SUMO]),
+        environment: &[],
+    },
+    Proof {
+        name: FUZZ,
+        shows: "100 million inputs each: documents, their exchange, its machine, hellos",
+        runs: Runs::Xtask(FUZZED),
         environment: &[],
     },
     Proof {
         name: "cost",
-        shows: "what each step of a vehicle's messages costs, and the ways from end to end",
-        runs: Runs::Instrument(&["cost", "crates/sealane-bench/samples/fleet.jsonl"]),
+        shows: "what each step of a vehicle's messages costs, the ways, and three radios",
+        runs: Runs::Instrument(COST),
         environment: &[],
     },
     Proof {

@@ -25,6 +25,15 @@ fn the_instrument_is_built_with_what_it_measures_and_records_name_the_profile() 
 }
 
 #[test]
+fn proofs_say_to_their_programs_what_they_show() {
+    let find = |name: &str| PROOFS.iter().find(|proof| proof.name == name).unwrap();
+    let said = |name: &str| process::shown(&command(find(name), &[]));
+    assert!(said("cost").ends_with(" --link ble-1m --link lora-sf7 --link 11p"));
+    let fuzz = "-- fuzz document exchange hello agent --inputs 100000000";
+    assert!(said("fuzz").ends_with(fuzz), "{}", said("fuzz"));
+}
+
+#[test]
 fn arguments_replace_the_environment_or_go_to_the_test() {
     let words = ["SEALANE_KILLS=3".to_owned(), "--exact=x".to_owned()];
     let kill = PROOFS.iter().find(|proof| proof.name == "kill").unwrap();

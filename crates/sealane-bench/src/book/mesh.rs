@@ -2,6 +2,7 @@
 
 mod carry;
 mod hour;
+mod rate;
 mod share;
 mod storm;
 mod sync;
@@ -9,11 +10,12 @@ mod sync;
 use std::hint::black_box;
 
 use sealane_frame::{FrameBuf, LinkContext, open_compact, seal_compact};
+use sealane_mesh::HOP_SEAL_BYTES;
 use sealane_seal::{Class, Suite};
 
 use super::{Correction, Error, Name, Report, Row, Table};
 use crate::baseline::mesh::{Aes, ChaCha, Published, SAMPLES, Sample};
-use crate::measure::{self, Cost, Figure, Machine, Plan, Unit, Variant};
+use crate::measure::{self, Cost, Figure, Machine, Plan, Variant};
 use crate::members::{Members, RELAY, SENDER, documents};
 
 /// What the report's encryption adds.
@@ -59,6 +61,7 @@ impl Compact {
 
 pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
     let mut tables = sealing(plan)?;
+    tables.push(rate::table(plan)?);
     progress(0.2);
     tables.extend(sync::tables(plan)?);
     progress(0.5);
@@ -95,7 +98,7 @@ fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
         note: "Sealed alone. Baseline: the same recipe with each cipher of RustCrypto.".into(),
         rows: vec![],
     };
-    let mut rate = Table { title: "Documents a second, 632 bytes".into(), ..Table::default() };
+    let mut last = 0;
     for Sample { name, bytes, published, .. } in SAMPLES {
         let costs = measure_document(plan, bytes)?;
         let [recipe, aes, recipe_both, ours, ours_aes, ours_both, ..] = costs.as_slice() else {
@@ -114,20 +117,15 @@ fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
         let both = row("seal and open", |of| of.sync_encrypted - of.sync);
         added.rows.push(both.baseline(ns(recipe_both)).sealane(ns(ours_both)));
         // The report's last two documents are one.
-        if bytes != RATE_BYTES || rate.rows.is_empty() {
+        if bytes != last {
+            last = bytes;
             let row = |cipher| Row::new(format!("{name}, {bytes} B, {cipher}"));
             ciphers.rows.push(row("ChaCha20").baseline(ns(recipe)).sealane(ns(ours)));
             ciphers.rows.push(row("AES-256-GCM").baseline(ns(aes)).sealane(ns(ours_aes)));
         }
-        if bytes == RATE_BYTES {
-            rate.rows = rates(recipe, ours, ours_aes);
-        }
     }
-    Ok(vec![added, rate, ciphers])
+    Ok(vec![added, ciphers])
 }
-
-/// The document whose rate the report gives.
-const RATE_BYTES: usize = 632;
 
 fn measure_document(plan: &Plan, bytes: usize) -> Result<Vec<Cost>, Error> {
     let document = vec![7; bytes];
@@ -151,18 +149,6 @@ fn measure_document(plan: &Plan, bytes: usize) -> Result<Vec<Cost>, Error> {
         Variant::new("", 1, || _ = black_box(both.both(black_box(document)))),
     ];
     Ok(measure::in_turns(plan, variants, &mut |_| ()))
-}
-
-fn rates(recipe: &Cost, ours: &Cost, aes: &Cost) -> Vec<Row> {
-    let rate = |cost: &Cost| Figure::of(1e9 / cost.ns.median, Unit::PerSecond);
-    let published = Figure::of(7148.0, Unit::PerSecond);
-    vec![
-        Row::new("sealed, ChaCha20")
-            .published(published)
-            .baseline(rate(recipe))
-            .sealane(rate(ours)),
-        Row::new("sealed, AES-256-GCM").baseline(rate(recipe)).sealane(rate(aes)),
-    ]
 }
 
 /// What encryption adds, and what that is on the air.
@@ -189,6 +175,11 @@ fn sizes() -> Result<Table, Error> {
             Class::Group => row.note("with sender and its start, counter, type, group and hops"),
         });
     }
+    rows.push(
+        Row::new("bytes added, hop seal").sealane(Figure::bytes(HOP_SEAL_BYTES)).note(
+            "the link's, beside each class; by each hop over radio, none over wires and hubs",
+        ),
+    );
     for (name, bits) in LINKS {
         let air = |bytes: f64| Figure::ns(bytes * 8.0 / bits * 1e9);
         rows.push(

@@ -1,5 +1,8 @@
-//! What fuzzing has found interesting, replayed through the checks of the fuzz target.
+//! What fuzzing has found interesting, replayed through the checks of the fuzz targets.
 
+#[path = "../../../../fuzz/src/agent.rs"]
+#[allow(unreachable_pub, reason = "it is the public module of another crate")]
+mod agent;
 #[path = "../../../../fuzz/src/document.rs"]
 #[allow(unreachable_pub, reason = "it is the public module of another crate")]
 mod document;
@@ -8,9 +11,16 @@ use std::path::Path;
 
 #[test]
 fn the_corpus_still_passes() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/exchange");
-    let files = std::fs::read_dir(corpus).expect("fuzz/corpus is committed");
-    let replayed =
-        files.map(|file| document::exchange(&std::fs::read(file.unwrap().path()).unwrap()));
-    assert!(replayed.count() > 0);
+    type Check = fn(&[u8]);
+    let targets: [(&str, Check); 2] = [("exchange", document::exchange), ("agent", agent::agent)];
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for (target, check) in targets {
+        let files = std::fs::read_dir(corpus.join(target)).expect("fuzz/corpus is committed");
+        let mut replayed = 0;
+        for file in files {
+            check(&std::fs::read(file.unwrap().path()).unwrap());
+            replayed += 1;
+        }
+        assert!(replayed > 0, "{target}");
+    }
 }

@@ -43,12 +43,12 @@ pub(super) fn broken(_: team::Error) -> Error {
 }
 
 /// An origin, relays without keys behind it, and a reader at the end.
-struct Chain {
+pub(super) struct Chain {
     members: Vec<Member>,
 }
 
 impl Chain {
-    fn new(hops: usize) -> Result<Self, Error> {
+    pub(super) fn new(hops: usize) -> Result<Self, Error> {
         let seat = |slot: usize| Seat {
             slot: slot as u16,
             members: hops as u16 + 1,
@@ -60,7 +60,7 @@ impl Chain {
     }
 
     /// What the origin holds, sealed.
-    fn build(&mut self, lines: u64) -> Result<usize, Error> {
+    pub(super) fn build(&mut self, lines: u64) -> Result<usize, Error> {
         let Some(origin) = self.members.first_mut() else { return Ok(0) };
         let mut bytes = origin.seal(DataType::VITALS, &vitals()?).map_err(broken)?.len();
         for _ in 0..lines {

@@ -1,0 +1,65 @@
+//! How many documents a second a node builds, and how many it builds and seals.
+
+use std::hint::black_box;
+
+use sealane_seal::{Class, Suite};
+
+use super::super::{Error, Row, Table};
+use super::Compact;
+use super::sync::Chain;
+use crate::baseline::mesh::document::{CHATS_SENT, Document};
+use crate::baseline::mesh::{Aes, ChaCha};
+use crate::measure::{self, Figure, Plan, Unit, Variant};
+
+/// Lines of chat that the document holds, of which it sends eight.
+const CHATS: u64 = 10;
+const BYTES: usize = 632;
+/// What the report says of a document in the open, and of one that is encrypted.
+const PUBLISHED_PLAIN: f64 = 247_743.0;
+const PUBLISHED_ENCRYPTED: f64 = 7_148.0;
+
+pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
+    let document = Document::with_chats(CHATS);
+    let build = || black_box(&document).build(CHATS_SENT);
+    let broken = || Error::Broken("the recipe");
+    let (chacha, aes) = (ChaCha::new().ok_or_else(broken)?, Aes::new().ok_or_else(broken)?);
+    let mut ours = Compact::new(Class::Group, Suite::ChaCha20Poly1305)?;
+    let mut ours_aes = Compact::new(Class::Group, Suite::Aes256Gcm)?;
+    let mut registers = Chain::new(1)?;
+    let works = ours.seal(&build()).is_some() && ours_aes.seal(&build()).is_some();
+    if build().len() != BYTES || !works || registers.build(CHATS_SENT as u64)? == 0 {
+        return Err(Error::Broken("building a document"));
+    }
+    let variants = vec![
+        Variant::new("", 1, || _ = black_box(build())),
+        Variant::new("", 1, || _ = black_box(chacha.seal(&build()))),
+        Variant::new("", 1, || _ = black_box(ours.seal(&build()).is_some())),
+        Variant::new("", 1, || _ = black_box(aes.seal(&build()))),
+        Variant::new("", 1, || _ = black_box(ours_aes.seal(&build()).is_some())),
+        Variant::new("", 1, || _ = black_box(registers.build(CHATS_SENT as u64).is_ok())),
+    ];
+    let costs = measure::in_turns(plan, variants, &mut |_| ());
+    let rates: Vec<Figure> =
+        costs.iter().map(|cost| Figure::of(1e9 / cost.ns.median, Unit::PerSecond)).collect();
+    let [plain, recipe, sealed, recipe_aes, sealed_aes, registers] = *rates else {
+        return Err(Error::Broken("the bench"));
+    };
+    let published = |per_second| Figure::of(per_second, Unit::PerSecond);
+    let encrypted = |name: &str| Row::new(format!("built and sealed, {name}"));
+    let rows = vec![
+        Row::new("built, plain").published(published(PUBLISHED_PLAIN)).baseline(plain),
+        encrypted("ChaCha20")
+            .published(published(PUBLISHED_ENCRYPTED))
+            .baseline(recipe)
+            .sealane(sealed),
+        encrypted("AES-256-GCM").baseline(recipe_aes).sealane(sealed_aes),
+        encrypted("as registers of its origin").baseline(recipe).sealane(registers).note(REGISTERS),
+    ];
+    let note = "The report's document is built anew each time, and then sealed. Baseline: its \
+                format and recipe. Sealane: the same document in one frame of class C, but for \
+                the last row. What is not encrypted has no class here."
+        .into();
+    Ok(Table { title: format!("Documents a second, {BYTES} bytes"), note, rows })
+}
+
+const REGISTERS: &str = "a status and eight lines, a frame of class C each";
