@@ -5,6 +5,7 @@ mod calls;
 mod desk;
 mod heard;
 mod socket;
+pub(crate) mod told;
 mod thrift;
 mod view;
 mod words;
@@ -13,9 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use parking_lot::Mutex;
 use sealane::Value;
 use sealane_document::agent::StrangerGroup;
-use sealane_document::{Agent, Keeper, Quota, Store};
+use sealane_document::{Agent, DocumentsStatus, Keeper, Quota, Store};
 use sealane_frame::PeerTag;
 use sealane_group::Member;
 use sealane_link::{Config, LinkError, Relay, RelayCard};
@@ -65,7 +67,11 @@ pub(crate) struct Documents {
     thread: Option<std::thread::JoinHandle<()>>,
     serving: Vec<tokio::task::JoinHandle<()>>,
     socket: Option<std::path::PathBuf>,
+    status: Counts,
 }
+
+/// What is counted of documents, as the thread has said it last.
+pub(crate) type Counts = Arc<Mutex<DocumentsStatus>>;
 
 impl Documents {
     /// Begins to hold them, if a configuration says so: with the keys of a member, or without any.
@@ -98,9 +104,10 @@ impl Documents {
         agent.set_policy(policy.clone());
         let own = member.map(|member| Own::new(member, policy.clone())).transpose()?;
         let given = asked.battery_percent.and_then(Battery::new);
-        let heard = Arc::<Heard>::default();
+        let (heard, status) = (Arc::<Heard>::default(), Counts::default());
         let thrift = Thrift::new(policy, given);
         let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
+        desk.tell_status_by(Arc::clone(&status));
         desk.follow()?;
         let (tasks, waiting) = sync_channel(TASKS_MAX);
         let hear = tasks.clone();
@@ -115,7 +122,7 @@ impl Documents {
         let thread = std::thread::Builder::new().name("documents".to_owned());
         let thread = thread.spawn(move || desk.run(&waiting)).map_err(Failure::Runtime)?;
         let mut documents =
-            Documents { tasks, thread: Some(thread), serving: vec![], socket: None };
+            Documents { tasks, thread: Some(thread), serving: vec![], socket: None, status };
         if let Some(name) = &asked.socket {
             let path = beside(file, name);
             documents.serving.push(socket::serve(&path, documents.tasks.clone())?);
@@ -132,6 +139,11 @@ impl Documents {
         let View { url, serving } = view::serve(address, self.tasks.clone()).await?;
         self.serving.push(serving);
         Ok(url)
+    }
+
+    /// What is counted, for whoever tells it.
+    pub(crate) fn counts(&self) -> Counts {
+        Arc::clone(&self.status)
     }
 
     /// Has something follow what is kept, on the thread that keeps it.

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::heard::{Heard, speaker};
 use super::thrift::{Thrift, Turn};
-use super::{StoreFollower, Task, error, map, now_ms};
+use super::{Counts, StoreFollower, Task, error, map, now_ms};
 use crate::Failure;
 
 /// How often it is looked whether the mesh has room for more.
@@ -61,6 +61,7 @@ pub(super) struct Desk {
     followers: Vec<StoreFollower>,
     seen: Cursor,
     thrift: Thrift,
+    counts: Counts,
 }
 
 impl Desk {
@@ -73,8 +74,13 @@ impl Desk {
     ) -> Desk {
         let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
         let seen = seen.unwrap_or(Cursor::START);
-        let (watchers, followers) = (vec![], vec![]);
-        Desk { agent, router, own, heard, told: None, watchers, followers, seen, thrift }
+        let (told, watchers, followers, counts) = (None, vec![], vec![], Counts::default());
+        Desk { agent, router, own, heard, told, watchers, followers, seen, thrift, counts }
+    }
+
+    /// Has it say there what it counts.
+    pub(super) fn tell_status_by(&mut self, counts: Counts) {
+        self.counts = counts;
     }
 
     /// Works until nothing follows.
@@ -87,6 +93,7 @@ impl Desk {
             }
             self.leave();
             self.tell();
+            self.counts.lock().update(&self.agent, self.thrift.pacer.counters());
             let store = self.agent.store();
             self.followers.iter_mut().for_each(|follower| follower(store));
         }
@@ -282,8 +289,17 @@ impl Desk {
             ("counter", entry.stamp.counter.into()),
         ];
         fields.extend(time.map(|time| ("timeMs", time.into())));
+        let conflicts = self.conflicts(entry);
+        fields.extend((conflicts > 0).then(|| ("conflicts", conflicts.into())));
         fields.push(("value", value));
         Some(map(fields))
+    }
+
+    /// How many authentic frames had the stamp of another one of that register.
+    fn conflicts(&self, entry: &Entry) -> u64 {
+        let own = self.own.as_ref();
+        let registers = own.and_then(|own| self.agent.store().registers(own.tag));
+        registers.map_or(0, |all| all.conflicts_of(entry.origin, entry.data_type))
     }
 
     pub(super) fn name(&self, slot: Slot) -> Value {
