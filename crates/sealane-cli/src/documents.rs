@@ -5,8 +5,8 @@ mod calls;
 mod desk;
 mod heard;
 mod socket;
-pub(crate) mod told;
 mod thrift;
+pub(crate) mod told;
 mod view;
 mod words;
 
@@ -43,6 +43,8 @@ pub(crate) enum Task {
     Ask { asked: Value, answer: oneshot::Sender<Value> },
     /// A program wants to have what is new.
     Watch(mpsc::Sender<Value>),
+    /// Those who watch are to have this, too.
+    Tell(Value),
     /// Something of this machine follows what is kept.
     FollowStore(StoreFollower),
     /// A frame came by other ways than the exchange; `own` is this machine's address.
@@ -153,6 +155,12 @@ impl Documents {
     pub(crate) fn follow_by(&self, follower: StoreFollower) -> Result<(), Failure> {
         let ended = |_| Failure::Runtime(std::io::ErrorKind::BrokenPipe.into());
         self.tasks.send(Task::FollowStore(follower)).map_err(ended)
+    }
+
+    /// What gives a value to those who watch. It never waits, and says whether there was room.
+    pub(crate) fn teller(&self) -> impl Fn(Value) -> bool + Send + 'static {
+        let tasks = self.tasks.clone();
+        move |value| tasks.try_send(Task::Tell(value)).is_ok()
     }
 
     /// What has frames kept, and handed on, that came by other ways: for the machine of that

@@ -129,8 +129,9 @@ fn conflicting(agent: &Agent) -> impl Iterator<Item = Conflicting> {
     store.groups().flat_map(move |group| {
         let registers = store.registers(group).into_iter();
         registers.flat_map(move |registers| {
-            registers.conflicting().map(move |(origin, data_type, frames)| {
-                Conflicting { register: RegisterName { group, origin, data_type }, frames }
+            registers.conflicting().map(move |(origin, data_type, frames)| Conflicting {
+                register: RegisterName { group, origin, data_type },
+                frames,
             })
         })
     })

@@ -133,3 +133,34 @@ fn texts(all: &[std::borrow::Cow<'_, str>]) -> Value {
 fn hex(EventId(id): EventId) -> String {
     format!("{:016x}", u64::from_be_bytes(id))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(action: Action<'_>) -> String {
+        let mut text = vec![];
+        let value = to_value(&Event::new(EventId([1; 8]), 7, action));
+        crate::encode(crate::Codec::Json, &value, &mut text);
+        let text = String::from_utf8(text).unwrap();
+        text.replace("{\"id\":\"0101010101010101\",\"timeMs\":7,", "{")
+    }
+
+    #[test]
+    fn an_event_is_shown_by_what_it_does_and_says() {
+        let of = Reference { slot: 3, id: EventId([2; 8]) };
+        let said = Content::Text("hello".into());
+        assert_eq!(
+            json(Action::Message(said.into())),
+            r#"{"action":"message","kind":"text","text":"hello"}"#
+        );
+        assert_eq!(
+            json(Action::React { of, emoji: "+".into() }),
+            r#"{"action":"react","of":{"slot":3,"id":"0202020202020202"},"emoji":"+"}"#
+        );
+        assert_eq!(json(Action::HangUp(9)), r#"{"action":"hang-up","seconds":9}"#);
+        assert_eq!(json(Action::Unknown(99)), r#"{"action":99}"#);
+        let content = Content::Unknown { kind: 40, map: vec![0xa0].into() };
+        assert_eq!(json(Action::Edit { of, content }).matches("\"kind\":\"unknown\"").count(), 1);
+    }
+}
