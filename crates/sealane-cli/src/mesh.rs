@@ -1,5 +1,6 @@
 //! `sealane mesh`.
 
+mod commands;
 mod end;
 mod status;
 mod trace;
@@ -65,6 +66,7 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     let mut orders = Orders::begin(keys, asked, &plan, &relay)?;
     let opened = open_documents(keys, asked, &plan, &relay, routing.as_ref()).await?;
     let (documents, view) = opened;
+    documents.iter().for_each(|one| end.hand_commands_to(Box::new(one.teller())));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
     let told = Telling { group: &asked.group, slot, interface: &mesh.interface };
     let page = Page::serve(&plan.config, told.teller(&relay, &end, documents.as_ref()));
