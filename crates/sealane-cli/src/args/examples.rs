@@ -145,6 +145,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane doc ls mesh.toml",
     "sealane doc ls mesh.toml --json",
     "sealane doc say mesh.toml 'the bridge is out'",
+    "sealane doc say mesh.toml 'at the mill by noon' --json",
     "sealane doc watch mesh.toml",
     "sealane doc watch mesh.toml --json",
     "sealane emergency raise mesh.toml --kind medical --text 'fell'",

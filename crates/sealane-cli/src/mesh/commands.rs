@@ -26,6 +26,8 @@ const OPENED_MAX: usize = 4096;
 pub(super) struct Commands {
     group: Group,
     tag: GroupTag,
+    /// How many orders the group had when its members were looked at.
+    orders: Option<u64>,
     /// Who is a member now.
     members: BTreeMap<Slot, (PeerTag, String)>,
     /// Those that were opened, by the time at which they were given.
@@ -50,13 +52,17 @@ impl Commands {
     pub(super) fn new(member: &Member, group: Group, now_ms: u64) -> Commands {
         let (members, opened) = (BTreeMap::new(), BTreeSet::new());
         let tag = member.tag();
-        let mut commands = Commands { group, tag, members, opened, floor_ms: now_ms, hand: None };
+        let (orders, hand, floor_ms) = (None, None, now_ms);
+        let mut commands = Commands { group, tag, orders, members, opened, floor_ms, hand };
         commands.follow(member);
         commands
     }
 
     /// Goes on with the members that the group has now.
     pub(super) fn follow(&mut self, member: &Member) {
+        if self.orders.replace(member.orders()) == Some(member.orders()) {
+            return;
+        }
         let newest = member.epochs().newest();
         let name = |slot| member.name_of(slot, newest).unwrap_or_default().to_owned();
         self.members = member.addresses().map(|(slot, tag)| (slot, (tag, name(slot)))).collect();

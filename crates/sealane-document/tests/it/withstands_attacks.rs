@@ -286,7 +286,7 @@ fn who_counts_for_another_cannot_sign_for_it_and_in_class_c_the_conflict_is_coun
     for line in [
         "sealane_document_conflicts_total 1\n",
         "sealane_document_refused_total{reason=\"forged\"} 1\n",
-        "sealane_document_taken_total 1\n",
+        "sealane_document_frames 1\n",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }

@@ -12,7 +12,7 @@ pub(super) fn note(document: &Value, now: u64) -> String {
         (None, None) => "from before this machine started".to_owned(),
     };
     let conflict = number("conflicts").map(|frames| {
-        format!("<b class=bad>conflict: {frames} authentic frames said otherwise</b>")
+        format!("<b class=\"bad conflict\">conflict: authentic frames that differ: {frames}</b>")
     });
     format!("<small>{age}</small>{}", conflict.unwrap_or_default())
 }
@@ -73,7 +73,7 @@ mod tests {
     fn what_says_no_time_is_as_old_as_it_is_here_and_a_conflict_stands_beside_it() {
         let heard = map(vec![("heardMs", 1000_u64.into()), ("conflicts", 2_u64.into())]);
         let note = note(&heard, 61_000);
-        assert!(note.contains("came 60 s ago") && note.contains("conflict: 2 "), "{note}");
+        assert!(note.contains("came 60 s ago") && note.contains("that differ: 2<"), "{note}");
         assert!(super::note(&map(vec![]), 61_000).contains("before this machine started"));
     }
 }

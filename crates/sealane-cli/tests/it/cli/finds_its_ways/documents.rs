@@ -142,6 +142,9 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
         let last = all.first().and_then(|one| one.field("value")?.field("last"));
         last.is_some_and(|last| last.field("event") == Some(&"need-assist".into()))
     });
+    // The longest line that may be said is a document, too.
+    values(&field, BASE, &["doc", "say", &"x".repeat(768)]);
+    once(&field, CAR, &["doc", "get", "chat"], |all| all.len() == 2);
     tells_what_it_counts(&field);
 
     let raised =
@@ -249,7 +252,7 @@ fn a_conflict_of_two_authentic_documents_is_shown_beside_the_value() {
     assert_eq!(conflicting[0].field("type"), Some(&"location".into()), "{documents:?}");
     let url = heard.started.field("view").and_then(Value::as_text).unwrap().to_owned();
     let shown = field.on(other, move || team(&url));
-    assert!(shown.contains("conflict: 1 authentic frames"), "{shown}");
+    assert!(shown.contains("authentic frames that differ: 1<"), "{shown}");
     drop((restored, heard));
 }
 
