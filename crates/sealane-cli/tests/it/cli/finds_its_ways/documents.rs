@@ -98,6 +98,20 @@ fn team(url: &str) -> String {
     page(address, &target, address)
 }
 
+/// What the page of the team shows of the base.
+const SHOWN: [&str; 10] = [
+    "base",
+    "calls for help",
+    "medical",
+    "fell",
+    "52.50000, 13.40000",
+    "need-assist",
+    "Kilo",
+    "the bridge is out",
+    "<th>All<td>12<td>",
+    "This machine",
+];
+
 fn hold(who: &str, links: &str) -> String {
     let socket = match who {
         "relay" => String::new(),
@@ -124,27 +138,7 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     let seen = once(&field, CAR, &["doc", "get", "location"], |all| all.len() == 1);
     let value = seen[0].field("value").unwrap();
     assert_eq!(value.field("latitude"), Some(&Value::F64(52.5)), "{value:?}");
-    once(&field, CAR, &["doc", "get", "counter"], |all| {
-        let counters = all.first().and_then(|one| one.field("value")?.field("counters"));
-        counters.is_some_and(|counters| number(counters, "1") == 12)
-    });
-
-    let sums = values(&field, CAR, &["doc", "get", "counter"]).pop().unwrap();
-    assert_eq!(number(sums.field("sums").unwrap(), "1"), 12, "{sums:?}");
-
-    let vitals = r#"{"alerts":["fall"],"last":{"event":"need-assist"},"callsign":"Kilo"}"#;
-    values(&field, BASE, &["doc", "set", "vitals", vitals]);
-    values(&field, BASE, &["doc", "say", "the bridge is out"]);
-    let said = once(&field, CAR, &["doc", "get", "chat"], |all| all.len() == 1);
-    let said = said[0].field("value").unwrap();
-    assert_eq!(said.field("text"), Some(&"the bridge is out".into()), "{said:?}");
-    once(&field, CAR, &["doc", "get", "vitals"], |all| {
-        let last = all.first().and_then(|one| one.field("value")?.field("last"));
-        last.is_some_and(|last| last.field("event") == Some(&"need-assist".into()))
-    });
-    // The longest line that may be said is a document, too.
-    values(&field, BASE, &["doc", "say", &"x".repeat(768)]);
-    once(&field, CAR, &["doc", "get", "chat"], |all| all.len() == 2);
+    shows_how_it_is_and_what_it_says(&field);
     tells_what_it_counts(&field);
 
     let raised =
@@ -155,18 +149,7 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     once(&field, BASE, &["emergency", "ls"], |all| numbers(&all[0], "acknowledgedBy") == [1]);
     let url = others[1].started.field("view").and_then(Value::as_text).unwrap().to_owned();
     let shown = field.on(CAR, move || team(&url));
-    for word in [
-        "base",
-        "calls for help",
-        "medical",
-        "fell",
-        "52.50000, 13.40000",
-        "need-assist",
-        "Kilo",
-        "the bridge is out",
-        "<th>All<td>12<td>",
-        "This machine",
-    ] {
+    for word in SHOWN {
         assert!(shown.contains(word), "{word} in {shown}");
     }
     values(&field, CAR, &["emergency", "clear", "0", &call]);
@@ -194,6 +177,30 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
         assert!(!kept.windows(body.len()).any(|part| part == body), "a body in the relay's files");
     }
     assert!(kept.windows(4).any(|part| part == b"SLDO") && kept.len() > 4096, "it kept frames");
+}
+
+/// What the base counts, how it is and what it says, as the car is shown it.
+fn shows_how_it_is_and_what_it_says(field: &Field) {
+    once(field, CAR, &["doc", "get", "counter"], |all| {
+        let counters = all.first().and_then(|one| one.field("value")?.field("counters"));
+        counters.is_some_and(|counters| number(counters, "1") == 12)
+    });
+    let sums = values(field, CAR, &["doc", "get", "counter"]).pop().unwrap();
+    assert_eq!(number(sums.field("sums").unwrap(), "1"), 12, "{sums:?}");
+
+    let vitals = r#"{"alerts":["fall"],"last":{"event":"need-assist"},"callsign":"Kilo"}"#;
+    values(field, BASE, &["doc", "set", "vitals", vitals]);
+    values(field, BASE, &["doc", "say", "the bridge is out"]);
+    let said = once(field, CAR, &["doc", "get", "chat"], |all| all.len() == 1);
+    let said = said[0].field("value").unwrap();
+    assert_eq!(said.field("text"), Some(&"the bridge is out".into()), "{said:?}");
+    once(field, CAR, &["doc", "get", "vitals"], |all| {
+        let last = all.first().and_then(|one| one.field("value")?.field("last"));
+        last.is_some_and(|last| last.field("event") == Some(&"need-assist".into()))
+    });
+    // The longest line that may be said is a document, too.
+    values(field, BASE, &["doc", "say", &"x".repeat(768)]);
+    once(field, CAR, &["doc", "get", "chat"], |all| all.len() == 2);
 }
 
 /// The status and the metrics of the car have what it has counted of documents.
