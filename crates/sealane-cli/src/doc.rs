@@ -1,13 +1,14 @@
 //! `sealane doc` and `sealane emergency`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sealane::{Codec, Documents, Raise, Value, Written};
+use sealane::{Codec, DataType, Documents, Raise, Value, Written};
 use sealane_link::LinkError;
 
 use crate::args::doc::{Call, Doc, DocVerb, Emergency, EmergencyVerb};
 use crate::relay::{config, refused};
-use crate::terminal::one_line;
+use crate::terminal::{map, one_line};
 use crate::{Failure, Terminal};
 
 /// Runs what was asked of documents.
@@ -18,7 +19,12 @@ pub async fn run(args: &Doc, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
         DocVerb::Ls(held) => show(&connect(&held.file).await?.ls().await?, terminal),
         DocVerb::Get { held, data_type, slot } => {
-            show(&connect(&held.file).await?.get(data_type, *slot).await?, terminal)
+            let mut documents = connect(&held.file).await?;
+            show(&documents.get(data_type, *slot).await?, terminal)?;
+            match data_type.parse() == Ok(DataType::COUNTER) && slot.is_none() {
+                true => show(&sums(&documents.sums().await?), terminal),
+                false => Ok(()),
+            }
         }
         DocVerb::Set { held, data_type, value } => {
             let json = sealane_codec::decode(Codec::Json, value.as_bytes()).ok();
@@ -29,6 +35,7 @@ pub async fn run(args: &Doc, terminal: &mut Terminal) -> Result<(), Failure> {
         DocVerb::Add { held, counter, amount } => {
             written(connect(&held.file).await?.add(*counter, *amount).await?, terminal)
         }
+        DocVerb::Say { held, text } => Ok(connect(&held.file).await?.say(text).await?),
         DocVerb::Watch(held) => {
             let mut documents = connect(&held.file).await?;
             documents.watch().await?;
@@ -101,6 +108,13 @@ fn written(written: Written, terminal: &mut Terminal) -> Result<(), Failure> {
             terminal.line(format_args!("not stored yet: it waits for its turn, {seconds:.1} s"))
         }
     }
+}
+
+/// The sums of all members' counters, if there are any.
+fn sums(of: &BTreeMap<u8, u64>) -> Vec<Value> {
+    let sums = of.iter().map(|(id, sum)| (id.to_string(), (*sum).into())).collect();
+    let sums = map(vec![("type", "counter".into()), ("sums", Value::Map(sums))]);
+    if of.is_empty() { vec![] } else { vec![sums] }
 }
 
 /// Shows values as JSON, or as a line of their fields each.

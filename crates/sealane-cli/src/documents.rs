@@ -6,6 +6,7 @@ mod desk;
 mod heard;
 mod socket;
 mod thrift;
+pub(crate) mod told;
 mod view;
 mod words;
 
@@ -13,9 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use parking_lot::Mutex;
 use sealane::Value;
 use sealane_document::agent::StrangerGroup;
-use sealane_document::{Agent, Keeper, Quota, Store};
+use sealane_document::{Agent, DocumentsStatus, Keeper, Quota, Store};
 use sealane_frame::PeerTag;
 use sealane_group::Member;
 use sealane_link::{Config, LinkError, Relay, RelayCard};
@@ -41,6 +43,8 @@ pub(crate) enum Task {
     Ask { asked: Value, answer: oneshot::Sender<Value> },
     /// A program wants to have what is new.
     Watch(mpsc::Sender<Value>),
+    /// Those who watch are to have this, too.
+    Tell(Value),
     /// Something of this machine follows what is kept.
     FollowStore(StoreFollower),
     /// A frame came by other ways than the exchange; `own` is this machine's address.
@@ -65,7 +69,11 @@ pub(crate) struct Documents {
     thread: Option<std::thread::JoinHandle<()>>,
     serving: Vec<tokio::task::JoinHandle<()>>,
     socket: Option<std::path::PathBuf>,
+    status: Counts,
 }
+
+/// What is counted of documents, as the thread has said it last.
+pub(crate) type Counts = Arc<Mutex<DocumentsStatus>>;
 
 impl Documents {
     /// Begins to hold them, if a configuration says so: with the keys of a member, or without any.
@@ -98,9 +106,10 @@ impl Documents {
         agent.set_policy(policy.clone());
         let own = member.map(|member| Own::new(member, policy.clone())).transpose()?;
         let given = asked.battery_percent.and_then(Battery::new);
-        let heard = Arc::<Heard>::default();
+        let (heard, status) = (Arc::<Heard>::default(), Counts::default());
         let thrift = Thrift::new(policy, given);
         let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
+        desk.tell_status_by(Arc::clone(&status));
         desk.follow()?;
         let (tasks, waiting) = sync_channel(TASKS_MAX);
         let hear = tasks.clone();
@@ -115,7 +124,7 @@ impl Documents {
         let thread = std::thread::Builder::new().name("documents".to_owned());
         let thread = thread.spawn(move || desk.run(&waiting)).map_err(Failure::Runtime)?;
         let mut documents =
-            Documents { tasks, thread: Some(thread), serving: vec![], socket: None };
+            Documents { tasks, thread: Some(thread), serving: vec![], socket: None, status };
         if let Some(name) = &asked.socket {
             let path = beside(file, name);
             documents.serving.push(socket::serve(&path, documents.tasks.clone())?);
@@ -134,6 +143,11 @@ impl Documents {
         Ok(url)
     }
 
+    /// What is counted, for whoever tells it.
+    pub(crate) fn counts(&self) -> Counts {
+        Arc::clone(&self.status)
+    }
+
     /// Has something follow what is kept, on the thread that keeps it.
     ///
     /// # Errors
@@ -141,6 +155,12 @@ impl Documents {
     pub(crate) fn follow_by(&self, follower: StoreFollower) -> Result<(), Failure> {
         let ended = |_| Failure::Runtime(std::io::ErrorKind::BrokenPipe.into());
         self.tasks.send(Task::FollowStore(follower)).map_err(ended)
+    }
+
+    /// What gives a value to those who watch. It never waits, and says whether there was room.
+    pub(crate) fn teller(&self) -> impl Fn(Value) -> bool + Send + 'static {
+        let tasks = self.tasks.clone();
+        move |value| tasks.try_send(Task::Tell(value)).is_ok()
     }
 
     /// What has frames kept, and handed on, that came by other ways: for the machine of that

@@ -62,7 +62,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
         gateway.serve_orders(&orders.keep(cards), &put);
     };
     know(&plan.cards);
-    let page = Page::serve(&plan.config, teller(&relay, &gateway));
+    let page = Page::serve(&plan.config, teller(&relay, &gateway, documents.as_ref()));
     let _page = page.await.map_err(wrong)?;
     let waiting = || gateway.status().queue.frames;
     let more = vec![("hub", settings.hub.address.as_str().into()), ("waiting", waiting().into())];
@@ -95,10 +95,15 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// What gives the status of a gateway.
-fn teller(relay: &Relay, gateway: &Arc<Gateway>) -> Teller {
+fn teller(relay: &Relay, gateway: &Arc<Gateway>, documents: Option<&Documents>) -> Teller {
     let (watch, of) = (relay.watch(), Arc::clone(gateway));
-    let tell: Tell =
-        Arc::new(move || Told { status: watch.status(), end: None, gateway: Some(of.status()) });
+    let counts = documents.map(Documents::counts);
+    let tell: Tell = Arc::new(move || Told {
+        status: watch.status(),
+        end: None,
+        gateway: Some(of.status()),
+        documents: counts.as_ref().map(|counts| counts.lock().clone()),
+    });
     Teller { tell, router: relay.router() }
 }
 

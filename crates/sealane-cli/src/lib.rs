@@ -124,7 +124,8 @@ fn runtime(json: bool) -> Result<tokio::runtime::Runtime, Failure> {
     let (begins, begun) = mpsc::channel();
     let built = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .on_thread_start(move || drop(begins.send(())))
+        // Behind the first ones nobody listens any more.
+        .on_thread_start(move || _ = begins.send(()))
         .build();
     if let Ok(runtime) = &built {
         begun.iter().take(runtime.metrics().num_workers()).for_each(drop);

@@ -1,5 +1,6 @@
 //! `sealane mesh`.
 
+mod commands;
 mod end;
 mod status;
 mod trace;
@@ -65,8 +66,10 @@ async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), 
     let mut orders = Orders::begin(keys, asked, &plan, &relay)?;
     let opened = open_documents(keys, asked, &plan, &relay, routing.as_ref()).await?;
     let (documents, view) = opened;
+    documents.iter().for_each(|one| end.hand_commands_to(Box::new(one.teller())));
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
-    let page = Page::serve(&plan.config, teller(&asked.group, slot, &mesh, &relay, &end));
+    let told = Telling { group: &asked.group, slot, interface: &mesh.interface };
+    let page = Page::serve(&plan.config, told.teller(&relay, &end, documents.as_ref()));
     let _page = page.await.map_err(wrong)?;
     let (port, carrier) = (relay.port(), Arc::clone(&end));
     let carrier = std::thread::spawn(move || carrier.carry(sender, port));
@@ -253,23 +256,34 @@ fn follow(plan: &mut Plan, relay: &Relay, end: &End) {
     }
 }
 
-/// What gives the status of an end.
-fn teller(group: &str, slot: u16, mesh: &MeshConfig, relay: &Relay, end: &Arc<End>) -> Teller {
-    let (watch, end, group) = (relay.watch(), Arc::clone(end), group.to_owned());
-    let interface = mesh.interface.clone();
-    let tell: Tell = Arc::new(move || {
-        let told = EndTold {
-            group: group.clone(),
-            slot,
-            epoch: end.card().epoch().0,
-            interface: interface.clone(),
-            mtu: u16::try_from(end.mtu()).unwrap_or(u16::MAX),
-            unsealed: end.unsealed(),
-            awaited: end.awaited(),
-        };
-        Told { status: watch.status(), end: Some(told), gateway: None }
-    });
-    Teller { tell, router: relay.router() }
+/// What stays the same in the status of an end.
+struct Telling<'a> {
+    group: &'a str,
+    slot: u16,
+    interface: &'a str,
+}
+
+impl Telling<'_> {
+    /// What gives the status of an end.
+    fn teller(&self, relay: &Relay, end: &Arc<End>, documents: Option<&Documents>) -> Teller {
+        let (watch, end, slot) = (relay.watch(), Arc::clone(end), self.slot);
+        let (group, interface) = (self.group.to_owned(), self.interface.to_owned());
+        let counts = documents.map(Documents::counts);
+        let tell: Tell = Arc::new(move || {
+            let told = EndTold {
+                group: group.clone(),
+                slot,
+                epoch: end.card().epoch().0,
+                interface: interface.clone(),
+                mtu: u16::try_from(end.mtu()).unwrap_or(u16::MAX),
+                unsealed: end.unsealed(),
+                awaited: end.awaited(),
+            };
+            let documents = counts.as_ref().map(|counts| counts.lock().clone());
+            Told { status: watch.status(), end: Some(told), gateway: None, documents }
+        });
+        Teller { tell, router: relay.router() }
+    }
 }
 
 fn tell_awaited(behind: &Behind) {

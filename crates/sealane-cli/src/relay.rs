@@ -60,8 +60,13 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut orders = CardOrders::new(&relay);
     orders.keep(&plan.cards);
     capture.map_or(Ok(()), |file| relay.capture(file)).map_err(Failure::Runtime)?;
-    let watch = relay.watch();
-    let told: Tell = Arc::new(move || Told { status: watch.status(), end: None, gateway: None });
+    let (watch, counts) = (relay.watch(), documents.as_ref().map(Documents::counts));
+    let told: Tell = Arc::new(move || Told {
+        status: watch.status(),
+        end: None,
+        gateway: None,
+        documents: counts.as_ref().map(|counts| counts.lock().clone()),
+    });
     let teller = Teller { tell: told, router: relay.router() };
     let _page = Page::serve(&plan.config, teller).await.map_err(wrong)?;
     started(&relay, &plan, vec![], terminal)?;

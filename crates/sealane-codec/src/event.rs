@@ -16,10 +16,12 @@ mod content;
 mod error;
 mod form;
 mod read;
+mod show;
 mod write;
 
 use std::borrow::Cow;
 
+use sealane_message::Value;
 use sealane_message::event::{Action, Content, Event, Message, Reference};
 use sealane_message::limits::{MAX_ATTACHMENTS, MAX_HANDLE_BYTES, MAX_MENTIONS, MAX_POLL_OPTIONS};
 
@@ -73,6 +75,11 @@ pub fn decode(bytes: &[u8]) -> Result<Event<'_>, EventError> {
     let event = read_event(&mut input)?;
     input.finish()?;
     Ok(event)
+}
+
+/// What programs and people are shown of it: a map with the names of `spec/event.md`.
+pub fn to_value(event: &Event<'_>) -> Value {
+    show::to_value(event)
 }
 
 fn write_event(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EventError> {

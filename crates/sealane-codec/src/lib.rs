@@ -48,6 +48,7 @@ pub mod limits;
 mod msgpack;
 pub mod negotiate;
 pub mod records;
+mod shown;
 mod tape;
 mod transcoder;
 mod view;
@@ -55,6 +56,7 @@ mod writer;
 
 pub use codec::{Codec, Kind};
 pub use error::{CodecError, ERRORS};
+pub use shown::body_value;
 pub use transcoder::{Transcoder, decode, encode};
 pub use view::{
     Field, Maps, elements, fields, kind, maps, read_bool, read_bytes, read_text, read_u64,

@@ -36,6 +36,7 @@ pub mod limits;
 mod pace;
 mod registers;
 mod shelf;
+mod status;
 mod store;
 
 use sealane_frame::GroupTag;
@@ -48,6 +49,7 @@ pub use error::{ERRORS, ExchangeError, StoreError};
 pub use pace::{Due, Pacer, PacerCounters};
 pub use registers::{Registers, Taken};
 pub use shelf::{Cursor, Fresh, Keeper, Quota, RegisterName, StoreCounters};
+pub use status::{Conflicting, DocumentsStatus};
 pub use store::{Brought, Store, entry_of};
 
 /// The stream that frames of a group and a data type land in, and that their seals are bound to

@@ -6,6 +6,8 @@ sealane_message::limits! {
     /// A frame that carries a document, in the full form without the relay's bytes. A longer one is
     /// refused.
     MAX_DOCUMENT_BYTES: usize = 1024, "bytes";
+    /// The text of a line of chat. A longer one is refused: its frame would be no document.
+    MAX_SAID_BYTES: usize = 768, "bytes";
     /// Lines of chat of one member. The oldest leaves.
     MAX_CHAT_KEPT: usize = 32, "frames";
     /// Acknowledgements of one member, and calls that it has cleared. The oldest leaves.

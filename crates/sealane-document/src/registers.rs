@@ -16,7 +16,8 @@ use crate::limits::{MAX_DOCUMENT_BYTES, kept};
 pub struct Registers {
     held: BTreeMap<Slot, BTreeMap<DataType, Register>>,
     frames: usize,
-    conflicts: u64,
+    /// Of each register in which frames met that had one stamp: how many came to one that was here.
+    conflicts: BTreeMap<(Slot, DataType), u64>,
 }
 
 /// The frames of one origin and type, by their stamps.
@@ -89,7 +90,7 @@ impl Registers {
             if other.mark() == entry.mark() {
                 return Put::of(Taken::Known);
             }
-            self.conflicts += 1;
+            *self.conflicts.entry((entry.origin, entry.data_type)).or_default() += 1;
             let is_kept = entry.mark() > other.mark();
             let out = if is_kept { std::mem::replace(other, entry) } else { entry };
             return Put { taken: Taken::Conflict { is_kept }, out: Some(out) };
@@ -168,6 +169,16 @@ impl Registers {
 
     /// How many frames had the stamp of another one.
     pub fn conflicts(&self) -> u64 {
-        self.conflicts
+        self.conflicts.values().sum()
+    }
+
+    /// The same of one register: of an origin, and of what it says.
+    pub fn conflicts_of(&self, origin: Slot, data_type: DataType) -> u64 {
+        self.conflicts.get(&(origin, data_type)).copied().unwrap_or(0)
+    }
+
+    /// The registers in which there were conflicts, each with how many.
+    pub fn conflicting(&self) -> impl Iterator<Item = (Slot, DataType, u64)> {
+        self.conflicts.iter().map(|((origin, of), frames)| (*origin, *of, *frames))
     }
 }

@@ -3,7 +3,8 @@ mod store;
 use std::sync::Arc;
 
 use sealane_frame::{
-    Announced, Header, LinkContext, Received, open_announcement, open_compact, open_frame,
+    Announced, Header, LinkContext, Received, Stored, open_announcement, open_compact, open_frame,
+    open_stored,
 };
 use sealane_seal::{Binding, Epoch, Opened, Opener, Slot};
 
@@ -126,6 +127,23 @@ impl LiveReader {
         let message = accept(&mut self.store, received, now_ms)?;
         self.store_ahead(message.opened.slot(), now_ms);
         Ok(message)
+    }
+
+    /// Opens a frame of the full form that comes out of a stream: its sender has not announced
+    /// itself, and nothing moves. It opens again, so that the caller has to know it.
+    ///
+    /// # Errors
+    ///
+    /// What [`open_stored`] refuses, and [`Error::Leaving`].
+    pub fn open_kept<'f>(
+        &mut self,
+        binding: &Binding,
+        frame: &'f mut [u8],
+    ) -> Result<Stored<'f>, Error> {
+        let newest = self.opener.epochs().newest();
+        let stored = open_stored(&mut self.opener, newest, binding, frame)?;
+        self.leavers.check(&stored.opened)?;
+        Ok(stored)
     }
 
     /// Opens a frame of the compact form of a link and accepts it.

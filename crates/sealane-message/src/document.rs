@@ -88,6 +88,15 @@ pub mod alert {
     pub const TEMPERATURE: u8 = 1 << 2;
     /// The wearer fell.
     pub const FALL: u8 = 1 << 3;
+    /// The bits that have a name, from the lowest on.
+    pub const NAMES: [(u8, &str); 4] = [
+        (BATTERY, "battery"),
+        (HEART_RATE, "heart-rate"),
+        (TEMPERATURE, "temperature"),
+        (FALL, "fall"),
+    ];
+    /// The numbers of the user's own bits.
+    pub const OWN_BITS: std::ops::Range<u64> = 4..8;
 }
 
 /// Numbers with names. A number that has none is kept as it is.

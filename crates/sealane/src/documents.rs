@@ -1,5 +1,6 @@
 //! The documents of a team in the field, as the `sealane mesh up` of this machine holds them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,8 +104,9 @@ impl Documents {
         }
     }
 
-    /// All documents, each a map of `slot`, `name`, `type`, `epoch`, `counter`, `timeMs` and
-    /// `value`.
+    /// All documents, each a map of `slot`, `name`, `type`, `epoch`, `counter` and `value`. Some
+    /// have `timeMs`, when it was said; `heardMs`, when it came here; and `conflicts`, how many
+    /// authentic frames had the stamp of another one.
     ///
     /// # Errors
     /// [`DocumentsError`]
@@ -144,6 +146,25 @@ impl Documents {
         let counter = Value::from(u64::from(counter));
         let asked = vec![("do", "add".into()), ("counter", counter), ("amount", amount.into())];
         self.ask(asked).await.map(|answer| Written::read(&answer))
+    }
+
+    /// The value of each counter: the sum of the totals of all members.
+    ///
+    /// # Errors
+    /// [`DocumentsError`]
+    pub async fn sums(&mut self) -> Result<BTreeMap<u8, u64>, DocumentsError> {
+        let answer = self.ask(vec![("do", "get".into()), ("type", "counter".into())]).await?;
+        let Some(Value::Map(sums)) = answer.field("sums") else { return Ok(BTreeMap::new()) };
+        let sum = |(id, sum): &(String, Value)| Some((id.parse().ok()?, sum.as_u64()?));
+        Ok(sums.iter().filter_map(sum).collect())
+    }
+
+    /// Says a line of chat to the team: an event of `spec/event.md`.
+    ///
+    /// # Errors
+    /// [`DocumentsError`]
+    pub async fn say(&mut self, text: &str) -> Result<(), DocumentsError> {
+        self.ask(vec![("do", "say".into()), ("text", text.into())]).await.map(drop)
     }
 
     /// Calls for help, and gives the number of the call.

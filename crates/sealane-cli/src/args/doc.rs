@@ -56,7 +56,15 @@ pub enum DocVerb {
         /// How much
         amount: u64,
     },
-    /// Show what is new, until Ctrl-C
+    /// Say a line of chat to the team
+    Say {
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "flattened")]
+        held: Held,
+        /// The line
+        text: String,
+    },
+    /// Show what is new, and commands to this machine, until Ctrl-C
     Watch(Held),
 }
 

@@ -6,6 +6,7 @@ use sealane::Value;
 use sealane_codec::document::{decode, encode, to_value};
 use sealane_message::DataType;
 use sealane_message::document::{Call, Count, Document};
+use sealane_message::event::EventId;
 
 use super::desk::Desk;
 use super::{map, now_ms, words};
@@ -18,6 +19,7 @@ impl Desk {
     pub(super) fn answer(&mut self, asked: &Value) -> Result<Value, String> {
         match asked.field("do").and_then(Value::as_text).unwrap_or_default() {
             "ls" => Ok(self.list(None, None)),
+            "counts" => Ok(self.told_counts()),
             "get" => {
                 let of = data_type(asked)?;
                 Ok(self.list(Some(of), asked.field("slot").and_then(Value::as_u64)))
@@ -29,6 +31,7 @@ impl Desk {
                 self.write(of, &body).map(done)
             }
             "add" => self.add(asked).map(done),
+            "say" => self.say(asked).map(done),
             "raise" => self.raise(asked),
             "ack" => self
                 .call(asked)
@@ -46,7 +49,25 @@ impl Desk {
         let entries = entries
             .filter(|entry| slot.is_none_or(|slot| u64::from(entry.origin.number()) == slot));
         let items = entries.filter_map(|entry| self.shown(&entry)).collect();
-        map(vec![("items", Value::Array(items))])
+        let mut fields = vec![("items", Value::Array(items))];
+        if of.is_none_or(|of| of == COUNTER) && slot.is_none() {
+            fields.push(("sums", self.sums()));
+        }
+        map(fields)
+    }
+
+    /// The value of each counter: the sum of the totals of all origins.
+    fn sums(&mut self) -> Value {
+        let mut sums: BTreeMap<u8, u64> = BTreeMap::new();
+        for entry in self.entries(Some(COUNTER)) {
+            let Some((_, body)) = self.body(&entry) else { continue };
+            let Ok(Document::Counter(counts)) = decode(COUNTER, &body) else { continue };
+            for Count { id, total } in counts {
+                let sum = sums.entry(id).or_default();
+                *sum = sum.saturating_add(total);
+            }
+        }
+        Value::Map(sums.into_iter().map(|(id, sum)| (id.to_string(), sum.into())).collect())
     }
 
     fn write_document(&mut self, document: &Document<'_>) -> Result<u64, String> {
@@ -72,6 +93,15 @@ impl Desk {
         *total = total.checked_add(amount).ok_or("the total is too large")?;
         let counts = totals.into_iter().map(|(id, total)| Count { id, total }).collect();
         self.write_document(&Document::Counter(counts))
+    }
+
+    /// Says a line of chat.
+    fn say(&mut self, asked: &Value) -> Result<u64, String> {
+        let text = asked.field("text").and_then(Value::as_text).unwrap_or_default();
+        let mut id = [0; 8];
+        getrandom::fill(&mut id).map_err(|error| error.to_string())?;
+        let body = words::line(EventId(id), text)?;
+        self.write(DataType::CHAT, &body)
     }
 
     /// Calls for help, under a number above that of every earlier call.

@@ -1,14 +1,15 @@
 //! The thread that holds documents: what it takes, tells neighbours and answers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use sealane::{Codec, Value};
-use sealane_codec::document::{decode, to_value};
 use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Lot, Neighbour};
+use sealane_document::limits::kept;
 use sealane_document::{Agent, Cursor, Due, Entry, class_of, stream_name};
-use sealane_frame::{FrameBuf, GroupTag};
+use sealane_frame::{FrameBuf, FrameView, GroupTag};
 use sealane_group::{EpochSource, Member, Sender};
 use sealane_link::{LocalInput, Router};
 use sealane_mesh::{Output, Urgency};
@@ -20,7 +21,8 @@ use tokio::sync::mpsc;
 
 use super::heard::{Heard, speaker};
 use super::thrift::{Thrift, Turn};
-use super::{StoreFollower, Task, error, map, now_ms};
+use super::told::told;
+use super::{Counts, StoreFollower, Task, error, map, now_ms};
 use crate::Failure;
 
 /// How often it is looked whether the mesh has room for more.
@@ -62,6 +64,9 @@ pub(super) struct Desk {
     followers: Vec<StoreFollower>,
     seen: Cursor,
     thrift: Thrift,
+    counts: Counts,
+    /// When a register was taken last, by this machine's clock, since it started.
+    came: BTreeMap<(Slot, DataType), u64>,
 }
 
 impl Desk {
@@ -74,8 +79,19 @@ impl Desk {
     ) -> Desk {
         let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
         let seen = seen.unwrap_or(Cursor::START);
-        let (watchers, followers) = (vec![], vec![]);
-        Desk { agent, router, own, heard, told: None, watchers, followers, seen, thrift }
+        let (told, watchers, followers, counts) = (None, vec![], vec![], Counts::default());
+        let came = BTreeMap::new();
+        Desk { agent, router, own, heard, told, watchers, followers, seen, thrift, counts, came }
+    }
+
+    /// Has it say there what it counts.
+    pub(super) fn tell_status_by(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
+    /// What is counted, as programs are told.
+    pub(super) fn told_counts(&self) -> Value {
+        told(&self.counts.lock())
     }
 
     /// Works until nothing follows, and stores then what still waits for its turn.
@@ -91,6 +107,7 @@ impl Desk {
             }
             self.leave();
             self.tell();
+            self.counts.lock().update(&self.agent, self.thrift.pacer.counters());
             let store = self.agent.store();
             self.followers.iter_mut().for_each(|follower| follower(store));
         }
@@ -119,6 +136,12 @@ impl Desk {
             Task::Watch(watcher) => {
                 self.watchers.retain(|watcher| !watcher.is_closed());
                 self.watchers.push(watcher);
+            }
+            Task::Tell(value) => {
+                self.give_watchers(&value);
+                if self.watchers.is_empty() {
+                    eprintln!("sealane: a command came, and nobody watches: sealane doc watch");
+                }
             }
             Task::FollowStore(follower) => self.followers.push(follower),
             Task::Keep { frame, own } => {
@@ -245,13 +268,21 @@ impl Desk {
         let Some(last) = new.last() else { return };
         self.seen = last.at;
         for fresh in new {
-            if let Some(shown) = self.shown(&fresh.entry) {
-                self.watchers.retain(|watcher| {
-                    let sent = watcher.try_send(shown.clone());
-                    !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
-                });
+            let entry = &fresh.entry;
+            if kept(entry.data_type) == 1 {
+                self.came.insert((entry.origin, entry.data_type), now_ms());
+            }
+            if let Some(shown) = self.shown(entry) {
+                self.give_watchers(&shown);
             }
         }
+    }
+
+    fn give_watchers(&mut self, shown: &Value) {
+        self.watchers.retain(|watcher| {
+            let sent = watcher.try_send(shown.clone());
+            !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
+        });
     }
 
     /// All that is kept, of one type or of all.
@@ -277,13 +308,7 @@ impl Desk {
     /// A document as programs and people are shown it.
     pub(super) fn shown(&mut self, entry: &Entry) -> Option<Value> {
         let (time, body) = self.body(entry)?;
-        let value = match decode(entry.data_type, &body) {
-            Ok(document) => to_value(&document),
-            Err(_) => match String::from_utf8(body) {
-                Ok(text) => Value::Text(text),
-                Err(bytes) => Value::Bytes(bytes.into_bytes()),
-            },
-        };
+        let value = value_of(entry, body);
         let time = time.or_else(|| value.field("timeMs").and_then(Value::as_u64));
         let mut fields = vec![
             ("slot", Value::from(u64::from(entry.origin.number()))),
@@ -293,8 +318,19 @@ impl Desk {
             ("counter", entry.stamp.counter.into()),
         ];
         fields.extend(time.map(|time| ("timeMs", time.into())));
+        let came = self.came.get(&(entry.origin, entry.data_type));
+        fields.extend(came.map(|came| ("heardMs", (*came).into())));
+        let conflicts = self.conflicts(entry);
+        fields.extend((conflicts > 0).then(|| ("conflicts", conflicts.into())));
         fields.push(("value", value));
         Some(map(fields))
+    }
+
+    /// How many authentic frames had the stamp of another one of that register.
+    fn conflicts(&self, entry: &Entry) -> u64 {
+        let own = self.own.as_ref();
+        let registers = own.and_then(|own| self.agent.store().registers(own.tag));
+        registers.map_or(0, |all| all.conflicts_of(entry.origin, entry.data_type))
     }
 
     pub(super) fn name(&self, slot: Slot) -> Value {
@@ -366,4 +402,19 @@ fn codec_of(data_type: DataType, body: &[u8]) -> u8 {
     } else {
         0
     }
+}
+
+/// What a body says: a document, an event, what an application has written in the codec of its
+/// frame, text, or bytes.
+fn value_of(entry: &Entry, body: Vec<u8>) -> Value {
+    let view = FrameView::parse(entry.frame()).ok();
+    let codec = view.map_or(0, |view| view.header().codec());
+    let read = match Codec::from_id(codec).filter(|_| entry.data_type == DataType::CHAT) {
+        Some(codec) => sealane_codec::decode(codec, &body).ok(),
+        None => sealane_codec::body_value(entry.data_type, &body),
+    };
+    read.unwrap_or_else(|| match String::from_utf8(body) {
+        Ok(text) => Value::Text(text),
+        Err(bytes) => Value::Bytes(bytes.into_bytes()),
+    })
 }

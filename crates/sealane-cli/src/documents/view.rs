@@ -1,14 +1,27 @@
-//! The page of the team, for browsers on this machine: who is well, where, who has acknowledged,
-//! and how old each value is. It has no script and fetches nothing.
+//! The page of the team, for browsers on this machine: who is well, where, what they count and say,
+//! who has acknowledged, and how old each value is. It has no script and fetches nothing.
 
+mod chart;
+mod counts;
 mod door;
+mod text;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use sealane::Value;
 
+use chart::put_map;
+use counts::{put_counters, put_machine};
 pub(super) use door::{View, serve};
+use text::{age, escaped, note};
+
+/// What the page shows, as the thread that holds it has said.
+struct Shown {
+    documents: Value,
+    calls: Value,
+    counts: Value,
+}
 
 /// What is known of a member.
 #[derive(Default)]
@@ -17,14 +30,21 @@ struct Person<'v> {
     values: BTreeMap<&'v str, &'v Value>,
 }
 
-const STYLE: &str = "body{font:16px sans-serif;margin:1.5rem;max-width:60rem}table{border-collapse:\
-collapse;width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid #bbb;text-align:left}.call{\
-border-left:.4rem solid #b00;padding:.2rem .8rem;margin:.5rem 0}.over{border-color:#888;color:#555}\
-svg{border:1px solid #bbb;width:100%;height:20rem}";
+const STYLE: &str = ":root{color-scheme:light dark;--line:#bbb;--quiet:#555;--bad:#b00}@media \
+(prefers-color-scheme:dark){:root{--line:#555;--quiet:#aaa;--bad:#f77}}body{font:16px sans-serif;\
+margin:1.5rem;max-width:72rem}div{overflow-x:auto}table{border-collapse:collapse;width:100%}td,th{\
+padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}small{\
+display:block;color:var(--quiet)}.bad{color:var(--bad)}.conflict{display:block}.call{\
+border-left:.4rem solid var(--bad);padding:.2rem .8rem;margin:.5rem 0}.over{border-color:var(--line);color:\
+var(--quiet)}.said{margin:.3rem 0}.said small{display:inline}svg{border:1px solid var(--line);\
+width:100%;height:20rem;fill:currentColor}";
 
-fn page(documents: &Value, calls: &Value, now: u64) -> String {
+/// Lines of chat that are shown: the newest.
+const LINES_MAX: usize = 50;
+
+fn page(shown: &Shown, now: u64) -> String {
     let mut people: BTreeMap<u64, Person<'_>> = BTreeMap::new();
-    for item in items(documents) {
+    for item in items(&shown.documents) {
         let slot = item.field("slot").and_then(Value::as_u64).unwrap_or(0);
         let person = people.entry(slot).or_default();
         person.name = item.field("name").and_then(Value::as_text).unwrap_or("?");
@@ -34,17 +54,24 @@ fn page(documents: &Value, calls: &Value, now: u64) -> String {
     }
     let mut out = format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=5>\
-         <title>Team</title><style>{STYLE}</style><h1>Team</h1>"
+         <meta name=viewport content=\"width=device-width\"><title>Team</title>\
+         <style>{STYLE}</style><h1>Team</h1>"
     );
-    for call in items(calls) {
+    for call in items(&shown.calls) {
         put_call(call, &people, now, &mut out);
     }
-    out.push_str("<table><tr><th>Member<th>How<th>Battery<th>Where<th>Heard of</tr>");
+    out.push_str(
+        "<div><table><tr><th>Member<th>How<th>Last event<th>Battery<th>Heart rate<th>Where\
+         <th>Sign of life</tr>",
+    );
     for (slot, person) in &people {
         put_person(*slot, person, now, &mut out);
     }
-    out.push_str("</table>");
+    out.push_str("</table></div>");
+    put_counters(&people, shown.documents.field("sums"), now, &mut out);
+    put_lines(items(&shown.documents), now, &mut out);
     put_map(&people, &mut out);
+    put_machine(&shown.counts, &mut out);
     out.push_str("</html>\n");
     out
 }
@@ -86,110 +113,125 @@ fn put_call(call: &Value, people: &BTreeMap<u64, Person<'_>>, now: u64, out: &mu
     out.push_str("</p>");
 }
 
+impl<'v> Person<'v> {
+    /// A field of what the member says of itself.
+    fn field(&self, of: &str, key: &str) -> Option<&'v Value> {
+        self.values.get(of)?.field("value")?.field(key)
+    }
+
+    /// A value with its age beside it; nothing where it is not known.
+    fn cell(&self, of: &str, shown: Option<String>, now: u64) -> String {
+        match (shown, self.values.get(of)) {
+            (Some(shown), Some(document)) => format!("<td>{shown}{}", note(document, now)),
+            _ => "<td>".to_owned(),
+        }
+    }
+}
+
 fn put_person(slot: u64, person: &Person<'_>, now: u64, out: &mut String) {
-    let field = |of: &str, key: &str| person.values.get(of)?.field("value")?.field(key);
-    let word = |of: &str, key: &str| field(of, key).and_then(Value::as_text).unwrap_or("");
-    let battery = field("vitals", "batteryPercent").and_then(Value::as_u64);
-    let place = place(person).map(|[latitude, longitude]| format!("{latitude:.5}, {longitude:.5}"));
-    let times = person.values.values().filter_map(|one| one.field("timeMs"));
-    let newest = times.filter_map(Value::as_u64).max();
+    let word = |of: &str, key: &str| person.field(of, key).map(said);
+    let number = |of: &str, key: &str| person.field(of, key).and_then(Value::as_u64);
+    let callsign =
+        word("vitals", "callsign").map(|callsign| format!(" \u{201c}{callsign}\u{201d}"));
+    let place = person.place().map(|[latitude, longitude]| {
+        let radius =
+            person.field("location", "accuracyM").map(|metres| format!(" ± {} m", said(metres)));
+        format!("{latitude:.5}, {longitude:.5}{}", radius.unwrap_or_default())
+    });
+    let up = number("heartbeat", "upS").map(|up| format!("up {}", text::span(up * 1000)));
+    let cells = [
+        person.cell("vitals", how(person), now),
+        last_event(person, now),
+        person.cell("vitals", number("vitals", "batteryPercent").map(|of| format!("{of} %")), now),
+        person.cell(
+            "vitals",
+            number("vitals", "heartRate").map(|of| format!("{of} a minute")),
+            now,
+        ),
+        person.cell("location", place, now),
+        person.cell("heartbeat", up, now),
+    ];
     let _ = write!(
         out,
-        "<tr><td>{} <small>slot {slot}</small><td>{}<td>{}<td>{}<td>{}</tr>",
+        "<tr><td>{}{}<small>slot {slot}</small>{}</tr>",
         escaped(person.name),
-        escaped(word("vitals", "activity")),
-        battery.map(|percent| format!("{percent} %")).unwrap_or_default(),
-        place.unwrap_or_default(),
-        newest.map(|time| age(time, now)).unwrap_or_default(),
+        callsign.unwrap_or_default(),
+        cells.concat()
     );
 }
 
-fn place(person: &Person<'_>) -> Option<[f64; 2]> {
-    let value = person.values.get("location")?.field("value")?;
-    let degrees = |key: &str| match value.field(key)? {
-        Value::F64(number) => Some(*number),
-        Value::I64(number) => Some(*number as f64),
-        _ => None,
-    };
-    Some([degrees("latitude")?, degrees("longitude")?])
-}
-
-/// Where all are, seen from above: nothing but the points and their names.
-fn put_map(people: &BTreeMap<u64, Person<'_>>, out: &mut String) {
-    let places: Vec<_> =
-        people.values().filter_map(|person| Some((person.name, place(person)?))).collect();
-    let Some((_, first)) = places.first() else { return };
-    let (mut low, mut high) = (*first, *first);
-    for (_, at) in &places {
-        for ((low, high), at) in low.iter_mut().zip(&mut high).zip(at) {
-            (*low, *high) = (low.min(*at), high.max(*at));
+/// What a member does, and what it warns of.
+fn how(person: &Person<'_>) -> Option<String> {
+    let mut how = said(person.field("vitals", "activity")?);
+    if let Some(Value::Array(alerts)) = person.field("vitals", "alerts") {
+        for alert in alerts {
+            let _ = write!(how, " <b class=bad>{}</b>", said(alert));
         }
     }
-    let [south, west] = low;
-    let [north, east] = high;
-    // A degree of longitude is shorter than one of latitude.
-    let narrow = ((south + north) / 2.0).to_radians().cos().max(0.01);
-    let wide = ((east - west) * narrow).max(north - south).max(1e-5);
-    out.push_str("<h2>Where</h2><svg viewBox=\"-60 -40 720 480\" role=img aria-label=\"Map\">");
-    for (name, [latitude, longitude]) in places {
-        let x = (longitude - west) * narrow / wide * 600.0;
-        let y = (north - latitude) / wide * 400.0;
+    Some(how)
+}
+
+/// What happened last to a member, with an age of its own.
+fn last_event(person: &Person<'_>, now: u64) -> String {
+    let Some(last) = person.field("vitals", "last") else { return "<td>".to_owned() };
+    let time = last.field("timeMs").and_then(Value::as_u64).unwrap_or(0);
+    let event = last.field("event").map(said).unwrap_or_default();
+    let class =
+        if ["need-assist", "emergency"].contains(&event.as_str()) { " class=bad" } else { "" };
+    format!("<td><b{class}>{event}</b><small>{}</small>", age(time, now))
+}
+
+/// A text or a number, of whoever wrote it.
+fn said(value: &Value) -> String {
+    match value {
+        Value::Text(text) => escaped(text),
+        Value::F64(number) => number.to_string(),
+        other => other.as_u64().map(|number| number.to_string()).unwrap_or_default(),
+    }
+}
+
+/// What was said, the newest last.
+fn put_lines(documents: &[Value], now: u64, out: &mut String) {
+    let is_chat = |item: &&Value| item.field("type").and_then(Value::as_text) == Some("chat");
+    let mut lines: Vec<&Value> = documents.iter().filter(is_chat).collect();
+    let time = |line: &&Value| line.field("timeMs").and_then(Value::as_u64).unwrap_or(0);
+    lines.sort_by_key(time);
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Chat</h2>");
+    for line in lines.iter().skip(lines.len().saturating_sub(LINES_MAX)) {
+        let name = line.field("name").and_then(Value::as_text).unwrap_or("?");
+        let value = line.field("value");
+        let words = value.and_then(|value| value.field("text").or(Some(value))).map(said);
         let _ = write!(
             out,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=5 /><text x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-            x + 9.0,
-            escaped(name)
+            "<p class=said><b>{}</b> {} {}</p>",
+            escaped(name),
+            words.unwrap_or_default(),
+            note(line, now)
         );
     }
-    let _ = write!(out, "</svg><p>{:.0} m across.</p>", wide * 111_195.0);
 }
 
-/// How long ago something was, by the clock of who said it. One that is ahead tells nothing: what
-/// comes from it would look new for as long.
-fn age(then: u64, now: u64) -> String {
-    let words = |ms: u64| match ms / 1000 {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3600),
-    };
-    let ahead = then.saturating_sub(now);
-    match ahead > CLOCK_AHEAD_MS {
-        true => format!("unknown when: a clock is {} ahead", words(ahead)),
-        false => format!("{} ago", words(now.saturating_sub(then))),
+impl Person<'_> {
+    fn place(&self) -> Option<[f64; 2]> {
+        let degrees = |key: &str| match self.field("location", key)? {
+            Value::F64(number) => Some(*number),
+            Value::I64(number) => Some(*number as f64),
+            _ => None,
+        };
+        Some([degrees("latitude")?, degrees("longitude")?])
     }
 }
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// A clock that is ahead by more is told.
-const CLOCK_AHEAD_MS: u64 = 60_000;
 
 #[cfg(test)]
 mod tests {
     use super::super::map;
     use super::*;
 
-    #[test]
-    fn a_clock_that_is_ahead_makes_nothing_look_new() {
-        const YEAR_MS: u64 = 365 * 24 * 3_600_000;
-        let now = 60 * YEAR_MS;
-        assert_eq!(age(now - 5_000, now), "5 s ago");
-        assert_eq!(age(now + 30_000, now), "0 s ago");
-        assert_eq!(age(now + 300_000, now), "unknown when: a clock is 5 min ahead");
-        assert_eq!(age(now + 10 * YEAR_MS, now), "unknown when: a clock is 87600 h ahead");
-        assert_eq!(age(now - 10 * YEAR_MS, now), "87600 h ago");
+    fn nothing() -> Shown {
+        Shown { documents: Value::Null, calls: Value::Null, counts: Value::Null }
     }
 
     #[test]
@@ -200,7 +242,7 @@ mod tests {
             ("clearedBy", Value::Array(vec![9_u64.into()])),
         ]);
         let calls = map(vec![("items", Value::Array(vec![item]))]);
-        let page = page(&map(vec![]), &calls, 1000);
+        let page = page(&Shown { calls, ..nothing() }, 1000);
         assert!(page.contains("said to be over by: slot 9"), "{page}");
     }
 
@@ -221,11 +263,78 @@ mod tests {
             ("acknowledgedBy", Value::Array(vec![3_u64.into(), 7_u64.into()])),
         ]);
         let list = |item: Value| map(vec![("items", Value::Array(vec![item]))]);
-        let page = page(&list(item), &list(call), 61_000);
+        let line = map(vec![
+            ("slot", 3_u64.into()),
+            ("name", name.into()),
+            ("type", "chat".into()),
+            ("timeMs", 21_000_u64.into()),
+            ("value", map(vec![("text", name.into())])),
+        ]);
+        let documents = map(vec![("items", Value::Array(vec![item, line]))]);
+        let shown = Shown { documents, calls: list(call), ..nothing() };
+        let page = page(&shown, 61_000);
         for word in ["<script", "<img", "http:", "https:", "url(", "@import"] {
             assert!(!page.contains(word), "{word} in {page}");
         }
         assert!(page.contains("60 s ago") && page.contains("slot 7"), "{page}");
         assert!(page.contains("52.50000, 13.40000"), "{page}");
+    }
+
+    fn document(slot: u64, of: &str, more: Vec<(&str, Value)>) -> Value {
+        let head = vec![("slot", slot.into()), ("name", "base".into()), ("type", of.into())];
+        map(head.into_iter().chain(more).collect())
+    }
+
+    #[test]
+    fn each_value_has_its_own_age_beside_it() {
+        let last = map(vec![("event", "need-assist".into()), ("timeMs", 570_000_u64.into())]);
+        let vitals = map(vec![
+            ("activity", "moving".into()),
+            ("alerts", Value::Array(vec!["fall".into(), 5_u64.into()])),
+            ("heartRate", 90_u64.into()),
+            ("last", last),
+            ("callsign", "Kilo".into()),
+        ]);
+        let place = map(vec![("latitude", Value::F64(52.5)), ("longitude", Value::F64(13.4))]);
+        let items = vec![
+            document(3, "vitals", vec![("timeMs", 590_000_u64.into()), ("value", vitals)]),
+            document(3, "location", vec![("timeMs", 0_u64.into()), ("value", place)]),
+        ];
+        let documents = map(vec![("items", Value::Array(items))]);
+        let page = page(&Shown { documents, ..nothing() }, 600_000);
+        for cell in [
+            "<td>90 a minute<small>10 s ago</small>",
+            "<td>52.50000, 13.40000<small>10 min ago</small>",
+            "<td><b class=bad>need-assist</b><small>30 s ago</small>",
+            "moving <b class=bad>fall</b> <b class=bad>5</b><small>10 s ago</small>",
+            "base \u{201c}Kilo\u{201d}",
+        ] {
+            assert!(page.contains(cell), "{cell}: {page}");
+        }
+    }
+
+    #[test]
+    fn counters_stand_with_their_sums_and_conflicts_beside_the_value() {
+        let count = |total: u64| map(vec![("counters", map(vec![("1", total.into())]))]);
+        let items = vec![
+            document(3, "counter", vec![("value", count(5)), ("conflicts", 2_u64.into())]),
+            document(4, "counter", vec![("value", count(7)), ("heardMs", 1000_u64.into())]),
+        ];
+        let sums = map(vec![("1", 12_u64.into())]);
+        let documents = map(vec![("items", Value::Array(items)), ("sums", sums)]);
+        let refused = map(vec![("reason", "forged".into()), ("frames", 4_u64.into())]);
+        let counts =
+            map(vec![("conflicts", 2_u64.into()), ("refused", Value::Array(vec![refused]))]);
+        let page = page(&Shown { documents, counts, ..nothing() }, 11_000);
+        for part in [
+            "<th>All<td>12<td>",
+            "<td>base<td>5<td>",
+            "authentic frames that differ: 2<",
+            "came 10 s ago",
+            "Refused: forged 4.",
+            "<p class=bad>2 authentic frames",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a body says, as its codec has it.
 
 use sealane::{Codec, DataType, Value};
-use sealane_codec::document;
+use sealane_codec::body_value;
 use sealane_frame::{Header, Kind};
 
 use super::{hex, words};
@@ -45,7 +45,7 @@ pub(super) struct Body {
 /// How a body is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shown {
-    /// A datum of its codec, or a document.
+    /// A datum of its codec, a document or an event.
     Value(Value),
     /// Text of no codec.
     Text(String),
@@ -78,9 +78,9 @@ impl Body {
         let Some(codec) = Codec::from_id(codec) else {
             if codec == 0
                 && kind == Kind::Message
-                && let Ok(document) = document::decode(data_type, bytes)
+                && let Some(value) = body_value(data_type, bytes)
             {
-                let shown = Shown::Value(document::to_value(&document));
+                let shown = Shown::Value(value);
                 return Self { shown, note: None, time_ms: None };
             }
             let note = (codec != 0).then(|| format!("{codec} is no codec that is known"));
@@ -168,6 +168,11 @@ mod tests {
         let body = Body::read(seen, b"\x01\0\0\0\0\0\0\0\x07\0\x03\0\0\0");
         assert_eq!(body.lines(40), ["{\"slot\":7,\"number\":3}"]);
         assert_eq!(body.time_ms, Some(1));
+        let said = Head { data_type: DataType::CHAT, ..plain(0) };
+        let event =
+            [&b"\xa3\0\x48\x01\x01\x01\x01\x01\x01\x01\x01\x04\x07\x07"[..], b"\xa1\x01\x62hi"];
+        let shown = Body::read(said, &event.concat()).lines(200).concat();
+        assert!(shown.contains("\"text\":\"hi\"") && shown.contains("\"timeMs\":7"), "{shown}");
         let packet = Head { kind: Kind::Control, data_type: DataType::CLEAR, ..plain(0) };
         assert!(Body::read(packet, &[0; 6]).lines(80)[0].starts_with("000000  00"));
     }

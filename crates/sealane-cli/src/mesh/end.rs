@@ -17,6 +17,7 @@ use sealane_message::DataType;
 use sealane_seal::limits::MAX_CEILING_BLOCK;
 use sealane_seal::{Binding, Class, SenderContext, Slot};
 
+use super::commands::{Commands, Hand, is_command};
 use super::own_card;
 use crate::Failure;
 use crate::times::now_ms;
@@ -54,6 +55,7 @@ struct Reading {
     bundle: Bundle,
     /// The start that each sender announced last.
     starts: HashMap<Slot, SenderContext>,
+    commands: Commands,
 }
 
 impl End {
@@ -61,12 +63,14 @@ impl End {
         let reader = member.live_reader()?;
         let (behind, bundle) = (Arc::new(behind), tun.bundle());
         let (own, carried) = (member.source()?, Mutex::new(Arc::clone(&behind)));
+        let commands = Commands::new(&member, member.mesh_keys()?.group, now_ms());
+        let reading = Reading { reader, behind, bundle, starts: HashMap::new(), commands };
         Ok(End {
             tun,
             own,
             behind: carried,
             member: Mutex::new(member),
-            reading: Mutex::new(Reading { reader, behind, bundle, starts: HashMap::new() }),
+            reading: Mutex::new(reading),
             unsealed: Mutex::new(None),
             is_asked: AtomicBool::new(false),
             is_hasty: AtomicBool::new(false),
@@ -80,6 +84,11 @@ impl End {
         let behind = Arc::new(behind);
         self.reading.lock().behind = Arc::clone(&behind);
         *self.behind.lock() = behind;
+    }
+
+    /// Hands commands there from now on.
+    pub(super) fn hand_commands_to(&self, hand: Hand) {
+        self.reading.lock().commands.hand_to(hand);
     }
 
     /// What a relay may know of the group as it is now.
@@ -115,7 +124,7 @@ impl End {
         self.ends.store(true, Ordering::Relaxed);
     }
 
-    /// Opens what came for this machine, and gives it the packet.
+    /// Opens what came for this machine: a packet, an announcement or a command.
     pub(super) fn take(&self, arrival: Arrival<'_>) -> Result<(), Reason> {
         match arrival {
             Arrival::Frame(frame) => self.open(frame),
@@ -132,7 +141,7 @@ impl End {
 
     fn open(&self, frame: &mut [u8]) -> Result<(), Reason> {
         let header = *FrameView::parse(frame).map_err(|_| Reason::Malformed)?.header();
-        let Reading { reader, starts, behind, bundle, .. } = &mut *self.reading.lock();
+        let Reading { reader, starts, behind, bundle, commands } = &mut *self.reading.lock();
         if (header.kind(), header.data_type()) == (Kind::Control, ANNOUNCEMENT_TYPE) {
             let heard = reader.announced(frame, now_ms()).map_err(|_| Reason::Unopened)?;
             let context = heard.announced.context;
@@ -140,6 +149,9 @@ impl End {
                 self.has_newcomer.store(true, Ordering::Relaxed);
             }
             return Ok(());
+        }
+        if is_command(&header) {
+            return commands.open(reader, frame, now_ms());
         }
         if !is_packet(&header) {
             return Err(Reason::Unopened);
@@ -200,7 +212,10 @@ impl End {
         let mut member = self.member.lock();
         self.reading.lock().reader.allow_trials();
         member.reload()?;
-        self.reading.lock().reader.follow(&member)?;
+        let mut reading = self.reading.lock();
+        reading.reader.follow(&member)?;
+        reading.commands.follow(&member);
+        drop(reading);
         if member.is_strict() {
             member.check_heartbeat(now_ms())?;
         }

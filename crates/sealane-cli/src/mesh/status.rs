@@ -93,6 +93,9 @@ fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     if let Some(routing) = told.field("routing") {
         show_routing(routing, terminal)?;
     }
+    if let Some(documents) = told.field("documents") {
+        terminal.text(&show_documents(documents))?;
+    }
     for (head, rows) in [
         (["ROUTE", "VIA"], pairs("routes", "to", "via")),
         (["DROPPED", "UNITS"], pairs("dropped", "reason", "units")),
@@ -130,6 +133,35 @@ fn show_routing(routing: &Value, terminal: &mut Terminal) -> Result<(), Failure>
     let rows: Vec<_> = all(routing, "air").iter().map(air).collect();
     let columns = ["LINK", "MEDIUM", "CONTROL", "URGENT", "NORMAL", "ANNOUNCEMENTS"];
     terminal.text(&format!("\n{}", table(&columns, &rows)))
+}
+
+/// What was counted of the documents of a team.
+fn show_documents(of: &Value) -> String {
+    let count = |name: &str| number(of, &[name]);
+    let mut text = format!(
+        "\ndocuments   {} ({}), taken {}, handed on {}, left for want of room {}\n",
+        count("frames"),
+        show_bytes(count("bytes")),
+        count("taken"),
+        count("given"),
+        count("evicted")
+    );
+    for one in all(of, "conflicting") {
+        let of = |name: &str| said(one, &[name]);
+        text += &format!(
+            "conflict: slot {} of {}, {}: {} frames with the stamp of another one\n",
+            of("slot"),
+            of("group"),
+            of("type"),
+            of("frames")
+        );
+    }
+    let row = |row: &Value| vec![said(row, &["reason"]), said(row, &["frames"])];
+    let rows: Vec<_> = all(of, "refused").iter().map(row).collect();
+    if !rows.is_empty() {
+        text += &format!("\n{}", table(&["DOCUMENTS REFUSED", "FRAMES"], &rows));
+    }
+    text
 }
 
 fn mesh_neighbour(one: &Value) -> Vec<String> {

@@ -3,16 +3,20 @@
 use std::time::UNIX_EPOCH;
 
 use sealane::Value;
+use sealane_document::DocumentsStatus;
 use sealane_gateway::{GatewayStatus, MeshStream};
 use sealane_link::{Difference, NeighbourStatus, Reload, Status, Volume};
 
+use crate::documents::told::told as documents;
 use crate::terminal::{map, record};
 
-/// A relay, and what is beside it: the member of an end, or the way of a gateway to its hub.
+/// A relay, and what is beside it: the member of an end, or the way of a gateway to its hub, and
+/// documents.
 pub(crate) struct Told {
     pub(crate) status: Status,
     pub(crate) end: Option<EndTold>,
     pub(crate) gateway: Option<GatewayStatus>,
+    pub(crate) documents: Option<DocumentsStatus>,
 }
 
 /// What an end tells beyond a relay.
@@ -65,6 +69,7 @@ impl Told {
         let routing = status.routing.as_deref().map(super::mesh_told::told);
         fields.extend(routing.map(|routing| ("routing", routing)));
         fields.extend(self.end.as_ref().map(|end| ("end", end.value())));
+        fields.extend(self.documents.as_ref().map(|of| ("documents", documents(of))));
         fields.extend(self.gateway.as_ref().map(|of| ("gateway", gateway(of))));
         record(fields)
     }
@@ -72,9 +77,10 @@ impl Told {
     /// All of it as OpenMetrics.
     pub(crate) fn metrics(&self) -> String {
         let relay = self.status.metrics();
-        let Some(gateway) = &self.gateway else { return relay };
+        let documents = self.documents.as_ref().map(DocumentsStatus::metrics);
+        let gateway = self.gateway.as_ref().map(GatewayStatus::metrics);
         let (metrics, end) = relay.split_at(relay.rfind("# EOF").unwrap_or(relay.len()));
-        [metrics, &gateway.metrics(), end].concat()
+        [metrics, &documents.unwrap_or_default(), &gateway.unwrap_or_default(), end].concat()
     }
 }
 

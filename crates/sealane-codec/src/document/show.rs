@@ -1,14 +1,6 @@
 use sealane_message::Value;
 use sealane_message::document::{Call, Document, Emergency, Location, Position, Vitals, alert};
 
-/// The names of the bits of [`Vitals::alerts`], from the lowest on.
-const ALERTS: [(u8, &str); 4] = [
-    (alert::BATTERY, "battery"),
-    (alert::HEART_RATE, "heart-rate"),
-    (alert::TEMPERATURE, "temperature"),
-    (alert::FALL, "fall"),
-];
-
 /// What programs and people are shown of a document, `spec/document.md`, *As a value*.
 pub(super) fn to_value(document: &Document<'_>) -> Value {
     match document {
@@ -34,10 +26,10 @@ fn vitals_value(vitals: &Vitals<'_>) -> Value {
             ("timeMs", Some(last.time_ms.into())),
         ])
     });
-    let named_alerts = ALERTS.iter().filter(|(bit, _)| vitals.alerts & bit != 0);
+    let named_alerts = alert::NAMES.iter().filter(|(bit, _)| vitals.alerts & bit != 0);
     let mut alerts: Vec<Value> = named_alerts.map(|(_, name)| (*name).into()).collect();
     // The user's own, by the number of their bit.
-    let own = (4..8_u64).filter(|bit| vitals.alerts >> bit & 1 != 0);
+    let own = alert::OWN_BITS.filter(|bit| vitals.alerts >> bit & 1 != 0);
     alerts.extend(own.map(Value::from));
     map([
         ("timeMs", Some(vitals.time_ms.into())),

@@ -1,8 +1,11 @@
 //! Whoever attacks, nothing is accepted, and each attack is counted by its name.
 
 use sealane_document::agent::{Duty, Leaver, Lot, Neighbour};
-use sealane_document::{Agent, Cursor, Keeper, Quota, Store, Taken};
+use sealane_document::{
+    Agent, Cursor, DocumentsStatus, Keeper, PacerCounters, Quota, RegisterName, Store, Taken,
+};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
+use sealane_message::DataType;
 use sealane_seal::{Binding, Class, Epoch, Sealer, SenderContext, Slot};
 
 use crate::field::net::{Random, Team, class_of, seal, stranger};
@@ -184,6 +187,23 @@ fn who_counts_for_another_cannot_sign_for_it_and_in_class_c_the_conflict_is_coun
     let other = seal(&mut bad, 3, 1, &[1, 99]);
     victim.hear(&[&true_one, &other]);
     victim.assert_refused([("conflicts", 1), ("forged", 1)]);
+    // It is told which register that was, and what else was refused.
+    let mut status = DocumentsStatus::default();
+    status.update(&victim.agent, PacerCounters::default());
+    let told: Vec<_> = status.conflicting.iter().map(|one| (one.register, one.frames)).collect();
+    let (origin, data_type) = (Slot::new(3).unwrap(), DataType::COUNTER);
+    assert_eq!(told, [(RegisterName { group: GROUP, origin, data_type }, 1)]);
+    let registers = victim.agent.store().registers(GROUP).unwrap();
+    assert_eq!(registers.conflicts_of(origin, data_type), 1);
+    assert_eq!(registers.conflicts_of(origin, DataType::VITALS), 0);
+    let metrics = status.metrics();
+    for line in [
+        "sealane_document_conflicts_total 1\n",
+        "sealane_document_refused_total{reason=\"forged\"} 1\n",
+        "sealane_document_frames 1\n",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
 }
 
 #[test]

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use sealane_frame::{HeaderFields, PeerTag};
 use sealane_link::{Arrival, Beside, Config, End, Inbox, LinkError, Machine, MemoryNet, Ready};
 use sealane_link::{Reason, Relay, RelayCard, RoutingStatus};
-use sealane_message::DataType;
 use sealane_mesh::limits::MAX_KEPT_FRAMES;
 use sealane_mesh::{Hello, Provision};
+use sealane_message::DataType;
 use sealane_seal::Slot;
 
 use crate::stage::{Maker, card, group, tag};

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Kind as ValueKind, Transcoder, document};
+use sealane_codec::{Codec, Kind as ValueKind, Transcoder, body_value};
 use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, HEADER_BYTES, Kind, open_stored};
 use sealane_group::{Change, EpochSource, Mark, Member, Membership, Notice, Sender};
 use sealane_message::{DataType, Topic};
@@ -245,7 +245,8 @@ impl GroupKeys {
         Ok(Shown { opened, data_type, codec, sender, time_ms, orders, live_from, envelope })
     }
 
-    /// What a body says: a datum of its codec, or, without one, a document as its value in JSON.
+    /// What a body says: a datum of its codec, or, without one, a document or an event as its value
+    /// in JSON.
     fn envelope(
         &mut self,
         codec: u8,
@@ -253,9 +254,9 @@ impl GroupKeys {
         body: Bytes,
     ) -> Result<(Codec, Bytes), Unshown> {
         if codec == NO_CODEC {
-            let document = document::decode(data_type, &body).map_err(|_| Unshown::NoEnvelope)?;
+            let value = body_value(data_type, &body).ok_or(Unshown::NoEnvelope)?;
             let mut json = Vec::new();
-            sealane_codec::encode(Codec::Json, &document::to_value(&document), &mut json);
+            sealane_codec::encode(Codec::Json, &value, &mut json);
             return Ok((Codec::Json, json.into()));
         }
         let codec = Codec::from_id(codec).filter(|codec| *codec != Codec::MsgPackRecords);

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::super::{Task, ask, map, now_ms};
-use super::page;
+use super::{Shown, page};
 use crate::Failure;
 use crate::relay::page::{ends_head, host_of, is_this_machine};
 
@@ -87,7 +87,8 @@ impl Door {
             None => {
                 let items = |what: &str| ask(&self.tasks, map(vec![("do", what.into())]));
                 let (documents, calls) = (items("ls").await, items("emergencies").await);
-                reply("200 OK", &page(&documents, &calls, now_ms()))
+                let shown = Shown { documents, calls, counts: items("counts").await };
+                reply("200 OK", &page(&shown, now_ms()))
             }
         };
         stream.write_all(reply.as_bytes()).await?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sealane::Value;
 
 use super::field::Field;
+use super::list;
 use crate::cli::home::number;
 use crate::cli::json;
 use crate::cli::writes_json::Page;
@@ -20,18 +21,28 @@ const CAR: usize = 2;
 
 /// What a verb prints on a machine.
 fn printed(field: &Field, machine: usize, flags: &[&str], words: &[&str]) -> String {
-    let file = field.path(&format!("{}.toml", ["base", "relay", "car"][machine]));
+    printed_of(field, ["base", "relay", "car"][machine], machine, flags, words)
+}
+
+/// What a verb prints on a machine for programs: a value a line.
+fn values(field: &Field, machine: usize, words: &[&str]) -> Vec<Value> {
+    values_of(field, ["base", "relay", "car"][machine], machine, words)
+}
+
+/// The same of a machine of another name.
+fn values_of(field: &Field, who: &str, machine: usize, words: &[&str]) -> Vec<Value> {
+    printed_of(field, who, machine, &["--json"], words).lines().map(json).collect()
+}
+
+/// What a verb prints on a machine of this name.
+fn printed_of(field: &Field, who: &str, machine: usize, flags: &[&str], words: &[&str]) -> String {
+    let file = field.path(&format!("{who}.toml"));
     let mut command = field.command(machine);
     command.args(flags).args(&words[..2]).arg(file).args(&words[2..]);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?}: {said}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-/// What a verb prints for programs: a value a line.
-fn values(field: &Field, machine: usize, words: &[&str]) -> Vec<Value> {
-    printed(field, machine, &["--json"], words).lines().map(json).collect()
 }
 
 /// What it prints once that is so.
@@ -41,9 +52,20 @@ fn once(
     words: &[&str],
     is_so: impl Fn(&[Value]) -> bool,
 ) -> Vec<Value> {
+    once_on(field, ["base", "relay", "car"][machine], machine, words, is_so)
+}
+
+/// The same of a machine of another name.
+fn once_on(
+    field: &Field,
+    who: &str,
+    machine: usize,
+    words: &[&str],
+    is_so: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
     let begun = Instant::now();
     loop {
-        let all = values(field, machine, words);
+        let all = values_of(field, who, machine, words);
         if is_so(&all) {
             return all;
         }
@@ -86,6 +108,20 @@ fn team(url: &str) -> String {
     page(address, &target, address)
 }
 
+/// What the page of the team shows of the base.
+const SHOWN: [&str; 10] = [
+    "base",
+    "calls for help",
+    "medical",
+    "fell",
+    "52.50000, 13.40000",
+    "need-assist",
+    "Kilo",
+    "the bridge is out",
+    "<th>All<td>12<td>",
+    "This machine",
+];
+
 fn hold(who: &str, links: &str) -> String {
     let socket = match who {
         "relay" => String::new(),
@@ -113,10 +149,8 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     let seen = once(&field, CAR, &["doc", "get", "location"], |all| all.len() == 1);
     let value = seen[0].field("value").unwrap();
     assert_eq!(value.field("latitude"), Some(&Value::F64(52.5)), "{value:?}");
-    once(&field, CAR, &["doc", "get", "counter"], |all| {
-        let counters = all.first().and_then(|one| one.field("value")?.field("counters"));
-        counters.is_some_and(|counters| number(counters, "1") == 12)
-    });
+    shows_how_it_is_and_what_it_says(&field);
+    tells_what_it_counts(&field);
 
     let raised =
         values(&field, BASE, &["emergency", "raise", "--kind", "medical", "--text", "fell"]);
@@ -126,7 +160,7 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     once(&field, BASE, &["emergency", "ls"], |all| numbers(&all[0], "acknowledgedBy") == [1]);
     let url = others[1].started.field("view").and_then(Value::as_text).unwrap().to_owned();
     let shown = field.on(CAR, move || team(&url));
-    for word in ["base", "calls for help", "medical", "fell", "52.50000, 13.40000"] {
+    for word in SHOWN {
         assert!(shown.contains(word), "{word} in {shown}");
     }
     values(&field, CAR, &["emergency", "clear", "0", &call]);
@@ -192,4 +226,92 @@ fn what_waits_for_its_turn_is_said_so_and_is_stored_when_the_machine_is_told_to_
     let counters = counted[0].field("value").and_then(|value| value.field("counters"));
     assert_eq!(number(counters.unwrap(), "1"), 12);
     drop(base);
+}
+
+/// What the base counts, how it is and what it says, as the car is shown it.
+fn shows_how_it_is_and_what_it_says(field: &Field) {
+    once(field, CAR, &["doc", "get", "counter"], |all| {
+        let counters = all.first().and_then(|one| one.field("value")?.field("counters"));
+        counters.is_some_and(|counters| number(counters, "1") == 12)
+    });
+    let sums = values(field, CAR, &["doc", "get", "counter"]).pop().unwrap();
+    assert_eq!(number(sums.field("sums").unwrap(), "1"), 12, "{sums:?}");
+
+    let vitals = r#"{"alerts":["fall"],"last":{"event":"need-assist"},"callsign":"Kilo"}"#;
+    values(field, BASE, &["doc", "set", "vitals", vitals]);
+    values(field, BASE, &["doc", "say", "the bridge is out"]);
+    let said = once(field, CAR, &["doc", "get", "chat"], |all| all.len() == 1);
+    let said = said[0].field("value").unwrap();
+    assert_eq!(said.field("text"), Some(&"the bridge is out".into()), "{said:?}");
+    once(field, CAR, &["doc", "get", "vitals"], |all| {
+        let last = all.first().and_then(|one| one.field("value")?.field("last"));
+        last.is_some_and(|last| last.field("event") == Some(&"need-assist".into()))
+    });
+    // The longest line that may be said is a document, too.
+    values(field, BASE, &["doc", "say", &"x".repeat(768)]);
+    once(field, CAR, &["doc", "get", "chat"], |all| all.len() == 2);
+}
+
+/// The status and the metrics of the car have what it has counted of documents.
+fn tells_what_it_counts(field: &Field) {
+    let told = field.told(CAR, |told| {
+        told.field("documents").is_some_and(|documents| number(documents, "taken") >= 5)
+    });
+    let documents = told.field("documents").unwrap();
+    assert!(number(documents, "opened") >= number(documents, "taken"), "{documents:?}");
+    let mut line = Vec::new();
+    sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
+    Page::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
+    let metrics = field.on(CAR, || page("127.0.0.1:9191", "/metrics", "127.0.0.1:9191"));
+    for name in ["taken_total", "refused_total{reason=\"forged\"} 0", "conflicts_total 0"] {
+        assert!(metrics.contains(&format!("sealane_document_{name}")), "{name}: {metrics}");
+    }
+    let file = field.path("car.toml");
+    let output = field.command(CAR).args(["mesh", "status"]).arg(file).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("documents   ") && shown.contains(", handed on "), "{shown}");
+}
+
+/// Two machines with one key folder, of which one was restored: both seal under one counter. Who
+/// hears both says so beside the value.
+#[test]
+fn a_conflict_of_two_authentic_documents_is_shown_beside_the_value() {
+    let _turn = crate::TURN.blocking_lock();
+    let field = Field::new(&["base", "car"], &[(0, 1)]);
+    let (own, other) = (0, 1);
+    field.end("base", "10.9.0.1", &hold("base", &field.links(own, &["udp"])));
+    field.end("car", "10.9.0.2", &hold("car", &field.links(other, &["udp"])));
+    field.home.copy("base", "before");
+    let set = |latitude: &str| {
+        let place = format!("{{\"latitude\":{latitude},\"longitude\":13}}");
+        values(&field, own, &["doc", "set", "location", &place]);
+    };
+    let machines = [field.start(own), field.start(other)];
+    set("52.5");
+    once_on(&field, "car", other, &["doc", "get", "location"], |all| all.len() == 1);
+    drop(machines);
+    // The folder is restored, and what the machine kept is lost.
+    std::fs::remove_dir_all(field.path("base")).unwrap();
+    field.home.copy("before", "base");
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(field.path(&format!("base.documents{suffix}")));
+    }
+    let restored = field.start(own);
+    set("48.1");
+    let heard = field.start_with(other, &["--view", "127.0.0.1:0"]);
+    let conflicts =
+        |all: &[Value]| all.first().is_some_and(|one| number_or_0(one, "conflicts") > 0);
+    once_on(&field, "car", other, &["doc", "get", "location"], conflicts);
+    let told = field.told(other, |told| told.field("documents").is_some());
+    let documents = told.field("documents").unwrap();
+    let conflicting = list(documents, "conflicting");
+    assert_eq!(conflicting[0].field("type"), Some(&"location".into()), "{documents:?}");
+    let url = heard.started.field("view").and_then(Value::as_text).unwrap().to_owned();
+    let shown = field.on(other, move || team(&url));
+    assert!(shown.contains("authentic frames that differ: 1<"), "{shown}");
+    drop((restored, heard));
+}
+
+fn number_or_0(of: &Value, key: &str) -> u64 {
+    of.field(key).and_then(Value::as_u64).unwrap_or(0)
 }

@@ -72,6 +72,15 @@ impl Field {
     /// Machines, and the pairs of them that have a wire: `wireN`, on which the first has the
     /// address 10.77.N.1 and the second 10.77.N.2.
     pub(super) fn new(names: &[&'static str], wires: &[(usize, usize)]) -> Field {
+        Field::new_with(&[], names, wires)
+    }
+
+    /// The same, where `fleet` is made with these options.
+    pub(super) fn new_with(
+        options: &[&str],
+        names: &[&'static str],
+        wires: &[(usize, usize)],
+    ) -> Field {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         net::require();
         let (id, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -84,7 +93,7 @@ impl Field {
             ip(&["-n", space, "link", "set", "lo", "up"]);
         }
         field.lay_wires();
-        field.hand_out_keys();
+        field.hand_out_keys(options);
         field
     }
 
@@ -103,7 +112,7 @@ impl Field {
         }
     }
 
-    fn hand_out_keys(&self) {
+    fn hand_out_keys(&self, options: &[&str]) {
         let Field { home, names, .. } = self;
         for (slot, who) in names.iter().enumerate() {
             home.run(who, &["key", "new", who]);
@@ -113,7 +122,7 @@ impl Field {
             }
         }
         self.renew();
-        home.run(names[0], &["group", "new", "fleet"]);
+        home.run(names[0], &[&["group", "new", "fleet"], options].concat());
         self.join("fleet", names[names.len() - 1]);
         home.file("fleet.card", names[0], &["group", "relay-card", "fleet"]);
     }

@@ -3,6 +3,7 @@
 //! whoever is killed on the way and while the hub is down: once each, in order, and nobody on the
 //! way holds a body. A member that is revoked at the hub is shut out in the field, too.
 
+mod commands;
 mod revocation;
 mod scene;
 mod two_gateways;

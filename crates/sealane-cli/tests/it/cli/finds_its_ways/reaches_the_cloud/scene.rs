@@ -36,11 +36,20 @@ impl Scene {
     /// All machines are there, and none of them runs but the hub. `between` are those beside the
     /// car, and `wires` theirs; each wire of the relay beyond the first two is a link of it.
     pub(super) fn prepare(between: &[&'static str], wires: &[(usize, usize)]) -> Scene {
+        Scene::prepare_with(&[], between, wires)
+    }
+
+    /// The same, where the group is made with these options.
+    pub(super) fn prepare_with(
+        options: &[&str],
+        between: &[&'static str],
+        wires: &[(usize, usize)],
+    ) -> Scene {
         let names = [&["base", "cloud", "gateway", "relay"][..], between, &["car"]].concat();
         let car = names.len() - 1;
         let usual = [(BASE, CLOUD), (CLOUD, GATEWAY), (GATEWAY, RELAY), (RELAY, car)];
         let wires = [&usual[..], wires].concat();
-        let field = Field::new(&names, &wires);
+        let field = Field::new_with(options, &names, &wires);
         let machines = names.iter().map(|_| None).collect();
         let mut scene = Scene { field, hub: None, machines, sent: 0, car };
         scene.write_tokens();
@@ -64,7 +73,14 @@ impl Scene {
         let data = self.path("hub").display().to_string();
         for (name, rights) in [
             ("gateway", &["--publish", "mesh/**", "--read", "mesh/**", "--read", "groups/*"][..]),
-            ("base", &["--read", "mesh/**", "--read", "groups/*", "--orders", "groups/*"]),
+            (
+                "base",
+                &[
+                    &["--read", "mesh/**", "--publish", "mesh/**"][..],
+                    &["--read", "groups/*", "--orders", "groups/*"],
+                ]
+                .concat(),
+            ),
         ] {
             let new = [&["token", "new", name, "--data", &data], rights].concat();
             self.field.home.file(&format!("{name}.token"), "base", &new);
