@@ -88,5 +88,6 @@ pub use messages::{
 };
 pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES, Told, is_heartbeat};
 pub use orders::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
+pub use routes::margin;
 pub use table::{Hop, Route, Table};
 pub use time::{Span, Time};

@@ -552,8 +552,9 @@ impl Routes {
     }
 }
 
-/// By how much another way has to be better.
-fn margin(metric: u16) -> u16 {
+/// By how much another way has to be better than one in use of that metric, to be taken instead:
+/// `spec/mesh.md`, *Routes*.
+pub fn margin(metric: u16) -> u16 {
     (metric / 8 * 3).max(crate::neighbour::COST_MIN / 2)
 }
 

@@ -3,6 +3,7 @@
 use sealane::{Codec, Value};
 use sealane_group::{EpochSource, Member};
 use sealane_link::LinkError;
+use sealane_mesh::margin;
 use sealane_seal::Slot;
 
 use super::status::{all, ask, number, said, span};
@@ -44,6 +45,7 @@ pub(super) async fn run(
         Some(member) => named(told, &|slot| name_of(member, slot)),
         None => told,
     };
+    let told = explained(told);
     if terminal.json() {
         terminal.datum(&told)?
     } else {
@@ -83,6 +85,72 @@ fn named(value: Value, name: &impl Fn(u64) -> Option<String>) -> Value {
     }
 }
 
+/// The same with why each machine uses the way that it uses.
+fn explained(told: Value) -> Value {
+    let is_reached = told.field("reached") == Some(&Value::Bool(true));
+    let Value::Map(mut fields) = told else { return told };
+    for (_, hops) in fields.iter_mut().filter(|(name, _)| name == "hops") {
+        let Value::Array(hops) = hops else { continue };
+        let last = hops.len().saturating_sub(1);
+        for (at, hop) in hops.iter_mut().enumerate() {
+            let why = why(all(hop, "ways"), is_reached || at < last);
+            let Value::Map(fields) = hop else { continue };
+            fields.extend(why.map(|why| ("why".to_owned(), why.name().into())));
+        }
+    }
+    Value::Map(fields)
+}
+
+/// Why a machine uses the first of its ways, as far as their metrics tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Only,
+    Least,
+    Kept,
+    Passed,
+    Unused,
+}
+
+impl Why {
+    const ALL: [Why; 5] = [Why::Only, Why::Least, Why::Kept, Why::Passed, Why::Unused];
+
+    fn name(self) -> &'static str {
+        match self {
+            Why::Only => "only",
+            Why::Least => "least",
+            Why::Kept => "kept",
+            Why::Passed => "passed",
+            Why::Unused => "unused",
+        }
+    }
+
+    fn said(self) -> &'static str {
+        match self {
+            Why::Only => "the only one",
+            Why::Least => "the least metric",
+            Why::Kept => "kept: none is better by three eighths",
+            Why::Passed => "a better one is too new, avoided, or may be a loop",
+            Why::Unused => "none is used: each may be a loop",
+        }
+    }
+}
+
+/// Nothing of a machine without ways, as the target is.
+fn why(ways: &[Value], is_used: bool) -> Option<Why> {
+    let metrics: Vec<Option<u16>> = ways
+        .iter()
+        .map(|way| way.field("metric").and_then(Value::as_u64)?.try_into().ok())
+        .collect();
+    let (used, others) = metrics.split_first()?;
+    let Some(used) = used.filter(|_| is_used) else { return Some(Why::Unused) };
+    let Some(best) = others.iter().flatten().min() else { return Some(Why::Only) };
+    Some(match best {
+        best if *best >= used => Why::Least,
+        best if best.saturating_add(margin(used)) >= used => Why::Kept,
+        _ => Why::Passed,
+    })
+}
+
 /// The fields of a trace that hold the slot of a machine.
 const SLOTS: [&str; 3] = ["to", "slot", "via"];
 
@@ -96,7 +164,7 @@ fn show(told: &Value, terminal: &mut Terminal) -> Result<(), Failure> {
     let rows: Vec<_> = hops.iter().map(hop).collect();
     match rows.is_empty() {
         true => Ok(()),
-        false => terminal.text(&table(&["SLOT", "ROUND TRIP", "NEXT", "ELSE"], &rows)),
+        false => terminal.text(&table(&["SLOT", "ROUND TRIP", "NEXT", "WHY", "ELSE"], &rows)),
     }
 }
 
@@ -118,5 +186,49 @@ fn hop(hop: &Value) -> Vec<String> {
     let mut ways = all(hop, "ways").iter().map(way);
     let next = ways.next().unwrap_or_default();
     let others: Vec<_> = ways.collect();
-    vec![machine(hop, "slot"), trip.unwrap_or_default(), next, others.join("; ")]
+    let why = hop.field("why").and_then(Value::as_text);
+    let why = Why::ALL.into_iter().find(|one| why == Some(one.name())).map_or("", Why::said);
+    let trip = trip.unwrap_or_default();
+    vec![machine(hop, "slot"), trip, next, why.to_owned(), others.join("; ")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(metrics: &[Option<u64>]) -> Vec<Value> {
+        let way = |metric: &Option<u64>| {
+            let metric = metric.map(|metric| ("metric".to_owned(), metric.into()));
+            Value::Map([("via".to_owned(), 1_u64.into())].into_iter().chain(metric).collect())
+        };
+        metrics.iter().map(way).collect()
+    }
+
+    #[test]
+    fn the_metrics_of_its_ways_tell_why_a_machine_uses_one() {
+        let of = |metrics: &[Option<u64>]| why(&told(metrics), true);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[Some(512)]), Some(Why::Only));
+        assert_eq!(of(&[Some(512), None]), Some(Why::Only), "the other one is none now");
+        assert_eq!(of(&[Some(512), Some(512), Some(900)]), Some(Why::Least));
+        assert_eq!(of(&[Some(800), Some(501)]), Some(Why::Kept));
+        assert_eq!(of(&[Some(800), Some(900), Some(499)]), Some(Why::Passed));
+        assert_eq!(of(&[None, Some(499)]), Some(Why::Unused));
+        assert_eq!(why(&told(&[Some(512)]), false), Some(Why::Unused));
+    }
+
+    #[test]
+    fn each_machine_of_a_trace_says_why() {
+        let hop = |metrics| Value::Map(vec![("ways".to_owned(), Value::Array(told(metrics)))]);
+        let hops = Value::Array(vec![hop(&[Some(512)]), hop(&[Some(256)])]);
+        let told = |reached| {
+            let reached = ("reached".to_owned(), Value::Bool(reached));
+            explained(Value::Map(vec![reached, ("hops".to_owned(), hops.clone())]))
+        };
+        let whys = |told: Value| -> Vec<String> {
+            all(&told, "hops").iter().map(|hop| said(hop, &["why"])).collect()
+        };
+        assert_eq!(whys(told(true)), ["only", "only"]);
+        assert_eq!(whys(told(false)), ["only", "unused"], "the last one has turned it back");
+    }
 }

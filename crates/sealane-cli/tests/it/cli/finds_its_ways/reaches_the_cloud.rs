@@ -18,6 +18,8 @@ use scene::{GATEWAY, MAX_UNDER_WAY, PATIENCE, RELAY, Scene, WORD};
 
 /// What the field measures in each round: less than its log keeps.
 const EACH_ROUND: usize = 6;
+/// How long it waits between two measurements while the hub is down for long.
+const MEASURES_AFTER: Duration = Duration::from_secs(1);
 
 /// A number of the environment, for long runs.
 fn asked(name: &str, usual: usize) -> usize {
@@ -48,16 +50,7 @@ fn what_the_field_measures_is_read_in_a_fifth_place_whoever_is_killed() {
         scene.measure(EACH_ROUND);
         scene.until_near(|| scene.stored(), "what was measured is stored");
     }
-    // The hub is down; the gateway keeps what comes, and is killed as well.
-    let before = scene.stored();
-    scene.kill_hub();
-    let down = Instant::now();
-    scene.measure(MAX_UNDER_WAY as usize);
-    scene.until_near(|| before + scene.waiting(), "what was measured is kept");
-    scene.kill(GATEWAY);
-    scene.measure(EACH_ROUND);
-    scene.until_near(|| before + scene.waiting(), "what was measured is kept");
-    std::thread::sleep(Duration::from_secs(seconds as u64).saturating_sub(down.elapsed()));
+    take_the_hub_away(&mut scene, Duration::from_secs(seconds as u64));
     scene.start_hub();
     let began = Instant::now();
     while scene.stored() < scene.sent {
@@ -88,6 +81,26 @@ fn what_the_field_measures_is_read_in_a_fifth_place_whoever_is_killed() {
         assert_eq!(behind, 0, "in order: {numbers:?}");
     }
     nobody_on_the_way_holds_a_body(&scene);
+}
+
+/// The hub is down; the gateway keeps what comes, and is killed as well. The field goes on to
+/// measure until the hub is back.
+fn take_the_hub_away(scene: &mut Scene, most: Duration) {
+    let (stored, sent) = (scene.stored(), scene.sent);
+    scene.kill_hub();
+    let down = Instant::now();
+    scene.measure(MAX_UNDER_WAY as usize);
+    scene.until_near(|| stored + scene.waiting(), "what was measured is kept");
+    scene.kill(GATEWAY);
+    scene.measure(EACH_ROUND);
+    scene.until_near(|| stored + scene.waiting(), "what was measured is kept");
+    while down.elapsed() < most {
+        scene.measure(1);
+        scene.until_near(|| stored + scene.waiting(), "what was measured is kept");
+        std::thread::sleep(MEASURES_AFTER.min(most.saturating_sub(down.elapsed())));
+    }
+    let (frames, waiting) = (scene.sent - sent, scene.waiting());
+    println!("{frames} frames in {:?} without a hub, {waiting} in the queue", down.elapsed());
 }
 
 fn nobody_on_the_way_holds_a_body(scene: &Scene) {
