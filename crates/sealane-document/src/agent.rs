@@ -150,7 +150,7 @@ pub struct AgentCounters {
     pub messages: u64,
     /// Frames in this member's name, ahead of all of its own that were here: it goes on behind
     /// them. Its state was lost, or a member has written in its name.
-    pub overtaken: u64,
+    pub ahead: u64,
     /// Refused: messages that cannot be read.
     pub malformed: u64,
     /// Refused: messages of neighbours that may not be there now, but for frames to a member.

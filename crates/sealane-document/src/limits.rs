@@ -26,6 +26,8 @@ sealane_message::limits! {
     /// What a store keeps in all, unless it is opened with less. The member that has the most loses
     /// its least urgent and oldest.
     MAX_STORE_BYTES: u64 = 1 << 26, "bytes";
+    /// Registers with conflicts that are told by name. Those of further ones count in the whole.
+    MAX_CONFLICTING_TOLD: usize = 256, "registers";
     /// How far ahead of its own counter an origin follows a frame that it finds in its name.
     MAX_AHEAD: u64 = 1 << 20, "messages";
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::agent::AgentCounters;
+use crate::limits::MAX_CONFLICTING_TOLD;
 use crate::{Agent, PacerCounters, RegisterName, StoreCounters};
 
 /// The documents of a machine at one time. What is counted begins at nothing when it starts.
@@ -19,7 +20,7 @@ pub struct DocumentsStatus {
     pub store: StoreCounters,
     /// The own documents. They pass no pacer on a machine without keys.
     pub own: PacerCounters,
-    /// Registers with conflicts, at most [`CONFLICTING_MAX`] of them.
+    /// Registers with conflicts, at most [`MAX_CONFLICTING_TOLD`] of them.
     pub conflicting: Vec<Conflicting>,
 }
 
@@ -32,16 +33,13 @@ pub struct Conflicting {
     pub frames: u64,
 }
 
-/// Registers with conflicts that are told by name. Those of further ones count in the whole.
-const CONFLICTING_MAX: usize = 256;
-
 impl DocumentsStatus {
     /// Takes over what an agent and the pacer of its own documents have counted until now.
     pub fn update(&mut self, agent: &Agent, own: PacerCounters) {
         let store = agent.store();
         let counters = store.counters();
         if counters.conflicts != self.store.conflicts || counters.beside != self.store.beside {
-            self.conflicting = conflicting(agent).take(CONFLICTING_MAX).collect();
+            self.conflicting = conflicting(agent).take(MAX_CONFLICTING_TOLD).collect();
         }
         (self.frames, self.bytes) = (store.len() as u64, store.total_bytes());
         (self.exchange, self.store, self.own) = (agent.counters(), counters, own);
@@ -71,7 +69,7 @@ impl DocumentsStatus {
     }
 
     /// What was counted of frames, each with its name in the status.
-    pub fn counts_by_name(&self) -> [(&'static str, u64); 8] {
+    pub fn counts_by_name(&self) -> [(&'static str, u64); 9] {
         let DocumentsStatus { exchange, store, .. } = self;
         [
             ("taken", exchange.taken),
@@ -79,6 +77,7 @@ impl DocumentsStatus {
             ("opened", exchange.opened),
             ("given", exchange.given),
             ("messages", exchange.messages),
+            ("ahead", exchange.ahead),
             ("beside", store.beside),
             ("conflicts", store.conflicts),
             ("evicted", store.evicted),
@@ -103,6 +102,7 @@ impl DocumentsStatus {
             ("sealane_document_opened_total", "Frames whose seal was tried.", exchange.opened),
             ("sealane_document_given_total", "Frames handed on.", exchange.given),
             ("sealane_document_messages_total", "Messages for neighbours.", exchange.messages),
+            ("sealane_document_ahead_total", "Frames ahead in the own name.", exchange.ahead),
             ("sealane_document_beside_total", "Frames kept beside others.", store.beside),
             ("sealane_document_conflicts_total", "Frames with another's stamp.", store.conflicts),
             ("sealane_document_evicted_total", "Frames that left for room.", store.evicted),

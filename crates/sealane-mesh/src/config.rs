@@ -102,8 +102,8 @@ impl Medium {
     }
 
     /// IEEE 802.11p at 6 Mbit/s in a channel of 10 MHz: preamble and signal field of 40 µs, 36
-    /// bytes of headers and check sequence, a gap and a mean back-off of 58 and 98 µs. Vehicles meet
-    /// and part within seconds: hellos come twice a second.
+    /// bytes of headers and check sequence, a gap and a mean back-off of 58 and 98 µs. Vehicles
+    /// meet and part within seconds: hellos come twice a second.
     pub const fn dot11p() -> Self {
         Self {
             mtu: 1500,

@@ -346,8 +346,9 @@ impl Interface {
         self.hello_at = self.hello_at.min(if is_first { at } else { at.max(least) });
     }
 
-    /// Whether whoever claims this slot is to be asked to announce itself. Where announcements go in
-    /// parts each question may bring those that lack, and they are asked for as long as it takes.
+    /// Whether whoever claims this slot is to be asked to announce itself. Where announcements go
+    /// in parts each question may bring those that lack, and they are asked for as long as it
+    /// takes.
     pub(crate) fn may_ask_stranger(&mut self, now: Time, slot: Option<Slot>) -> bool {
         let is_narrow = self.medium.mtu < ANNOUNCEMENT_BYTES;
         match slot.filter(|_| !is_narrow) {
@@ -435,8 +436,8 @@ impl Interface {
         self.ask_at = Some(self.ask_at.unwrap_or(at.max(ahead(self.asks_free_at))));
     }
 
-    /// Notes that somebody else has passed a request on to a next hop: where enough have done so, it
-    /// needs not be passed on from here.
+    /// Notes that somebody else has passed a request on to a next hop: where enough have done so,
+    /// it need not be passed on from here.
     pub(crate) fn hear_passed(&mut self, request: &Request) {
         self.questions.retain_mut(|one| {
             let known = one.request;

@@ -34,8 +34,8 @@ sealane_message::limits! {
     /// How often an urgent frame to everybody is sent where there is a duty cycle, if nobody is
     /// heard sending it on.
     MAX_URGENT_TELLS: u8 = 3, "times";
-    /// Those who are heard and not understood, of whom an interface remembers how often it has asked
-    /// them to announce themselves. The one asked longest ago is forgotten.
+    /// Those who are heard and not understood, of whom an interface remembers how often it has
+    /// asked them to announce themselves. The one asked longest ago is forgotten.
     MAX_STRANGERS: usize = 32, "slots";
     /// Messages about documents that wait. A further one is dropped.
     MAX_DOCUMENTS_WAITING: usize = 8, "messages";

@@ -138,7 +138,7 @@ pub(crate) struct Neighbour {
     /// It has given back what nobody could know before this machine started: it is there now, at
     /// this address.
     pub(crate) is_proven: bool,
-    /// It has opened a hello of this machine since that started, and since it obeyed its last order.
+    /// It has opened a hello of this machine since that started and obeyed its last order.
     pub(crate) has_opened: bool,
     cost: Option<u16>,
     pub(crate) presence: Presence,

@@ -484,8 +484,8 @@ impl Vault {
 }
 
 impl Vault {
-    /// Why an object of a generation without a main key here cannot be opened: the key may have been
-    /// changed since this handle was opened, and then the object is as good as any.
+    /// Why an object of a generation without a main key here cannot be opened: the key may have
+    /// been changed since this handle was opened, and then the object is as good as any.
     fn unknown_generation(&self, generation: u8) -> Result<Error, Error> {
         let is_changed = generation > self.generation() && self.is_rotating()?;
         let malformed = Error::Malformed { what: "the number of a main key" };

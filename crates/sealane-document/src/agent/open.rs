@@ -192,7 +192,7 @@ impl Agent {
             if entry.stamp.counter.saturating_sub(next) > MAX_AHEAD {
                 return Err(Refusal::TooFarAhead);
             }
-            self.counters.overtaken += u64::from(entry.stamp.counter >= next);
+            self.counters.ahead += u64::from(entry.stamp.counter >= next);
             self.duties.push_back(Duty::GoOn { group, counter: entry.stamp.counter });
         }
         Ok(true)

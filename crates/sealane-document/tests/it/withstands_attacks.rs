@@ -217,7 +217,7 @@ fn a_count_that_is_lifted_ahead_of_its_origin_is_gone_behind_and_counted_by_it()
         let lifted = seal(&mut bad, 0, 1, &[1, 99]);
         assert_eq!(victim.hear(&[&lifted]), 1, "it is news, though another member wrote it");
         assert_eq!(victim.hear(&[&lifted]), 0);
-        assert_eq!(victim.counters().overtaken, times, "once, however often it comes");
+        assert_eq!(victim.counters().ahead, times, "once, however often it comes");
         let Some(Duty::GoOn { counter, .. }) = victim.agent.next_duty() else {
             panic!("it is to go on behind");
         };
@@ -231,7 +231,7 @@ fn a_count_that_is_lifted_ahead_of_its_origin_is_gone_behind_and_counted_by_it()
     // What it has sealed itself, and others give back, overtakes nothing.
     let earlier = seal(&mut victim.sealer(0, 0), 0, 4, BODY);
     assert_eq!(victim.hear(&[&earlier]), 1);
-    assert_eq!(victim.counters().overtaken, 2);
+    assert_eq!(victim.counters().ahead, 2);
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn an_origin_goes_on_behind_what_is_lifted_ahead_of_it_and_counts_each_time() {
         bad.go_on_at(own + 100);
         let lifted = seal(&mut bad, VICTIM as u16, 1, &[1, 90 + times]);
         field.check("a count that is lifted", &[&lifted, &lifted], 1, [("repeats", 1)]);
-        assert_eq!(field.net.nodes[VICTIM].agent.counters().overtaken, u64::from(times));
+        assert_eq!(field.net.nodes[VICTIM].agent.counters().ahead, u64::from(times));
         assert_eq!(field.bodies(0, DataType::COUNTER), [[1, 90 + times]], "it is taken as news");
         field.net.write(VICTIM, 1, &[1, 5 + times]);
         assert_eq!(field.bodies(0, DataType::COUNTER), [[1, 5 + times]], "and gone behind");
@@ -200,7 +200,7 @@ fn an_origin_goes_on_behind_what_is_lifted_ahead_of_it_and_counts_each_time() {
     far.go_on_at(2 << 20);
     let far = seal(&mut far, VICTIM as u16, 1, &[1, 99]);
     field.check("a lift that is too far", &[&far], 0, [("too far ahead", 1)]);
-    assert_eq!(field.net.nodes[VICTIM].agent.counters().overtaken, 3);
+    assert_eq!(field.net.nodes[VICTIM].agent.counters().ahead, 3);
 }
 
 #[test]

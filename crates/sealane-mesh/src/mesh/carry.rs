@@ -69,6 +69,11 @@ impl Mesh {
         if self.is_here(header.destination()) {
             return self.arrive(frame, &header);
         }
+        self.bring_nearer(frame, &header, from);
+    }
+
+    /// Passes a frame on to the next hop to its destination.
+    fn bring_nearer(&mut self, mut frame: Vec<u8>, header: &Header, from: Option<LinkId>) {
         let Some(hop) = self.table.next(header.destination()).copied() else {
             return self.leads_nowhere(from.is_none());
         };
@@ -90,7 +95,7 @@ impl Mesh {
             hop_limit: header.hop_limit(),
         };
         self.went(&leg, 1);
-        self.pass(frame.into(), &header, &hop, from);
+        self.pass(frame.into(), header, &hop, from);
     }
 
     /// Drops a frame that nobody here can bring nearer.
