@@ -30,14 +30,17 @@ struct Person<'v> {
     values: BTreeMap<&'v str, &'v Value>,
 }
 
-const STYLE: &str = ":root{color-scheme:light dark;--line:#bbb;--quiet:#555;--bad:#b00}@media (\
-prefers-color-scheme:dark){:root{--line:#555;--quiet:#aaa;--bad:#f77}}body{font:16px sans-serif;\
-margin:1.5rem;max-width:72rem}div{overflow-x:auto}table{border-collapse:collapse;width:100%}td,th{\
-padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;\
-vertical-align:top}small{display:block;color:var(--quiet)}.bad{color:var(--bad)}\
-.conflict{display:block}.call{border-left:.4rem solid var(--bad);padding:.2rem .8rem;margin:.5rem 0}.over{border-color:var(--line);color:\
-var(--quiet)}.said{margin:.3rem 0}.said small{display:inline}svg{border:1px solid var(--line);\
-width:100%;height:20rem;fill:currentColor}";
+const STYLE: &str = "\
+:root{color-scheme:light dark;--line:#bbb;--quiet:#555;--bad:#b00}\
+@media (prefers-color-scheme:dark){:root{--line:#555;--quiet:#aaa;--bad:#f77}}\
+body{font:16px sans-serif;margin:1.5rem;max-width:72rem}div{overflow-x:auto}\
+table{border-collapse:collapse;width:100%}td,th{padding:.3rem .6rem;\
+border-bottom:1px solid var(--line);text-align:left;vertical-align:top}small{display:block;\
+color:var(--quiet)}.bad{color:var(--bad)}.conflict{display:block}\
+.call{border-left:.4rem solid var(--bad);padding:.2rem .8rem;margin:.5rem 0}\
+.over{border-color:var(--line);color:var(--quiet)}.said{margin:.3rem 0}\
+.said small{display:inline}svg{border:1px solid var(--line);width:100%;height:20rem;\
+fill:currentColor}";
 
 /// Lines of chat that are shown: the newest.
 const LINES_MAX: usize = 50;
