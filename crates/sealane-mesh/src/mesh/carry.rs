@@ -72,6 +72,11 @@ impl Mesh {
         let Some(hop) = self.table.next(header.destination()).copied() else {
             return self.leads_nowhere(from.is_none());
         };
+        self.carry_on(frame, &header, &hop, from);
+    }
+
+    /// Has a frame for another machine go on to the next hop, unless that has brought it.
+    fn carry_on(&mut self, mut frame: Vec<u8>, header: &Header, hop: &Hop, from: Option<LinkId>) {
         let via = LinkId { interface: hop.interface, slot: hop.slot };
         if from == Some(via) {
             self.counters.backwards += 1;
@@ -90,7 +95,7 @@ impl Mesh {
             hop_limit: header.hop_limit(),
         };
         self.went(&leg, 1);
-        self.pass(frame.into(), &header, &hop, from);
+        self.pass(frame.into(), header, hop, from);
     }
 
     /// Drops a frame that nobody here can bring nearer.
