@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{row, seconds, size};
+use super::{row, seconds, size, wish};
 use crate::story::{Line, story};
 
 /// When the next hop falls silent.
@@ -150,7 +150,9 @@ fn traffic_goes_on_after_a_hello_and_five_gaps_or_three_hellos_without_another_w
                 seconds(worst),
                 seconds(half)
             );
-            row(&name, format!("{:.2} s", seconds(demanded)), measured, late == 0);
+            // Where no unit is repeated, one that meets another one is missing for longer.
+            let show = if on.every_ms == SLOW_EVERY_MS { wish } else { row };
+            show(&name, format!("{:.2} s", seconds(demanded)), measured, late == 0);
         }
     }
 }
