@@ -259,7 +259,7 @@ pub(super) const PROOFS: &[Proof] = &[
         name: BABEL,
         shows: "routes over simulated radio: babeld beside sealane, found, kept, lost; iperf3",
         runs: Runs::Xtask(&[BABEL]),
-        environment: &[],
+        environment: &[("SEALANE_MACHINES", "100")],
     },
     Proof {
         name: SUMO,
