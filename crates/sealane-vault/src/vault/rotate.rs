@@ -74,9 +74,12 @@ impl Vault {
         self.opens(secret)?;
         let next = Next::draw(&self)?;
         let before = self.roster();
-        let (slots, recovery) = self.write_slots(&next, secret, options)?;
+        let NewSlots { listed, objects, recovery } = self.make_slots(&next, secret, options)?;
         self.vouch_for_packs(&next)?;
-        let rotation = self.propose(&next, slots)?;
+        // From here on whoever completes the change before this one leaves slots alone that it does
+        // not know.
+        let rotation = self.propose(&next, listed)?;
+        self.write_slots(&objects)?;
         self.hand_over(&next, &rotation)?;
         let kept = |slot: &Listed| rotation.rotation.slots.iter().any(|new| new.id == slot.id);
         let gone = before.slots.iter().filter(|slot| !kept(slot));
@@ -94,33 +97,40 @@ impl Vault {
         Ok(())
     }
 
-    /// Writes the slots of the new main key, and lists them with the writers.
-    fn write_slots(
+    /// Makes the slots of the new main key, and lists them with the writers.
+    fn make_slots(
         &self,
         next: &Next,
         secret: &Secret<'_>,
         options: &RotateOptions,
-    ) -> Result<(Vec<Listed>, Option<RecoveryCode>), Error> {
+    ) -> Result<NewSlots, Error> {
         let code = options.recovery.then(RecoveryCode::generate).transpose()?;
         let mut secrets = vec![self.again(secret)?];
         secrets.extend(code.as_ref().map(NewSecret::Recovery));
         secrets.extend(options.identities.iter().map(NewSecret::Identity));
         let vault = &self.config.vault;
         let writers = self.roster().slots.into_iter().filter(|slot| slot.kind == SlotKind::Writer);
-        let mut slots: Vec<Listed> = writers.collect();
-        if slots.len() + secrets.len() > MAX_VAULT_SLOTS {
+        let (mut listed, mut objects) = (writers.collect::<Vec<Listed>>(), vec![]);
+        if listed.len() + secrets.len() > MAX_VAULT_SLOTS {
             return Err(Error::TooLarge { what: "keys/".to_owned() });
         }
         for secret in &secrets {
             let (id, object) = KeySlot::write(vault, &next.main, "", secret)?;
-            if self.store.put_and_read(&slot_key(&id), &object)? == Put::Existed {
+            let slot = KeySlot::read(&slot_key(&id), object.clone(), vault)?;
+            let (hash, writer) = (slot.hash(), [0; 32]);
+            listed.push(Listed { id, kind: slot.kind, hash, writer, until: NO_END });
+            objects.push((slot_key(&id), object));
+        }
+        Ok(NewSlots { listed, objects, recovery: code })
+    }
+
+    fn write_slots(&self, objects: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        for (key, object) in objects {
+            if self.store.put_and_read(key, object)? == Put::Existed {
                 return Err(Error::Library("randomness"));
             }
-            let slot = KeySlot::read(&slot_key(&id), object, vault)?;
-            let (hash, writer) = (slot.hash(), [0; 32]);
-            slots.push(Listed { id, kind: slot.kind, hash, writer, until: NO_END });
         }
-        Ok((slots, code))
+        Ok(())
     }
 
     /// The same secret for a new slot; a passphrase costs as much as it does in the dearest slot.
@@ -257,10 +267,17 @@ impl Vault {
         }
     }
 
-    /// The list comes last, since it says that all is done.
+    /// The list comes last, since it says that all is done. A slot that no list has was left by a
+    /// change that was given up, or is one of the next change, which has begun elsewhere: without
+    /// that one nobody would open the vault again. A change is proposed before its slots are
+    /// written, so that a proposal is seen here if one of its slots is.
     fn sign_over(&self, slots: &[Listed]) -> Result<(), Error> {
-        let there = super::slots(&self.store, &self.config.vault, &self.roster())?.slots;
-        for slot in there.iter().filter(|slot| slot.kind != SlotKind::Writer) {
+        let before = self.roster();
+        let there = super::slots(&self.store, &self.config.vault, &before)?.slots;
+        let has_next = self.is_rotating()?;
+        let is_known = |slot: &KeySlot| !has_next || before.listed(&slot.id).is_some();
+        let owners = there.iter().filter(|slot| slot.kind != SlotKind::Writer);
+        for slot in owners.filter(|slot| is_known(slot)) {
             if !slots.iter().any(|listed| listed.id == slot.id) {
                 // Where credentials only add it stays, opens nothing, and is named by every open.
                 let _ = self.store.delete(&slot_key(&slot.id));
@@ -271,6 +288,13 @@ impl Vault {
         self.unwarn("keys/");
         Ok(())
     }
+}
+
+/// The slots of a new main key, as they are listed and as they will be stored.
+struct NewSlots {
+    listed: Vec<Listed>,
+    objects: Vec<(String, Vec<u8>)>,
+    recovery: Option<RecoveryCode>,
 }
 
 impl Next {

@@ -480,6 +480,15 @@ fn open_somehow(place: &Place, state: &Path, code: &RecoveryCode) -> Result<Vaul
     }
 }
 
+/// Becomes true at the end of a scope, however that is left.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs it again as long as another machine was faster.
 fn retry(run: &dyn Fn() -> Result<u64, Error>) -> u64 {
     loop {
@@ -539,6 +548,8 @@ fn beside_puts_and_prunes_of_other_machines() {
     let second = || open(&place, &SECRET, "second");
     let writer = || open(&place, &Secret::Writer(&host.key), "host");
     let kept = std::thread::scope(|scope| {
+        // Also where this thread panics: the others would go on for ever.
+        let _done = SetWhenDropped(&done);
         let threads = [
             scope.spawn(|| run(&second, "second", true)),
             scope.spawn(|| run(&writer, "host", false)),
