@@ -227,10 +227,12 @@ impl Destination {
                 self.rests_until = Time(0);
             }
             None => {
-                self.rests_until = Time(0);
-                if !self.candidates.push(fresh) {
-                    self.replace_worst(fresh);
+                let is_kept = self.candidates.push(fresh) || self.replace_worst(fresh);
+                if !is_kept && (is_feasible || self.selected.is_some()) {
+                    // There are better ways enough.
+                    return Heard::Known;
                 }
+                self.rests_until = Time(0);
             }
         }
         match is_feasible || self.selected.is_some() {
@@ -239,8 +241,8 @@ impl Destination {
         }
     }
 
-    /// Takes a way in place of the worst of the others, if that is worse.
-    fn replace_worst(&mut self, fresh: Candidate) {
+    /// Takes a way in place of the worst of the others, if that is worse. Whether it did.
+    fn replace_worst(&mut self, fresh: Candidate) -> bool {
         let selected = self.selected.map(|selected| selected.via);
         let rank = |one: &Candidate| (self.is_feasible(one.sequence, one.metric), one.metric);
         let worse = |one: &Candidate| {
@@ -250,12 +252,9 @@ impl Destination {
         let others = self.candidates.iter().enumerate();
         let others = others.filter(|(_, one)| Some(one.via) != selected);
         let worst = others.max_by_key(|(_, one)| worse(one)).map(|(at, one)| (at, worse(one)));
-        if let Some((at, worst)) = worst
-            && worse(&fresh) < worst
-            && let Some(place) = self.candidates.get_mut(at)
-        {
-            *place = fresh;
-        }
+        let Some((at, _)) = worst.filter(|(_, worst)| worse(&fresh) < *worst) else { return false };
+        let place = self.candidates.get_mut(at);
+        place.map(|place| *place = fresh).is_some()
     }
 
     /// Has a way of that sequence taken at once if there is one: it was asked for again.

@@ -32,6 +32,10 @@ impl Slots {
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
     /// The slots in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> {
         let words = (0_u16..).step_by(64).zip(self.0);

@@ -16,13 +16,16 @@ use crate::{Event, Output};
 impl Mesh {
     /// Chooses ways anew, if anything has changed that they rest on.
     pub(super) fn settle(&mut self) {
-        let (is_whole, news) =
-            (std::mem::take(&mut self.is_stale), std::mem::take(&mut self.stale));
+        let is_renamed = self.routes.take_renamed() | std::mem::take(&mut self.is_renamed);
+        let is_whole = std::mem::take(&mut self.is_stale);
+        if !is_renamed && !is_whole && self.stale.is_empty() {
+            return;
+        }
+        let news = std::mem::take(&mut self.stale);
         let slots: Vec<_> = match is_whole {
             true => self.restless(),
             false => news.iter().collect(),
         };
-        let is_renamed = self.routes.take_renamed() || std::mem::take(&mut self.is_renamed);
         let mut changed = vec![];
         for slot in slots {
             let ways = &self.ways;
@@ -32,8 +35,7 @@ impl Mesh {
                 changed.push(slot);
             }
             let is_followed = self.follow(slot, choice);
-            // Of ways that changed since all were looked at nobody keeps a list.
-            if is_whole && !is_followed {
+            if !is_followed {
                 self.routes.rest(slot);
             }
         }
