@@ -165,12 +165,13 @@ impl Voice {
     }
 
     /// Whether a full frame is one of the mesh's own, which its seal alone protects: it is not
-    /// relayed, and has no hop seal.
+    /// relayed, and has no hop seal. A report has one, at the end of its way too.
     pub(crate) fn is_own(&self, frame: &[u8]) -> bool {
         let [hop_limit, _, kind] = [16, 17, 18].map(|at| frame.get(at).copied());
         let is_ours = frame.get(23..27) == Some(&self.group.to_bytes()[..]);
-        let kinds = [Kind::Control as u8, Kind::Routing as u8];
-        is_ours && hop_limit == Some(0) && kind.is_some_and(|kind| kinds.contains(&kind))
+        let is_report = frame.get(21..23) == Some(&(MessageType::Report as u16).to_le_bytes());
+        let is_routing = kind == Some(Kind::Routing as u8) && !is_report;
+        is_ours && hop_limit == Some(0) && (is_routing || kind == Some(Kind::Control as u8))
     }
 
     /// Takes over what an order has changed, and gives those whose announced removal it has not

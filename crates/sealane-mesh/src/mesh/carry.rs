@@ -51,7 +51,7 @@ impl Mesh {
         if let Some(from) = from.filter(|_| self.is_here(header.source())) {
             self.counters.reflected += 1;
             if header.destination() == PeerTag::BROADCAST {
-                self.heard_again(self.floods.id(&header, &frame), from);
+                self.heard_again(self.floods.id(&header, &frame), &header, from);
             }
             return;
         }
@@ -228,7 +228,7 @@ impl Mesh {
         if !self.floods.is_new(id) {
             self.counters.repeats += 1;
             if let Some(from) = from {
-                self.heard_again(id, from);
+                self.heard_again(id, header, from);
             }
             return;
         }
@@ -241,7 +241,7 @@ impl Mesh {
             self.counters.hop_limit += 1;
         }
         let Some(from) = from else { return };
-        if header.kind() == Kind::Routing {
+        if is_report(header) {
             self.hear_report(&frame, from);
         } else {
             self.counters.delivered += 1;
@@ -261,7 +261,10 @@ impl Mesh {
             }
             is_heard = true;
             let brought = from.filter(|from| from.interface == interface);
-            let moments = self.moments(interface, frame.len(), others);
+            let mut moments = self.moments(interface, frame.len(), others);
+            if is_report(header) && !self.has_duty(interface) {
+                moments.window = moments.window.times(REPORT_WINDOWS);
+            }
             let late = match from {
                 Some(_) => {
                     let stage = self.random.word() % moments.stages;
@@ -295,15 +298,16 @@ impl Mesh {
     }
 
     /// A frame that waits here was sent on by a neighbour. It is dropped if it was heard twice, and
-    /// no neighbour is known that has heard neither.
-    fn heard_again(&mut self, id: FloodId, from: LinkId) {
+    /// no neighbour is known that has heard neither. Whoever misses a report hears the next one.
+    fn heard_again(&mut self, id: FloodId, header: &Header, from: LinkId) {
         let near = self.neighbours.values().filter(|one| one.id.interface == from.interface);
         let near: Vec<_> = near.collect();
-        let has_duty = self.interfaces.get(&from.interface).is_some_and(|i| i.medium.has_duty());
+        let has_duty = self.has_duty(from.interface);
         // Where hellos are seldom nobody knows who is in a crowd: so many neighbours are one.
         let is_scarce = has_duty && near.len() > STAGE as usize;
         let is_enough = |heard_of: &[Slot]| {
             is_scarce
+                || is_report(header)
                 || near.iter().filter(|one| !one.is_in_crowd()).all(|one| {
                     let hears = |slot: &Slot| *slot == one.id.slot || one.is_near(*slot);
                     heard_of.iter().any(hears)
@@ -313,12 +317,16 @@ impl Mesh {
         self.counters.suppressed += self.floods.heard(id, from, enough, is_enough) as u64;
     }
 
+    fn has_duty(&self, id: InterfaceId) -> bool {
+        self.interfaces.get(&id).is_some_and(|one| one.medium.has_duty())
+    }
+
     /// Has an urgent frame to everybody that was sent told again, unless enough neighbours were
     /// heard sending it on, or are until then. Nobody acknowledges what is for everybody, and where
     /// there is a duty cycle a frame that met another one is lost for long.
     fn tell_again(&mut self, queued: Queued) {
         let Queued { told, one, .. } = &queued;
-        let has_duty = self.interfaces.get(&one.interface).is_some_and(|i| i.medium.has_duty());
+        let has_duty = self.has_duty(one.interface);
         let near = self.neighbours.keys().filter(|id| id.interface == one.interface).count();
         let is_done = told + 1 >= MAX_URGENT_TELLS || one.heard_of.len() >= TOLD_ENOUGH.min(near);
         let is_urgent = one.flood.is_some() && one.urgency == Urgency::Urgent;
@@ -471,6 +479,11 @@ impl Mesh {
     }
 }
 
+/// Whether a frame to everybody that is known to be carried is a report of a gateway.
+fn is_report(header: &Header) -> bool {
+    header.kind() == Kind::Routing
+}
+
 /// In which share of the air time a frame goes. A sender can choose the share, but not its size.
 fn urgency(header: &Header) -> Urgency {
     match header.kind() {
@@ -506,5 +519,8 @@ const FRAMES_SCARCE: u32 = 8;
 const STAGE: u64 = 16;
 /// Windows at most.
 const STAGES: u64 = 8;
+/// A report is not urgent: where air time is not scarce, those who send it on wait so many times as
+/// long, so that most of them hear two others do so.
+const REPORT_WINDOWS: u64 = 6;
 /// The shortest time within which those who send a frame on choose a moment.
 const MIN_WINDOW: Span = Span::millis(5);

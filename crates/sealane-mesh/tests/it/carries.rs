@@ -3,7 +3,7 @@
 use sealane_frame::limits::MAX_PARTIAL_PEERS;
 use sealane_frame::{Fragment, HEADER_BYTES};
 use sealane_mesh::limits::MAX_KEPT_FRAMES;
-use sealane_mesh::{Address, Event, Input, Medium, Role, Span, Time};
+use sealane_mesh::{Address, Counters, Event, Input, Medium, Role, Span, Time};
 
 use crate::net::{Link, Net, RADIO};
 
@@ -261,6 +261,25 @@ fn a_hop_limit_ends_a_frame_and_a_false_hop_is_dropped() {
     assert!(net.node(0).mesh.counters().malformed >= 2);
     let is_faulty = |(_, event): &(Time, Event)| matches!(event, Event::Faulty { .. });
     assert!(!net.node(0).events.iter().any(is_faulty));
+}
+
+#[test]
+fn a_report_is_taken_at_the_end_of_its_way_too() {
+    for medium in [Medium::dot11p(), Medium::wire(1500)] {
+        let count = 17;
+        let mut net = Net::new(14, count as u16, medium);
+        net.chain(&(0..count).collect::<Vec<_>>(), Link::default());
+        net.start(0, Role::Gateway);
+        (1..count).for_each(|slot| net.start(slot, Role::Member));
+        net.run(Span::seconds(20));
+        let before = net.node(15).mesh.counters();
+        net.run(Span::seconds(30));
+        assert!(net.node(14).mesh.counters().flooded > 0, "the last that sends reports on");
+        let counters = net.node(15).mesh.counters();
+        assert!(counters.hop_limit > before.hop_limit && counters.flooded == 0);
+        let refused = |one: &Counters| (one.malformed, one.unopened);
+        assert_eq!(refused(&counters), refused(&before));
+    }
 }
 
 #[test]
