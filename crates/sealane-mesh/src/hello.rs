@@ -11,7 +11,8 @@ use crate::{MeshError, Span};
 pub struct Hello {
     /// The sender sleeps between its hellos: frames for it wait until it is heard.
     pub sleeps: bool,
-    /// The sender lacks announcements of neighbours.
+    /// The sender lacks announcements: of those whom it lists as strangers, or of anybody where it
+    /// lists none.
     pub asks: bool,
     /// Counts the hellos of this sender on this interface.
     pub sequence: u16,
@@ -42,6 +43,17 @@ pub struct Listed {
     pub heard: u8,
     /// How many of the sender's hellos it says that it hears, of 15.
     pub told: u8,
+}
+
+impl Listed {
+    /// Somebody of whom the sender has opened nothing.
+    pub(crate) fn stranger(slot: Slot) -> Self {
+        Self { slot, heard: 0, told: 0 }
+    }
+
+    pub(crate) fn is_stranger(&self) -> bool {
+        (self.heard, self.told) == (0, 0)
+    }
 }
 
 /// A time stamp that comes back.
@@ -150,6 +162,12 @@ impl Hello {
             digest: if flags & HOLDS == 0 { None } else { Some(fields.take()?) },
         };
         fields.end().map(|()| hello)
+    }
+
+    /// Whether it asks that machine for its announcement.
+    pub fn asks_of(&self, slot: Slot) -> bool {
+        let mut strangers = self.neighbours.iter().filter(|one| one.is_stranger()).peekable();
+        self.asks && (strangers.peek().is_none() || strangers.any(|one| one.slot == slot))
     }
 
     /// How soon the next one comes.

@@ -25,27 +25,36 @@ const DOUBLINGS: u32 = 5;
 /// After so many hello intervals a stranger is a new one.
 const FORGOTTEN_INTERVALS: u64 = 48;
 
+/// Whether a stranger is to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// For the first time: it may know as little of this machine.
+    First,
+    Again,
+    NotNow,
+}
+
 impl Strangers {
     /// Whether a stranger is to be asked now; notes that it is.
-    pub(crate) fn may_ask(&mut self, slot: Slot, now: Time, interval: Span) -> bool {
+    pub(crate) fn ask(&mut self, slot: Slot, now: Time, interval: Span) -> Asking {
         let forgotten = interval.times(FORGOTTEN_INTERVALS);
         self.0.retain(|one| now.since(one.asked) < forgotten);
         let known = self.0.iter_mut().find(|one| one.slot == slot);
         if let Some(known) = known {
             let doublings = known.asks.saturating_sub(SOON).min(DOUBLINGS);
             let pause = interval.part(2).times(1 << doublings);
-            let may = now.since(known.asked) >= pause;
-            if may {
-                (known.asked, known.asks) = (now, known.asks.saturating_add(1));
+            if now.since(known.asked) < pause {
+                return Asking::NotNow;
             }
-            return may;
+            (known.asked, known.asks) = (now, known.asks.saturating_add(1));
+            return Asking::Again;
         }
         if self.0.len() == MAX_STRANGERS {
             let oldest = (0..).zip(&self.0).min_by_key(|(_, one)| one.asked).map(|(at, _)| at);
             oldest.map(|at| self.0.swap_remove(at));
         }
         self.0.push(Stranger { slot, asked: now, asks: 1 });
-        true
+        Asking::First
     }
 }
 
@@ -63,22 +72,24 @@ mod tests {
     fn a_stranger_is_asked_a_few_times_soon_and_then_seldom() {
         let mut strangers = Strangers::default();
         let moments = (0..200).map(|tenth| Time(0) + Span::millis(100 * tenth));
+        let mut ask = |at| strangers.ask(slot(7), at, INTERVAL);
         let asked: Vec<_> =
-            moments.filter(|at| strangers.may_ask(slot(7), *at, INTERVAL)).map(|at| at.0).collect();
+            moments.filter(|at| ask(*at) != Asking::NotNow).map(|at| at.0).collect();
         let seconds: Vec<_> = asked.iter().map(|at| *at as f64 / 1e6).collect();
         assert_eq!(seconds, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0]);
         let later = Time(0) + Span::seconds(17 + FORGOTTEN_INTERVALS);
-        assert!(strangers.may_ask(slot(7), later, INTERVAL));
-        assert!(strangers.may_ask(slot(7), later + Span::millis(500), INTERVAL), "as a new one");
+        assert_eq!(ask(later), Asking::First);
+        assert_eq!(ask(later + Span::millis(500)), Asking::Again, "as a new one");
     }
 
     #[test]
     fn strangers_are_told_apart_and_bounded() {
         let mut strangers = Strangers::default();
-        assert!(strangers.may_ask(slot(1), Time(0), INTERVAL));
-        assert!(!strangers.may_ask(slot(1), Time(1), INTERVAL));
+        assert_eq!(strangers.ask(slot(1), Time(0), INTERVAL), Asking::First);
+        assert_eq!(strangers.ask(slot(1), Time(1), INTERVAL), Asking::NotNow);
         for number in 2..1000 {
-            assert!(strangers.may_ask(slot(number), Time(u64::from(number)), INTERVAL));
+            let asked = strangers.ask(slot(number), Time(u64::from(number)), INTERVAL);
+            assert_eq!(asked, Asking::First);
             assert!(strangers.0.len() <= MAX_STRANGERS);
         }
     }

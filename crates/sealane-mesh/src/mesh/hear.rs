@@ -11,6 +11,7 @@ use crate::messages::{Advertised, MessageType};
 use crate::neighbour::{HeardAt, LinkId, Neighbour, Presence, Stamp};
 use crate::parts::PartAt;
 use crate::routes::{Heard, ROUTE_INTERVALS, is_later};
+use crate::strangers::Asking;
 use crate::voice::Said;
 use crate::{
     Address, Distance, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, RouteMessage,
@@ -88,16 +89,18 @@ impl Mesh {
     /// proves the slot that it claims.
     fn ask_strangers(&mut self, id: InterfaceId, slot: Option<Slot>) {
         let (announce, hello) = (self.soon(id, 16), self.soon(id, 8));
+        // A neighbour's slot is not told as one that is not heard because somebody claims it.
+        let is_free =
+            |slot: &Slot| !self.neighbours.contains_key(&LinkId { interface: id, slot: *slot });
+        let slot = slot.filter(is_free);
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        let pause = interface.interval.part(2);
-        let is_asked = interface.asked.is_some_and(|at| self.now.since(at) < pause);
-        if is_asked || !interface.may_ask_stranger(self.now, slot) {
-            return;
+        let asking = interface.ask_stranger(self.now, slot);
+        if asking == Asking::First {
+            interface.hasten_announcement(announce);
         }
-        interface.asked = Some(self.now);
-        interface.asks = true;
-        interface.hasten_announcement(announce);
-        interface.hasten_hello(hello.max(announce));
+        if asking != Asking::NotNow {
+            interface.hasten_hello(hello.max(announce));
+        }
     }
 
     fn full_unit(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
@@ -324,7 +327,7 @@ impl Mesh {
         let is_usable = neighbour.cost().is_some();
         let knows_this = neighbour.knows_this(self.now);
         let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
-        if hello.asks && !knows_this {
+        if hello.asks_of(own) && !knows_this {
             let at = self.soon(from.interface, 8);
             if let Some(interface) = self.interfaces.get_mut(&from.interface) {
                 interface.hasten_announcement(at);

@@ -8,7 +8,7 @@ use sealane_seal::{Form, Slot};
 
 use super::Mesh;
 use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
-use crate::interface::{ANNOUNCEMENT_BYTES, Near, Whole};
+use crate::interface::{ANNOUNCEMENT_BYTES, Asks, Near, Whole};
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
 use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
@@ -82,14 +82,14 @@ impl Mesh {
         let (least, most) = (interface.interval.part(LAG_PART), interface.interval.part(8));
         let early = least + self.random.within(Span(most.0 - least.0));
         let next = self.now + Span(interface.interval.0 - early.0);
-        let asks = interface.asks;
+        let asks = interface.asks().clone();
         interface.count_hello(self.now, next);
         let (interval, load) = (interface.interval, interface.load());
         let hellos = interface.numbers.hellos;
         let digest = interface.digest_to_tell(self.digest);
         let mut hello = Hello {
             sleeps: self.config.sleeps,
-            asks,
+            asks: asks != Asks::Nobody,
             sequence: hellos as u16,
             sent: self.stamp(),
             interval: interval.0.div_ceil(INTERVAL_STEP.0).min(u16::MAX.into()) as u16,
@@ -99,7 +99,7 @@ impl Mesh {
             ..Hello::default()
         };
         hello.gateways = self.nearest_gateways();
-        self.list(id, hellos, &mut hello);
+        self.list(id, hellos, asks.strangers(), &mut hello);
         if let Some(interface) = self.interfaces.get_mut(&id) {
             interface.stamped(hello.sent, self.now);
         }
@@ -109,7 +109,8 @@ impl Mesh {
     }
 
     /// Lists the neighbours that have not been listed for longest, and gives time stamps back.
-    fn list(&mut self, id: InterfaceId, hellos: u64, hello: &mut Hello) {
+    /// Strangers take room of theirs.
+    fn list(&mut self, id: InterfaceId, hellos: u64, strangers: &[Slot], hello: &mut Hello) {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
         let near = || self.neighbours.values().filter(|one| here(&one.id));
         let new = near().filter(|one| one.has_news()).count();
@@ -118,12 +119,11 @@ impl Mesh {
         let Some(room) = room else { return };
         let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
         ones.sort_by_key(|one| (one.listed, one.id));
-        ones.truncate(room.neighbours);
+        ones.truncate(room.neighbours.saturating_sub(strangers.len()));
         for one in &mut ones {
             one.listed = hellos;
-            let heard = one.tell_heard();
-            let told = one.told.min(BEST);
-            hello.neighbours.push(Listed { slot: one.id.slot, heard, told });
+            let (slot, told) = (one.id.slot, one.told.min(BEST));
+            hello.neighbours.push(Listed { slot, heard: one.tell_heard(), told });
         }
         let mut stamps: Vec<_> = ones.into_iter().enumerate().collect();
         stamps.retain(|(_, one)| one.stamp.is_some());
@@ -134,6 +134,7 @@ impl Mesh {
             let index = at as u8;
             hello.echoes.push(Echo { index, sent: stamp.sent, heard: stamp.heard });
         }
+        hello.neighbours.extend(strangers.iter().map(|slot| Listed::stranger(*slot)));
     }
 
     /// The two nearest gateways, or this one and the nearest other.
