@@ -395,7 +395,7 @@ impl Interface {
         let is_narrow = self.medium.mtu < ANNOUNCEMENT_BYTES;
         let asking = match slot.filter(|_| !is_narrow) {
             Some(slot) => self.strangers.ask(slot, now, self.interval),
-            None => Asking::First,
+            None => Asking::Soon,
         };
         if asking != Asking::NotNow {
             self.asks.add(slot);

@@ -28,9 +28,9 @@ const FORGOTTEN_INTERVALS: u64 = 48;
 /// Whether a stranger is to be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asking {
-    /// For the first time: it may know as little of this machine.
-    First,
-    Again,
+    /// It was not asked often yet, and may know as little of this machine.
+    Soon,
+    Seldom,
     NotNow,
 }
 
@@ -47,14 +47,14 @@ impl Strangers {
                 return Asking::NotNow;
             }
             (known.asked, known.asks) = (now, known.asks.saturating_add(1));
-            return Asking::Again;
+            return if known.asks <= SOON { Asking::Soon } else { Asking::Seldom };
         }
         if self.0.len() == MAX_STRANGERS {
             let oldest = (0..).zip(&self.0).min_by_key(|(_, one)| one.asked).map(|(at, _)| at);
             oldest.map(|at| self.0.swap_remove(at));
         }
         self.0.push(Stranger { slot, asked: now, asks: 1 });
-        Asking::First
+        Asking::Soon
     }
 }
 
@@ -78,18 +78,18 @@ mod tests {
         let seconds: Vec<_> = asked.iter().map(|at| *at as f64 / 1e6).collect();
         assert_eq!(seconds, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0]);
         let later = Time(0) + Span::seconds(17 + FORGOTTEN_INTERVALS);
-        assert_eq!(ask(later), Asking::First);
-        assert_eq!(ask(later + Span::millis(500)), Asking::Again, "as a new one");
+        assert_eq!(ask(later), Asking::Soon);
+        assert_eq!(ask(later + Span::millis(500)), Asking::Soon, "as a new one");
     }
 
     #[test]
     fn strangers_are_told_apart_and_bounded() {
         let mut strangers = Strangers::default();
-        assert_eq!(strangers.ask(slot(1), Time(0), INTERVAL), Asking::First);
+        assert_eq!(strangers.ask(slot(1), Time(0), INTERVAL), Asking::Soon);
         assert_eq!(strangers.ask(slot(1), Time(1), INTERVAL), Asking::NotNow);
         for number in 2..1000 {
             let asked = strangers.ask(slot(number), Time(u64::from(number)), INTERVAL);
-            assert_eq!(asked, Asking::First);
+            assert_eq!(asked, Asking::Soon);
             assert!(strangers.0.len() <= MAX_STRANGERS);
         }
     }

@@ -95,7 +95,7 @@ impl Mesh {
         let slot = slot.filter(is_free);
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         let asking = interface.ask_stranger(self.now, slot);
-        if asking == Asking::First {
+        if asking == Asking::Soon {
             interface.hasten_announcement(announce);
         }
         if asking != Asking::NotNow {
@@ -251,6 +251,7 @@ impl Mesh {
             return Err(MeshError::NotOurs);
         }
         let link = LinkId { interface: from.interface, slot: said.by.slot };
+        self.forget_before(link, said.by);
         self.note_epoch(link, said.by.epoch);
         let done = match said.what {
             MessageType::Hello => Hello::parse(&said.body).and_then(|hello| {
@@ -266,7 +267,7 @@ impl Mesh {
             MessageType::Request => Request::parse(&said.body)
                 .map(|all| all.iter().for_each(|one| self.hear_request(link, *one))),
             MessageType::Probe => {
-                Probe::parse(&said.body).map(|probe| self.hear_probe(link, said.by, probe))
+                Probe::parse(&said.body).map(|probe| self.hear_probe(link, probe))
             }
             MessageType::Missing => {
                 Missing::parse(&said.body).map(|missing| self.hear_missing(link, missing))
@@ -286,13 +287,17 @@ impl Mesh {
         done
     }
 
+    /// Forgets a neighbour that has started anew, whatever it is heard by first. What it told before
+    /// holds no more: it may learn it back from here.
+    fn forget_before(&mut self, id: LinkId, by: HopSender) {
+        if self.neighbours.get(&id).is_some_and(|one| one.hop.sender().context != by.context) {
+            self.lose(id);
+        }
+    }
+
     fn hear_hello(&mut self, from: From, said: &Said, hello: &Hello) {
         let id = LinkId { interface: from.interface, slot: said.by.slot };
         let at = HeardAt { id, tag: said.tag, address: from.address, now: self.now };
-        if self.neighbours.get(&id).is_some_and(|one| one.hop.sender().context != said.by.context) {
-            // What it told before it started anew holds no more: it may learn it back from here.
-            self.lose(id);
-        }
         if !self.neighbours.contains_key(&id) && !self.meet(at, said.by, hello) {
             return;
         }
@@ -406,16 +411,13 @@ impl Mesh {
         self.stale.insert(slot);
     }
 
-    fn hear_probe(&mut self, id: LinkId, by: HopSender, probe: Probe) {
+    fn hear_probe(&mut self, id: LinkId, probe: Probe) {
         let is_for_us = probe.to == self.voice.slot();
         if !is_for_us && !probe.is_answer {
             return;
         }
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        if neighbour.hop.sender().context != by.context {
-            return;
-        }
         let address = neighbour.address;
         if !is_for_us {
             // Others missed the same hello.

@@ -1,6 +1,7 @@
 //! Routes are found, have no loops, and stay where they are.
 
-use sealane_mesh::{Event, Input, Medium, Role, Span, Time};
+use sealane_frame::Kind;
+use sealane_mesh::{Address, Event, Input, Medium, Role, Span, Time};
 
 use crate::net::{Chance, Link, Net, RADIO};
 
@@ -195,4 +196,31 @@ fn a_machine_that_starts_again_is_found_again_whatever_its_sequence() {
         net.start(0, Role::Member);
     }
     assert_eq!(net.loops, 0);
+}
+
+#[test]
+fn what_a_neighbour_told_before_it_started_anew_is_forgotten_whatever_is_heard_of_it_first() {
+    let mut net = Net::new(31, 5, Medium::wire(1500));
+    net.chain(&[0, 1, 2], Link::default());
+    (0..3).for_each(|slot| net.start(slot, Role::Member));
+    net.run(Span::seconds(5));
+    assert_eq!(net.via(0, 2), Some(1));
+    // The machine in the middle starts anew and knows no way. Its hellos are lost at the first.
+    net.cut(0, 1);
+    let told = net.node(1).mesh.counters().route_messages;
+    (1..3).for_each(|slot| net.stop(slot));
+    net.run(Span::seconds(1));
+    net.heard.clear();
+    net.chain(&[1, 3, 4], Link::default());
+    [1, 3, 4].into_iter().for_each(|slot| net.start(slot, Role::Member));
+    net.run(Span::seconds(9));
+    assert_eq!(net.via(0, 2), None, "it is silent");
+    assert!(net.node(1).mesh.counters().route_messages > told, "in numbers that seem to go on");
+    let is_hello = |unit: &[u8]| unit[18] == Kind::Routing as u8 && unit[21..23] == [1, 0];
+    for (by, unit) in std::mem::take(&mut net.heard) {
+        if by == 1 && !is_hello(&unit) {
+            net.take(0, Input::Heard { interface: RADIO, from: Address(1), unit: &unit });
+            assert_eq!(net.via(0, 2), None);
+        }
+    }
 }

@@ -55,12 +55,7 @@ fn what_the_field_measures_is_read_in_a_fifth_place_whoever_is_killed() {
     let took = until_stored(&scene);
     println!("{} frames, {kills} kills: all stored {took:?} after the hub", scene.sent);
 
-    let (topic, count) = (scene.topic(), scene.sent.to_string());
-    let read = ["sub", &topic, "--group", "fleet", "--from", "first", "--json", "-n", &count];
-    let read = scene.at_base(&read);
-    assert!(holds(read.as_bytes(), WORD), "what is looked for can be found");
-    let numbers: Vec<u64> =
-        read.lines().map(|line| number(json(line).field("envelope").unwrap(), "n")).collect();
+    let numbers = numbers(&scene, scene.sent);
     let mut sorted = numbers.clone();
     sorted.sort_unstable();
     sorted.dedup();
@@ -79,10 +74,25 @@ fn what_the_field_measures_is_read_in_a_fifth_place_whoever_is_killed() {
 fn until_stored(scene: &Scene) -> Duration {
     let began = Instant::now();
     while scene.stored() < scene.sent {
-        assert!(began.elapsed() < PATIENCE, "{} of {}", scene.stored(), scene.sent);
+        assert!(began.elapsed() < PATIENCE, "not stored: {:?}", not_stored(scene));
         std::thread::sleep(Duration::from_millis(100));
     }
     began.elapsed()
+}
+
+/// Which of the measurements the hub does not have.
+fn not_stored(scene: &Scene) -> Vec<u64> {
+    let stored = numbers(scene, scene.stored());
+    (0..scene.sent).filter(|number| !stored.contains(number)).collect()
+}
+
+/// The first measurements that the hub has, as a member reads them in the fifth place.
+fn numbers(scene: &Scene, count: u64) -> Vec<u64> {
+    let (topic, count) = (scene.topic(), count.to_string());
+    let read = ["sub", &topic, "--group", "fleet", "--from", "first", "--json", "-n", &count];
+    let read = scene.at_base(&read);
+    assert!(holds(read.as_bytes(), WORD), "what is looked for can be found");
+    read.lines().map(|line| number(json(line).field("envelope").unwrap(), "n")).collect()
 }
 
 /// The hub is down; the gateway keeps what comes, and is killed as well. The field goes on to
