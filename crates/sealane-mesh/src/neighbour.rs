@@ -264,6 +264,11 @@ impl Neighbour {
         self.heard_told
     }
 
+    /// Whether neither hears the other any more.
+    pub(crate) fn is_lost_both_ways(&self) -> bool {
+        (self.arrived.of_fifteen(), self.told) == (0, 0)
+    }
+
     /// Whether all its routes are to be asked for: none of its messages has come, or none that told
     /// them all where they are awaited. Where air time is scarce, one message is enough.
     pub(crate) fn lacks_routes(&self, is_awaited: bool) -> bool {

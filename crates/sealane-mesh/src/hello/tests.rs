@@ -79,3 +79,15 @@ fn values_that_cannot_be_are_refused() {
     let hasty = Hello { interval: 4, ..good };
     assert_eq!(Hello::parse(&hasty.to_bytes()), Err(MeshError::Range));
 }
+
+#[test]
+fn who_asks_names_strangers_or_asks_everybody() {
+    let slot = |number| Slot::new(number).unwrap();
+    let near = Listed { slot: slot(1), heard: 15, told: 15 };
+    let mut hello = Hello { asks: true, neighbours: vec![near], ..Hello::default() };
+    assert!([1, 2, 3].map(slot).iter().all(|one| hello.asks_of(*one)));
+    hello.neighbours.extend([2, 4].map(slot).map(Listed::stranger));
+    assert_eq!([1, 2, 3, 4].map(|one| hello.asks_of(slot(one))), [false, true, false, true]);
+    hello.asks = false;
+    assert!(![1, 2, 3].map(slot).iter().any(|one| hello.asks_of(*one)));
+}

@@ -117,7 +117,10 @@ impl Mesh {
         let near = Near { neighbours: near().count(), new };
         let room = self.interfaces.get(&id).map(|one| one.hello_room(near, hello));
         let Some(room) = room else { return };
-        let mut ones: Vec<_> = self.neighbours.values_mut().filter(|one| here(&one.id)).collect();
+        let asks = hello.asks;
+        let ones = self.neighbours.values_mut().filter(|one| here(&one.id));
+        // One that is not heard and does not hear would be taken for a stranger.
+        let mut ones: Vec<_> = ones.filter(|one| !(asks && one.is_lost_both_ways())).collect();
         ones.sort_by_key(|one| (one.listed, one.id));
         ones.truncate(room.neighbours.saturating_sub(strangers.len()));
         for one in &mut ones {

@@ -80,8 +80,12 @@ fn until_stored(scene: &Scene) -> Duration {
     began.elapsed()
 }
 
-/// Which of the measurements the hub does not have.
+/// Which of the measurements the hub does not have; tells what the machines on the way have
+/// counted.
 fn not_stored(scene: &Scene) -> Vec<u64> {
+    for machine in [scene.car, RELAY, GATEWAY] {
+        println!("{:?}", scene.field.told(machine, |_| true));
+    }
     let stored = numbers(scene, scene.stored());
     (0..scene.sent).filter(|number| !stored.contains(number)).collect()
 }
