@@ -477,6 +477,7 @@ impl<'w> Run<'w> {
         from: u32,
         slot: SlotId,
     ) -> Result<(), SimError> {
+        self.watch.arrives(nodes.len());
         while let Some(node) = self.take_in_quietly(medium, &mut nodes, from, slot) {
             let Some(body) = self.bodies.get(node as usize) else { continue };
             let looks = matches!(body.capture, None | Some(Capture::BlackHole));
@@ -509,7 +510,6 @@ impl<'w> Run<'w> {
         let is_unit = self.slots.cover(slot).is_none_or(|cover| cover.is_unit);
         while let Some((&node, rest)) = nodes.split_first() {
             *nodes = rest;
-            self.watch.arrives();
             let body = self.bodies.get(node as usize)?;
             if body.capture.is_some_and(|by| by != Capture::BlackHole) {
                 return Some(node);

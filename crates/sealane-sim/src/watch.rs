@@ -255,9 +255,9 @@ impl<'w> Watch<'w> {
         self.counts.air += air;
     }
 
-    /// A unit is at a machine.
-    pub(crate) fn arrives(&mut self) {
-        self.counts.arrived += 1;
+    /// A unit is at so many machines.
+    pub(crate) fn arrives(&mut self, machines: usize) {
+        self.counts.arrived += machines as u64;
     }
 
     pub(crate) fn loses(&mut self, now: Time, node: u32, loss: Loss) -> Result<(), SimError> {

@@ -28,10 +28,12 @@ impl Beacon {
         Self { node, every, unit, random, ports: 0, sequence: 0, period: now, next }
     }
 
+    #[inline]
     pub(super) fn next_wake(&self) -> Time {
         self.next
     }
 
+    #[inline]
     pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
         match input {
             Input::Up { port, .. } => self.ports = self.ports.max(port + 1),
@@ -40,6 +42,7 @@ impl Beacon {
         }
     }
 
+    #[inline(never)]
     fn send(&mut self, effects: &mut Vec<Effect>) {
         let head = self.node.to_le_bytes().into_iter().chain(self.sequence.to_le_bytes());
         let unit = Arc::make_mut(&mut self.unit);

@@ -59,6 +59,7 @@ impl Flood {
         self.waiting.values().map(|waiting| waiting.at).min()
     }
 
+    #[inline(never)]
     pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
         match input {
             Input::Up { port, profile, .. } => {

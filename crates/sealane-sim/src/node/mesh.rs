@@ -206,6 +206,7 @@ impl Member {
         self.wakes
     }
 
+    #[inline(never)]
     pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
         let at = mesh::Time(now.0);
         let id = |port: usize| mesh::InterfaceId(port as u8);
