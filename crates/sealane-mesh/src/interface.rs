@@ -18,7 +18,7 @@ use crate::limits::{
 };
 use crate::messages::{Probe, Request};
 use crate::parts::{Parts, SentParts, WantedParts};
-use crate::strangers::{Asking, Strangers};
+use crate::strangers::{Asking, Asks, Strangers};
 use crate::{Address, Hello, Medium, Span, Time, To};
 
 /// One interface.
@@ -52,10 +52,6 @@ pub(crate) struct Interface {
     news: BTreeMap<Slot, u8>,
     /// All destinations are to be told.
     pub(crate) whole: Option<Whole>,
-    /// Who is asked to announce itself with the next hello.
-    asks: Asks,
-    /// When that was done last since somebody was not known.
-    asked: Option<Time>,
     strangers: Strangers,
     /// How busy the channel is, in millionths, followed with a quarter of each change.
     busy_ppm: u32,
@@ -110,42 +106,6 @@ pub(crate) enum Whole {
     Addresses,
 }
 
-/// Who is asked to announce itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asks {
-    Nobody,
-    /// Up to [`STRANGERS_ASKED`], which a hello lists as not heard.
-    These(Vec<Slot>),
-    All,
-}
-
-impl Asks {
-    /// Who is listed as a stranger.
-    pub(crate) fn strangers(&self) -> &[Slot] {
-        match self {
-            Asks::These(slots) => slots,
-            Asks::Nobody | Asks::All => &[],
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        matches!(self, Asks::These(slots) if slots.len() < STRANGERS_ASKED)
-    }
-
-    fn add(&mut self, slot: Option<Slot>) {
-        match (&mut *self, slot) {
-            (Asks::All, _) => {}
-            (_, None) => *self = Asks::All,
-            (Asks::Nobody, Some(slot)) => *self = Asks::These(vec![slot]),
-            (Asks::These(slots), Some(slot)) => {
-                if slots.len() < STRANGERS_ASKED && !slots.contains(&slot) {
-                    slots.push(slot);
-                }
-            }
-        }
-    }
-}
-
 /// How much a hello lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HelloRoom {
@@ -174,8 +134,6 @@ const HELLO_BODY_BYTES: usize = HELLO_BYTES_MIN
     + MAX_HELLO_GATEWAYS * DISTANCE_BYTES;
 /// The room for a body that a narrow interface has by parts.
 const NARROW_ROOM_BYTES: usize = HELLO_BODY_BYTES;
-/// Strangers that one hello asks for their announcements.
-const STRANGERS_ASKED: usize = 4;
 /// Neighbours and echoes of a hello where air time is scarce, or very many are in reach.
 const FEW: HelloRoom = HelloRoom { neighbours: 8, echoes: 2 };
 /// Neighbours and echoes of a hello elsewhere.
@@ -241,8 +199,6 @@ impl Interface {
             machines: 1,
             news: BTreeMap::new(),
             whole: None,
-            asks: Asks::All,
-            asked: None,
             strangers: Strangers::default(),
             busy_ppm: 0,
             stamps: VecDeque::new(),
@@ -388,25 +344,13 @@ impl Interface {
     /// where none is claimed. Where announcements go in parts each question may bring those that
     /// lack, and they are asked for as long as it takes.
     pub(crate) fn ask_stranger(&mut self, now: Time, slot: Option<Slot>) -> Asking {
-        let is_asked = self.asked.is_some_and(|at| now.since(at) < self.interval.part(2));
-        if is_asked && !self.asks.has_room() {
-            return Asking::NotNow;
-        }
         let is_narrow = self.medium.mtu < ANNOUNCEMENT_BYTES;
-        let asking = match slot.filter(|_| !is_narrow) {
-            Some(slot) => self.strangers.ask(slot, now, self.interval),
-            None => Asking::Soon,
-        };
-        if asking != Asking::NotNow {
-            self.asks.add(slot);
-            self.asked = self.asked.filter(|_| is_asked).or(Some(now));
-        }
-        asking
+        self.strangers.ask(slot, now, self.interval, is_narrow)
     }
 
     /// Who is asked to announce itself with the next hello.
     pub(crate) fn asks(&self) -> &Asks {
-        &self.asks
+        self.strangers.asks()
     }
 
     /// Has an announcement come, but not right behind the last one.
@@ -536,7 +480,7 @@ impl Interface {
         self.hellos += 1;
         self.numbers.hellos += 1;
         (self.hello_told, self.hello_at) = (now, next);
-        self.asks = Asks::Nobody;
+        self.strangers.asked();
         if self.hellos.is_multiple_of(WHOLE_HELLOS) {
             let wholes = self.hellos / WHOLE_HELLOS;
             let has_addresses = wholes.is_multiple_of(ADDRESS_WHOLES);

@@ -9,7 +9,51 @@ use crate::{Span, Time};
 /// a radio reaches is wide, somebody is always heard once and not again: whoever asked each time
 /// would spend air time for ever on those who do not hear it.
 #[derive(Debug, Default)]
-pub(crate) struct Strangers(Vec<Stranger>);
+pub(crate) struct Strangers {
+    known: Vec<Stranger>,
+    /// Who is asked with the next hello.
+    asks: Asks,
+    /// When somebody was last asked who was not known.
+    asked_at: Option<Time>,
+}
+
+/// Who is asked to announce itself.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Nobody,
+    /// Up to [`STRANGERS_ASKED`], which a hello lists as not heard.
+    These(Vec<Slot>),
+    /// Also with the first hello.
+    #[default]
+    All,
+}
+
+impl Asks {
+    /// Who is listed as a stranger.
+    pub(crate) fn strangers(&self) -> &[Slot] {
+        match self {
+            Asks::These(slots) => slots,
+            Asks::Nobody | Asks::All => &[],
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        matches!(self, Asks::These(slots) if slots.len() < STRANGERS_ASKED)
+    }
+
+    fn add(&mut self, slot: Option<Slot>) {
+        match (&mut *self, slot) {
+            (Asks::All, _) => {}
+            (_, None) => *self = Asks::All,
+            (Asks::Nobody, Some(slot)) => *self = Asks::These(vec![slot]),
+            (Asks::These(slots), Some(slot)) => {
+                if slots.len() < STRANGERS_ASKED && !slots.contains(&slot) {
+                    slots.push(slot);
+                }
+            }
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Stranger {
@@ -18,6 +62,8 @@ struct Stranger {
     asks: u32,
 }
 
+/// Strangers that one hello asks for their announcements.
+const STRANGERS_ASKED: usize = 4;
 /// So often a stranger is asked soon.
 const SOON: u32 = 4;
 /// Then the pause doubles so many times at most.
@@ -35,11 +81,44 @@ pub(crate) enum Asking {
 }
 
 impl Strangers {
+    /// Who is asked with the next hello.
+    pub(crate) fn asks(&self) -> &Asks {
+        &self.asks
+    }
+
+    /// Notes that a hello has asked.
+    pub(crate) fn asked(&mut self) {
+        self.asks = Asks::Nobody;
+    }
+
+    /// Has whoever claims a slot asked, or everybody: at once, and with the others of one hello.
+    pub(crate) fn ask(
+        &mut self,
+        slot: Option<Slot>,
+        now: Time,
+        interval: Span,
+        is_narrow: bool,
+    ) -> Asking {
+        let is_asked = self.asked_at.is_some_and(|at| now.since(at) < interval.part(2));
+        if is_asked && !self.asks.has_room() {
+            return Asking::NotNow;
+        }
+        let asking = match slot.filter(|_| !is_narrow) {
+            Some(slot) => self.ask_one(slot, now, interval),
+            None => Asking::Soon,
+        };
+        if asking != Asking::NotNow {
+            self.asks.add(slot);
+            self.asked_at = self.asked_at.filter(|_| is_asked).or(Some(now));
+        }
+        asking
+    }
+
     /// Whether a stranger is to be asked now; notes that it is.
-    pub(crate) fn ask(&mut self, slot: Slot, now: Time, interval: Span) -> Asking {
+    fn ask_one(&mut self, slot: Slot, now: Time, interval: Span) -> Asking {
         let forgotten = interval.times(FORGOTTEN_INTERVALS);
-        self.0.retain(|one| now.since(one.asked) < forgotten);
-        let known = self.0.iter_mut().find(|one| one.slot == slot);
+        self.known.retain(|one| now.since(one.asked) < forgotten);
+        let known = self.known.iter_mut().find(|one| one.slot == slot);
         if let Some(known) = known {
             let doublings = known.asks.saturating_sub(SOON).min(DOUBLINGS);
             let pause = interval.part(2).times(1 << doublings);
@@ -49,11 +128,11 @@ impl Strangers {
             (known.asked, known.asks) = (now, known.asks.saturating_add(1));
             return if known.asks <= SOON { Asking::Soon } else { Asking::Seldom };
         }
-        if self.0.len() == MAX_STRANGERS {
-            let oldest = (0..).zip(&self.0).min_by_key(|(_, one)| one.asked).map(|(at, _)| at);
-            oldest.map(|at| self.0.swap_remove(at));
+        if self.known.len() == MAX_STRANGERS {
+            let oldest = (0..).zip(&self.known).min_by_key(|(_, one)| one.asked).map(|(at, _)| at);
+            oldest.map(|at| self.known.swap_remove(at));
         }
-        self.0.push(Stranger { slot, asked: now, asks: 1 });
+        self.known.push(Stranger { slot, asked: now, asks: 1 });
         Asking::Soon
     }
 }
@@ -72,7 +151,7 @@ mod tests {
     fn a_stranger_is_asked_a_few_times_soon_and_then_seldom() {
         let mut strangers = Strangers::default();
         let moments = (0..200).map(|tenth| Time(0) + Span::millis(100 * tenth));
-        let mut ask = |at| strangers.ask(slot(7), at, INTERVAL);
+        let mut ask = |at| strangers.ask_one(slot(7), at, INTERVAL);
         let asked: Vec<_> =
             moments.filter(|at| ask(*at) != Asking::NotNow).map(|at| at.0).collect();
         let seconds: Vec<_> = asked.iter().map(|at| *at as f64 / 1e6).collect();
@@ -85,12 +164,12 @@ mod tests {
     #[test]
     fn strangers_are_told_apart_and_bounded() {
         let mut strangers = Strangers::default();
-        assert_eq!(strangers.ask(slot(1), Time(0), INTERVAL), Asking::Soon);
-        assert_eq!(strangers.ask(slot(1), Time(1), INTERVAL), Asking::NotNow);
+        assert_eq!(strangers.ask_one(slot(1), Time(0), INTERVAL), Asking::Soon);
+        assert_eq!(strangers.ask_one(slot(1), Time(1), INTERVAL), Asking::NotNow);
         for number in 2..1000 {
-            let asked = strangers.ask(slot(number), Time(u64::from(number)), INTERVAL);
+            let asked = strangers.ask_one(slot(number), Time(u64::from(number)), INTERVAL);
             assert_eq!(asked, Asking::Soon);
-            assert!(strangers.0.len() <= MAX_STRANGERS);
+            assert!(strangers.known.len() <= MAX_STRANGERS);
         }
     }
 }

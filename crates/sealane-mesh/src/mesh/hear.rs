@@ -287,8 +287,8 @@ impl Mesh {
         done
     }
 
-    /// Forgets a neighbour that has started anew, whatever it is heard by first. What it told before
-    /// holds no more: it may learn it back from here.
+    /// Forgets a neighbour that has started anew, whatever it is heard by first. What it told
+    /// before holds no more: it may learn it back from here.
     fn forget_before(&mut self, id: LinkId, by: HopSender) {
         if self.neighbours.get(&id).is_some_and(|one| one.hop.sender().context != by.context) {
             self.lose(id);

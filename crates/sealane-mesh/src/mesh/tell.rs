@@ -8,10 +8,11 @@ use sealane_seal::{Form, Slot};
 
 use super::Mesh;
 use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
-use crate::interface::{ANNOUNCEMENT_BYTES, Asks, Near, Whole};
+use crate::interface::{ANNOUNCEMENT_BYTES, Near, Whole};
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
 use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
+use crate::strangers::Asks;
 use crate::{Hello, InterfaceId, Output, Probe, Request, Role, RouteMessage, Span, To, Urgency};
 
 impl Mesh {
