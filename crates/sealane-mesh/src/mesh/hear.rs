@@ -391,7 +391,7 @@ impl Mesh {
         told.routes.iter().for_each(|route| self.hear_route(id, route, until));
     }
 
-    fn hear_route(&mut self, id: LinkId, told: &Advertised, until: Time) {
+    pub(super) fn hear_route(&mut self, id: LinkId, told: &Advertised, until: Time) {
         let slot = told.distance.slot;
         if slot == self.voice.slot() {
             return self.hear_own(told.distance.sequence);

@@ -1,13 +1,16 @@
 //! Requests for routes of a later sequence, and what a machine does when it hears one.
 
+use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_seal::Slot;
 
 use super::Mesh;
 use crate::interface::{News, Question};
+use crate::hello::INFINITE;
 use crate::limits::MAX_REQUESTS_KNOWN;
+use crate::messages::Advertised;
 use crate::neighbour::LinkId;
 use crate::routes::is_later;
-use crate::{Request, Role, Span, Time};
+use crate::{Distance, Request, Role, Span, Time};
 
 /// A request that was heard, and perhaps passed on or made here.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +53,8 @@ impl Mesh {
             return;
         }
         let sequence = destination.wanted();
-        let hops = sealane_frame::limits::MAX_HOP_LIMIT;
+        // Who has no way says so by it: see `hear_lost`.
+        let hops = MAX_HOP_LIMIT - u8::from(destination.selected.is_some());
         self.request(Request { slot, sequence, hops, to: None }, of, Asker::Alone);
     }
 
@@ -135,6 +139,9 @@ impl Mesh {
                 interface.hear_passed(&request);
             }
         }
+        if is_proven {
+            self.hear_lost(by, &request);
+        }
         if !is_proven || !is_for_us {
             return;
         }
@@ -148,6 +155,7 @@ impl Mesh {
             return self.want_own(request.sequence);
         }
         let Some(selected) = self.routes.get(request.slot).map(|one| one.selected) else { return };
+        let selected = selected.filter(|one| one.via != by);
         if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
             return self.news_on(by.interface, request.slot, News::Asked);
         }
@@ -162,7 +170,20 @@ impl Mesh {
             destination.want(request.sequence, self.now + REQUESTS_KEPT);
             self.stale.insert(request.slot);
         }
-        self.pass_on(by, Request { hops: request.hops.min(15) - 1, ..request }, is_lost);
+        self.pass_on(by, Request { hops: request.hops.min(MAX_HOP_LIMIT) - 1, ..request }, is_lost);
+    }
+
+    /// A neighbour that asks for itself, and has no way, cannot be one: that may be heard where
+    /// what it has told of that was lost.
+    fn hear_lost(&mut self, by: LinkId, request: &Request) {
+        let is_its = request.slot == by.slot || request.slot == self.voice.slot();
+        if request.hops < MAX_HOP_LIMIT || is_its {
+            return;
+        }
+        let Request { slot, sequence, .. } = *request;
+        let distance = Distance { slot, sequence, metric: INFINITE };
+        let told = Advertised { distance, is_gateway: false, attached: None };
+        self.hear_route(by, &told, self.now);
     }
 
     /// Passes a request on: to the next hop, or one that is known beside it (RFC 8966, section
