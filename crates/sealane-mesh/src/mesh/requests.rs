@@ -4,8 +4,8 @@ use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_seal::Slot;
 
 use super::Mesh;
-use crate::interface::{News, Question};
 use crate::hello::INFINITE;
+use crate::interface::{News, Question};
 use crate::limits::MAX_REQUESTS_KNOWN;
 use crate::messages::Advertised;
 use crate::neighbour::LinkId;

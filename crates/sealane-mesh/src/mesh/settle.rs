@@ -93,7 +93,7 @@ impl Mesh {
         let is_worse = self.is_worse(slot, now.metric);
         let is_wanted = before.sequence != now.sequence && self.was_asked(slot);
         if is_worse || is_wanted {
-            self.news(slot, if is_worse { News::Changed } else { News::Asked });
+            self.news(slot, News::Changed);
         }
         is_worse || is_wanted
     }

@@ -224,3 +224,31 @@ fn what_a_neighbour_told_before_it_started_anew_is_forgotten_whatever_is_heard_o
         }
     }
 }
+
+#[test]
+fn a_loss_that_was_not_heard_is_heard_in_the_request_that_follows() {
+    let mut net = Net::new(37, 4, Medium::wire(1500));
+    net.chain(&[0, 1, 2, 3], Link::default());
+    (0..4).for_each(|slot| net.start(slot, Role::Member));
+    net.run(Span::seconds(20));
+    assert_eq!(net.via(0, 3), Some(1));
+    // The end is gone. What the second machine tells of routes is lost on the way to the first one.
+    net.cut(0, 1);
+    net.stop(3);
+    net.heard.clear();
+    let tells_routes = |unit: &[u8]| unit[18] == Kind::Routing as u8 && unit[21..23] == [2, 0];
+    let since = net.now;
+    while net.via(1, 3).is_some() || net.via(0, 3).is_some() {
+        assert!(net.now.since(since) < Span::seconds(4), "{:?}", net.via(1, 3));
+        net.run(Span::millis(10));
+        for (by, unit) in std::mem::take(&mut net.heard) {
+            let is_lost = by > 1 || by == 1 && tells_routes(&unit);
+            let input = Input::Heard { interface: RADIO, from: Address(by as u64), unit: &unit };
+            if !is_lost {
+                net.take(1 - by, input);
+            }
+        }
+    }
+    let is_silent = |(_, event): &(Time, Event)| matches!(event, Event::NextHopSilent { .. });
+    assert!(!net.node(0).events.iter().any(is_silent));
+}
