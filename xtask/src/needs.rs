@@ -45,6 +45,7 @@ const BABEL_TOOLS: &[Tool] = &[
     Tool { name: "ping", package: "iputils-ping", used_by: BABEL },
     Tool { name: "babeld", package: "babeld", used_by: BABEL },
     Tool { name: "iperf3", package: "iperf3", used_by: BABEL },
+    Tool { name: "chromium-headless-shell", package: "chromium-headless-shell", used_by: BABEL },
 ];
 const BABEL: &str = "routes beside Babel";
 

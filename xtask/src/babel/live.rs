@@ -17,6 +17,14 @@ const BACK: Duration = Duration::from_secs(5);
 /// A run that is late by more has measured something else.
 const LATE_US: u64 = 50_000;
 
+/// After so long a server listens.
+const LISTENS: Duration = Duration::from_secs(1);
+/// What a script of the page reads, beside the page.
+const PAGE_BYTES: usize = 100_000;
+const PAGE: &str = "<!doctype html><p>nothing</p><script>\
+    fetch('more').then(reply => reply.arrayBuffer()).then(more => {\
+    document.querySelector('p').textContent = `read ${more.byteLength} bytes` })</script>";
+
 /// A live run of one topology.
 pub(super) struct Live<'w> {
     work: &'w Work,
@@ -149,23 +157,13 @@ impl<'w> Live<'w> {
     pub(super) fn talk(self) -> Outcome {
         self.routes(&ROW)?.ok_or("the row has found no routes")?;
         let target = self.router.address(ROW.machines - 1);
-        let on = |name: &str, words: &[&str]| {
-            let mut command = process::program("ip");
-            command.args(["netns", "exec", &format!("{PREFIX}-{name}")]).args(words);
-            command
-        };
         let ping = ["ping", "-q", "-i", "0.2", "-c", "20", &target];
         print!("{}", process::output(&mut on("n-1", &ping))?);
-        let mut server = on(&format!("n-{}", ROW.machines), &["iperf3", "-s", "-1"]);
-        let server = server.stdout(Stdio::null()).spawn();
-        let mut server = server.map_err(|error| format!("iperf3: {error}"))?;
         let seconds = IPERF_S.to_string();
         let talk =
             ["iperf3", "-c", &target, "-t", &seconds, "--connect-timeout", "10000", "-i", "0"];
-        let said = process::output(&mut on("n-1", &talk));
-        let _ = server.kill();
-        let _ = server.wait();
-        print!("{}", said?);
+        print!("{}", served(&["iperf3", "-s", "-1"], &talk)?);
+        self.browse(&target)?;
         let status = self.ctl(&["status"])?;
         let late = |key| number(&status, key).unwrap_or(u64::MAX);
         let (half, most, all) = (late("half"), late("most"), late("all"));
@@ -175,6 +173,27 @@ impl<'w> Live<'w> {
             true => Ok(()),
             false => Err(format!("the run falls behind: {LATE_US} us are demanded for 99 %")),
         }
+    }
+
+    /// Has a browser read a page from the other end, whose script reads more bytes from there.
+    fn browse(&self, target: &str) -> Outcome {
+        let folder = self.work.folder.join("page");
+        std::fs::create_dir_all(&folder).map_err(|error| format!("page: {error}"))?;
+        keep(&folder.join("index.html"), PAGE)?;
+        keep(&folder.join("more"), vec![b'x'; PAGE_BYTES])?;
+        let shown = folder.display().to_string();
+        let serve =
+            ["python3", "-m", "http.server", "8080", "--bind", target, "--directory", &shown];
+        let page = format!("http://{target}:8080/");
+        let browser = ["chromium-headless-shell", "--no-sandbox", "--disable-gpu"];
+        let browse = [&browser[..], &["--virtual-time-budget=60000", "--dump-dom", &page]].concat();
+        let read = served(&serve, &browse)?;
+        let wanted = format!("read {PAGE_BYTES} bytes");
+        match read.contains(&wanted) {
+            true => println!("a browser has shown the page of the other end: {wanted}"),
+            false => return Err(format!("the browser has shown: {read}")),
+        }
+        Ok(())
     }
 
     /// Ends the run, which must not have been late, and gives its log.
@@ -188,6 +207,25 @@ impl<'w> Live<'w> {
         self.child.wait().map_err(|error| format!("sealane-sim: {error}"))?;
         read(&self.log)
     }
+}
+
+/// A command in the namespace of a machine.
+fn on(name: &str, words: &[&str]) -> std::process::Command {
+    let mut command = process::program("ip");
+    command.args(["netns", "exec", &format!("{PREFIX}-{name}")]).args(words);
+    command
+}
+
+/// What a program at the first machine says, while another one serves it at the last.
+fn served(serve: &[&str], ask: &[&str]) -> Outcome<String> {
+    let mut server = on(&format!("n-{}", ROW.machines), serve);
+    let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut server = server.map_err(|error| format!("{serve:?}: {error}"))?;
+    std::thread::sleep(LISTENS);
+    let said = process::output(&mut on("n-1", ask));
+    let _ = server.kill();
+    let _ = server.wait();
+    said
 }
 
 /// How many of so many probes were lost; nothing if the system has no route for them.

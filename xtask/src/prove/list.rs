@@ -257,7 +257,7 @@ pub(super) const PROOFS: &[Proof] = &[
     },
     Proof {
         name: BABEL,
-        shows: "routes over simulated radio: babeld beside sealane, found, kept, lost; iperf3",
+        shows: "routes over simulated radio: babeld beside sealane; ping, iperf3, a browser",
         runs: Runs::Xtask(&[BABEL]),
         environment: &[("SEALANE_MACHINES", "100")],
     },
