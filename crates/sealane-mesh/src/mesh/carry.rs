@@ -261,10 +261,7 @@ impl Mesh {
             }
             is_heard = true;
             let brought = from.filter(|from| from.interface == interface);
-            let mut moments = self.moments(interface, frame.len(), others);
-            if is_report(header) && !self.has_duty(interface) {
-                moments.window = moments.window.times(REPORT_WINDOWS);
-            }
+            let moments = self.moments(interface, frame.len(), others);
             let late = match from {
                 Some(_) => {
                     let stage = self.random.word() % moments.stages;
@@ -519,8 +516,5 @@ const FRAMES_SCARCE: u32 = 8;
 const STAGE: u64 = 16;
 /// Windows at most.
 const STAGES: u64 = 8;
-/// A report is not urgent: where air time is not scarce, those who send it on wait so many times as
-/// long, so that most of them hear two others do so.
-const REPORT_WINDOWS: u64 = 6;
 /// The shortest time within which those who send a frame on choose a moment.
 const MIN_WINDOW: Span = Span::millis(5);
