@@ -83,6 +83,8 @@ impl Runs {
     fn profile(&self) -> &'static str {
         match self {
             Self::Xtask([FUZZ, ..]) => "release, with coverage and assertions",
+            // It drives programs that it builds as they are shipped.
+            Self::Xtask([BABEL, ..]) => SHIP,
             Self::Xtask(_) => "dev",
             _ => SHIP,
         }
