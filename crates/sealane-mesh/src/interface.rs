@@ -18,7 +18,7 @@ use crate::limits::{
 };
 use crate::messages::{Probe, Request};
 use crate::parts::{Parts, SentParts, WantedParts};
-use crate::strangers::{Asking, Asks, Strangers};
+use crate::strangers::{Asking, Asks, Manner, Strangers};
 use crate::{Address, Hello, Medium, Span, Time, To};
 
 /// One interface.
@@ -342,10 +342,12 @@ impl Interface {
 
     /// Has whoever claims this slot asked to announce itself with the next hello, or everybody
     /// where none is claimed. Where announcements go in parts each question may bring those that
-    /// lack, and they are asked for as long as it takes.
+    /// lack, and they are asked for as long as it takes. Where air time is scarce everybody is
+    /// asked: hellos are seldom, and one announcement is for many.
     pub(crate) fn ask_stranger(&mut self, now: Time, slot: Option<Slot>) -> Asking {
         let is_narrow = self.medium.mtu < ANNOUNCEMENT_BYTES;
-        self.strangers.ask(slot, now, self.interval, is_narrow)
+        let is_scarce = self.is_scarce();
+        self.strangers.ask(slot, now, self.interval, Manner { is_narrow, is_scarce })
     }
 
     /// Who is asked to announce itself with the next hello.

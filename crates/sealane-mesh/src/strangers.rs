@@ -62,6 +62,15 @@ struct Stranger {
     asks: u32,
 }
 
+/// How an interface asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// Announcements go in parts.
+    pub(crate) is_narrow: bool,
+    /// Everybody is asked, and told of this machine each time.
+    pub(crate) is_scarce: bool,
+}
+
 /// Strangers that one hello asks for their announcements.
 const STRANGERS_ASKED: usize = 4;
 /// So often a stranger is asked soon.
@@ -97,18 +106,22 @@ impl Strangers {
         slot: Option<Slot>,
         now: Time,
         interval: Span,
-        is_narrow: bool,
+        manner: Manner,
     ) -> Asking {
         let is_asked = self.asked_at.is_some_and(|at| now.since(at) < interval.part(2));
         if is_asked && !self.asks.has_room() {
             return Asking::NotNow;
         }
-        let asking = match slot.filter(|_| !is_narrow) {
+        let asking = match slot.filter(|_| !manner.is_narrow) {
             Some(slot) => self.ask_one(slot, now, interval),
             None => Asking::Soon,
         };
+        let asking = match asking {
+            Asking::Seldom if manner.is_scarce => Asking::Soon,
+            other => other,
+        };
         if asking != Asking::NotNow {
-            self.asks.add(slot);
+            self.asks.add(slot.filter(|_| !manner.is_scarce));
             self.asked_at = self.asked_at.filter(|_| is_asked).or(Some(now));
         }
         asking
