@@ -131,8 +131,10 @@ impl MemoryLink {
     /// A port that is full is not waited for: whoever empties it may be the same thread.
     pub(crate) fn wait(&self, ready: Ready, patience: Duration) -> bool {
         let mut waiting = self.port.waiting.lock();
-        if ready == Ready::ToReceive && waiting.count == 0 {
-            self.port.came.wait_for(&mut waiting, patience);
+        if ready == Ready::ToReceive {
+            // What is told of may have been taken by then.
+            let is_empty = |waiting: &mut Waiting| waiting.count == 0;
+            self.port.came.wait_while_for(&mut waiting, is_empty, patience);
         }
         ready == Ready::ToReceive && waiting.count > 0
     }
@@ -169,6 +171,23 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_waits_is_not_ended_by_word_of_what_is_taken_already() {
+        let net = MemoryNet::new();
+        let (one, two) = (net.open(1, 1500).unwrap(), net.open(2, 1500).unwrap());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| two.wait(Ready::ToReceive, Duration::from_secs(60)));
+            // Word of a batch that is gone, once it waits, and once it waits again.
+            for _ in 0..2 {
+                while !two.port.came.notify_one() && !waits.is_finished() {
+                    std::thread::yield_now();
+                }
+            }
+            assert!(one.send(2, &[1], 1).stopped.is_none());
+            assert!(waits.join().unwrap());
+        });
+    }
 
     #[test]
     fn batches_come_in_order_and_a_full_port_takes_no_more() {
