@@ -38,6 +38,8 @@ pub(crate) struct Interface {
     pub(crate) numbers: Numbers,
     pub(crate) announce_at: Option<Time>,
     announced: Option<Time>,
+    /// What there was no air time for: all else leaves it as much as it takes.
+    first: Option<Waiting>,
     pub(crate) routes_at: Option<Time>,
     /// Routes, and requests, are not told again before: those of all neighbours together take a
     /// part of the channel.
@@ -87,6 +89,24 @@ pub(crate) struct Numbers {
     pub(crate) routes: u16,
     /// Names the next frame in parts.
     pub(crate) parts: u16,
+}
+
+/// What is told in turn where air time is scarce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Announcement,
+    Routes,
+    Requests,
+    Probe,
+}
+
+/// Something that was refused air time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Waiting {
+    what: Told,
+    bytes: usize,
+    /// When it is to be asked for again.
+    ready: Time,
 }
 
 /// Why something new is told.
@@ -191,6 +211,7 @@ impl Interface {
             numbers,
             announce_at: Some(now),
             announced: None,
+            first: None,
             routes_at: None,
             routes_free_at: now,
             asks_free_at: now,
@@ -332,8 +353,11 @@ impl Interface {
     }
 
     /// Has the next hello come sooner, but not right behind the last one: in a crowd that starts at
-    /// once each would go on for each.
+    /// once each would go on for each. Nor where something waits for the air time.
     pub(crate) fn hasten_hello(&mut self, at: Time) {
+        if self.waits(at).is_some() {
+            return;
+        }
         let crowd = self.air(HELLO_UNIT_BYTES).times(self.machines).times(CHANNEL_SHARE / 2);
         let least = self.hello_told + self.interval.part(4).max(crowd.min(self.interval));
         let is_first = self.hellos == 0;
@@ -455,7 +479,7 @@ impl Interface {
         if count == 0 {
             return vec![];
         }
-        if let Err(ready) = self.may_say(now, bytes) {
+        if let Err(ready) = self.may_tell(now, Told::Requests, bytes) {
             self.ask_at = Some(ready);
             return vec![];
         }
@@ -498,6 +522,39 @@ impl Interface {
         let is_narrow = self.medium.has_duty() && self.medium.mtu < HELLO_UNIT_BYTES;
         let kept = if is_narrow { self.air(HELLO_UNIT_BYTES) } else { Span(0) };
         self.may_control(now, self.air(bytes) + kept)
+    }
+
+    /// Whether there is air time for an announcement; else it waits until there is.
+    pub(crate) fn may_announce(&mut self, now: Time) -> bool {
+        let ready = self.may_tell(now, Told::Announcement, ANNOUNCEMENT_BYTES).err();
+        self.announce_at = ready.or(self.announce_at);
+        ready.is_none()
+    }
+
+    /// Whether there is air time for something that is told in turn; else when there is. Where
+    /// there is a duty cycle, what was refused is next: what takes the most air time would always
+    /// come last.
+    pub(crate) fn may_tell(&mut self, now: Time, what: Told, bytes: usize) -> Result<(), Time> {
+        let first = self.waits(now);
+        let others = first.filter(|first| first.what != what);
+        let told = self.may_say(now, bytes + others.map_or(0, |first| first.bytes));
+        self.first = match told {
+            Ok(()) => others,
+            Err(ready) => others.or(Some(Waiting { what, bytes, ready })),
+        };
+        told
+    }
+
+    /// What waits for air time.
+    fn waits(&self, now: Time) -> Option<Waiting> {
+        let still = |first: &Waiting| match first.what {
+            Told::Announcement => self.announce_at.is_some(),
+            Told::Routes => self.routes_at.is_some(),
+            Told::Requests => self.ask_at.is_some(),
+            // Who is heard meanwhile is not asked again.
+            Told::Probe => now <= first.ready + self.gap().times(2),
+        };
+        self.first.filter(|_| self.medium.has_duty()).filter(still)
     }
 
     /// Whether there is air time for a hello; else when there is.

@@ -429,7 +429,8 @@ impl Mesh {
             self.look_at(id);
             let is_crowded = self.interfaces.get(&id.interface).is_some_and(|i| i.is_crowded());
             let to = if is_crowded { To::Everybody } else { To::Neighbour(address) };
-            self.probe(id.interface, to, Probe { is_answer: true, to: id.slot, ..probe });
+            // Without air time for the answer the neighbour asks again.
+            let _ = self.probe(id.interface, to, Probe { is_answer: true, to: id.slot, ..probe });
             return;
         }
         if let Some(sent) = neighbour.answered(probe.number) {

@@ -8,12 +8,14 @@ use sealane_seal::{Form, Slot};
 
 use super::Mesh;
 use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
-use crate::interface::{ANNOUNCEMENT_BYTES, Near, Whole};
+use crate::interface::{Near, Told, Whole};
 use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
 use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
 use crate::strangers::Asks;
-use crate::{Hello, InterfaceId, Output, Probe, Request, Role, RouteMessage, Span, To, Urgency};
+use crate::{
+    Hello, InterfaceId, Output, Probe, Request, Role, RouteMessage, Span, Time, To, Urgency,
+};
 
 impl Mesh {
     /// Sends a message of the mesh, whatever air time is left: its caller has spent it.
@@ -49,8 +51,7 @@ impl Mesh {
     /// Announces the machine.
     pub(super) fn announce(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        if let Err(ready) = interface.may_say(self.now, ANNOUNCEMENT_BYTES) {
-            interface.announce_at = Some(ready);
+        if !interface.may_announce(self.now) {
             return;
         }
         interface.announced(self.now);
@@ -230,7 +231,7 @@ impl Mesh {
     fn say_routes(&mut self, id: InterfaceId, routes: Vec<Advertised>) -> bool {
         let Some(interface) = self.interfaces.get_mut(&id) else { return false };
         let bytes: usize = routes.iter().map(Advertised::bytes).sum();
-        if interface.may_say(self.now, bytes + CONTROL_BYTES).is_err() {
+        if interface.may_tell(self.now, Told::Routes, bytes + CONTROL_BYTES).is_err() {
             self.put_off(id, routes.iter().map(|route| route.distance.slot));
             return false;
         }
@@ -247,7 +248,7 @@ impl Mesh {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         interface.put_off_news(slots);
         let room = interface.room() + CONTROL_BYTES;
-        let ready = interface.may_say(self.now, room).err();
+        let ready = interface.may_tell(self.now, Told::Routes, room).err();
         interface.hasten_routes(ready.unwrap_or(self.now + Span::millis(10)));
     }
 
@@ -261,15 +262,13 @@ impl Mesh {
         }
     }
 
-    /// Sends a probe, or an answer, if there is air time.
-    pub(super) fn probe(&mut self, id: InterfaceId, to: To, probe: Probe) -> bool {
-        let Some(interface) = self.interfaces.get_mut(&id) else { return false };
-        if interface.may_say(self.now, CONTROL_BYTES + Probe::BYTES).is_err() {
-            return false;
-        }
+    /// Sends a probe, or an answer, if there is air time; else gives when there is.
+    pub(super) fn probe(&mut self, id: InterfaceId, to: To, probe: Probe) -> Result<(), Time> {
+        let interface = self.interfaces.get_mut(&id).ok_or(self.now)?;
+        interface.may_tell(self.now, Told::Probe, CONTROL_BYTES + Probe::BYTES)?;
         self.counters.probes += 1;
         self.say(id, MessageType::Probe, &probe.to_bytes(), to);
-        true
+        Ok(())
     }
 }
 

@@ -227,13 +227,13 @@ impl Mesh {
         neighbour.probed(SentProbe { number, at: now });
         let address = To::Neighbour(neighbour.address);
         let probe = Probe { is_answer: false, to: id.slot, number };
-        let is_sent = self.probe(id.interface, address, probe);
+        let sent = self.probe(id.interface, address, probe);
         // Without air time a neighbour is not thought to be silent.
-        let probes = probes + u8::from(is_sent);
-        let next = match (is_sent, probes) {
-            (false, _) => now + gap,
-            (true, MESH_PROBES) => (since + gap.times(MESH_PROBES.into())).max(now + gap.part(2)),
-            (true, _) => (since + gap.times(probes.into())).max(now) + late,
+        let probes = probes + u8::from(sent.is_ok());
+        let next = match (sent, probes) {
+            (Err(ready), _) => ready.max(now + gap),
+            (_, MESH_PROBES) => (since + gap.times(MESH_PROBES.into())).max(now + gap.part(2)),
+            _ => (since + gap.times(probes.into())).max(now) + late,
         };
         if let Some(neighbour) = self.neighbours.get_mut(&id) {
             neighbour.presence = Presence::Asked { probes, since, next };
