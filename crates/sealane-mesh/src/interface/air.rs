@@ -1,0 +1,94 @@
+//! What there is air time for, and who has to wait.
+
+use super::{ANNOUNCEMENT_BYTES, HELLO_UNIT_BYTES, Interface};
+use crate::{Span, Time, To, Urgency};
+
+/// What is told in turn where air time is scarce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Announcement,
+    Routes,
+    Requests,
+    Probe,
+}
+
+/// Something that was refused air time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Waiting {
+    what: Told,
+    bytes: usize,
+    /// When it is to be asked for again.
+    ready: Time,
+}
+
+impl Interface {
+    /// Whether there is air time for a message of control; else when there is. Where a hello goes
+    /// in parts and air time is scarce, that of the next one is kept for it: without hellos
+    /// neighbours are lost, and all that is told of that takes more.
+    pub(crate) fn may_say(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
+        let is_narrow = self.medium.has_duty() && self.medium.mtu < HELLO_UNIT_BYTES;
+        let kept = if is_narrow { self.air(HELLO_UNIT_BYTES) } else { Span(0) };
+        self.may_control(now, self.air(bytes) + kept)
+    }
+
+    /// Whether there is air time for an announcement; else it waits until there is.
+    pub(crate) fn may_announce(&mut self, now: Time) -> bool {
+        let ready = self.may_tell(now, Told::Announcement, ANNOUNCEMENT_BYTES).err();
+        self.announce_at = ready.or(self.announce_at);
+        ready.is_none()
+    }
+
+    /// Whether there is air time for something that is told in turn; else when there is. Where
+    /// there is a duty cycle, what was refused is next: what takes the most air time would always
+    /// come last.
+    pub(crate) fn may_tell(&mut self, now: Time, what: Told, bytes: usize) -> Result<(), Time> {
+        let first = self.waits(now);
+        let others = first.filter(|first| first.what != what);
+        let told = self.may_say(now, bytes + others.map_or(0, |first| first.bytes));
+        self.first = match told {
+            Ok(()) => others,
+            Err(ready) => others.or(Some(Waiting { what, bytes, ready })),
+        };
+        told
+    }
+
+    /// What waits for air time.
+    pub(super) fn waits(&self, now: Time) -> Option<Waiting> {
+        let still = |first: &Waiting| match first.what {
+            Told::Announcement => self.announce_at.is_some(),
+            Told::Routes => self.routes_at.is_some(),
+            Told::Requests => self.ask_at.is_some(),
+            // Who is heard meanwhile is not asked again.
+            Told::Probe => now <= first.ready + self.gap().times(2),
+        };
+        self.first.filter(|_| self.medium.has_duty()).filter(still)
+    }
+
+    /// Whether there is air time for a hello; else when there is.
+    pub(crate) fn may_greet(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
+        let is_narrow = self.medium.mtu < HELLO_UNIT_BYTES;
+        let bytes = if is_narrow { bytes.min(HELLO_UNIT_BYTES) } else { bytes };
+        self.may_control(now, self.air(bytes))
+    }
+
+    fn may_control(&mut self, now: Time, air: Span) -> Result<(), Time> {
+        if self.budget.may(now, Urgency::Control, To::Everybody, air) {
+            return Ok(());
+        }
+        let ready = self.budget.ready(now, Urgency::Control, air);
+        Err(ready.max(now + Span::millis(1)))
+    }
+
+    /// Whether there is air time for a piece of an order, and for an urgent frame of somebody
+    /// behind it; else when there is.
+    pub(crate) fn may_give(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
+        let kept =
+            if bytes <= self.medium.mtu { self.medium.air(self.medium.mtu) } else { Span(0) };
+        let air = self.air(bytes) + kept;
+        if self.budget.may(now, Urgency::Urgent, To::Everybody, air) {
+            return Ok(());
+        }
+        let ready = self.budget.ready(now, Urgency::Urgent, air);
+        Err(ready.max(now + Span::millis(1)))
+    }
+}
