@@ -28,6 +28,7 @@ use outside::Outbox;
 pub(crate) use outside::{Departure, Entrance, State, Turn};
 use routes::{Circle, Routes, Way};
 use sealane_mesh::Table;
+use sealane_message::DataType;
 pub(crate) use slots::Cover;
 use slots::{SlotId, Slots};
 
@@ -318,7 +319,7 @@ impl<'w> Run<'w> {
             Event::Flow { index, node } => self.flow(index, node),
             Event::Answer { node, to, bytes, is_urgent } => {
                 let entry = Entry { from: node, to: Some(to), asked: None, is_urgent };
-                self.offer(entry, bytes)
+                self.offer(entry, bytes, None)
             }
             Event::Noise { node, life } => self.make_noise(node, life),
             Event::Replay { node, life, medium, slot } => {
@@ -543,7 +544,12 @@ impl<'w> Run<'w> {
     }
 
     /// A message of a machine, if it is there.
-    fn offer(&mut self, entry: Entry, bytes: usize) -> Result<(), SimError> {
+    fn offer(
+        &mut self,
+        entry: Entry,
+        bytes: usize,
+        document: Option<DataType>,
+    ) -> Result<(), SimError> {
         let node = entry.from;
         if self.body(node).is_none_or(|body| body.listens.is_none()) {
             return Ok(());
@@ -556,7 +562,8 @@ impl<'w> Run<'w> {
         });
         let there = there.map(|(node, _)| node);
         let Some(message) = self.ledger.enter(self.now, entry, there) else { return Ok(()) };
-        let offer = Offer { message, to: entry.to, bytes, is_urgent: entry.is_urgent };
+        let Entry { to, is_urgent, .. } = entry;
+        let offer = Offer { message, to, bytes, is_urgent, document };
         self.watch.offers(self.now, node, &offer)?;
         self.give(node, Input::Offer(&offer))
     }

@@ -8,6 +8,11 @@ sealane_message::limits! {
     /// Machines of a scenario that are members of its mesh: the slots of a group. A further one is
     /// refused.
     MAX_SIM_MEMBERS: usize = 1024, "machines";
+    /// Machines of a scenario that keep documents: each knows the keys of all. With more in its
+    /// mesh a flow of documents is refused.
+    MAX_SIM_KEEPERS: usize = 256, "machines";
+    /// The body of a document in a scenario. A longer one is refused: its frame would be none.
+    MAX_SIM_DOCUMENT_BYTES: usize = 768, "bytes";
     /// Media of a scenario. A further one is refused.
     MAX_SIM_MEDIA: usize = 16, "media";
     /// Links of a scenario, after groups are unfolded. A further one is refused.

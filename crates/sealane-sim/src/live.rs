@@ -42,7 +42,8 @@ pub(crate) fn run(mut run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, Si
     setting.page.map_or(Ok(()), page::check)?;
     let keys = Keys::open(run.scenario(), setting.file)?;
     if let Some(keys) = &keys {
-        run.enlist(keys.crew()?);
+        let crew = keys.crew()?.with_documents(run.scenario())?;
+        run.enlist(crew);
         eprintln!("sealane-sim: keys: {}", keys.folder.display());
     }
     let stage = Stage::open(run.scenario(), setting, keys.as_ref())?;

@@ -1,6 +1,7 @@
 //! What runs in a machine: the closed set of programs that a scenario can name.
 
 mod beacon;
+mod documents;
 mod flood;
 mod mesh;
 
@@ -12,6 +13,7 @@ use mesh::{Member, Post};
 use std::sync::Arc;
 
 use sealane_mesh::Table;
+use sealane_message::DataType;
 
 use crate::scenario::{Kind, NodePlan};
 use crate::{Frames, Profile, Random, Time};
@@ -47,6 +49,8 @@ pub(crate) struct Offer {
     pub(crate) to: Option<u32>,
     pub(crate) bytes: usize,
     pub(crate) is_urgent: bool,
+    /// It is the body of a document of this type.
+    pub(crate) document: Option<DataType>,
 }
 
 /// What a machine does.

@@ -335,6 +335,7 @@ impl Run<'_> {
         };
         let next = self.now + every;
         let (bytes, is_urgent, ends) = (flow.bytes, flow.is_urgent, Time(0) + flow.ends);
+        let document = flow.document;
         let asked = flow.answered.map(|within| Asked { bytes, within });
         if next <= ends {
             self.agenda.put(next, Event::Flow { index, node });
@@ -342,6 +343,6 @@ impl Run<'_> {
         if to == Some(node) {
             return Ok(());
         }
-        self.offer(Entry { from: node, to, asked, is_urgent }, bytes)
+        self.offer(Entry { from: node, to, asked, is_urgent }, bytes, document)
     }
 }

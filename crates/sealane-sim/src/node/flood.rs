@@ -193,7 +193,7 @@ mod tests {
     fn a_message_goes_on_once_with_one_hop_less_and_ends_at_its_receiver() {
         let [mut one, mut two, mut three] = [1, 2, 3].map(flood);
         let (mut sent, mut on, mut there) = (vec![], vec![], vec![]);
-        let offer = Offer { message: 77, to: Some(3), bytes: 20, is_urgent: true };
+        let offer = Offer { message: 77, to: Some(3), bytes: 20, is_urgent: true, document: None };
         one.take(Time(0), Input::Offer(&offer), &mut sent);
         assert_eq!(unit(&sent).len(), HEADER_BYTES + 12);
         two.take(Time(9), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
@@ -210,7 +210,7 @@ mod tests {
     fn what_two_others_have_sent_is_not_sent_again_and_rubbish_is_nothing() {
         let [mut one, mut two] = [1, 2].map(flood);
         let (mut sent, mut on) = (vec![], vec![]);
-        let offer = Offer { message: 5, to: None, bytes: 8, is_urgent: false };
+        let offer = Offer { message: 5, to: None, bytes: 8, is_urgent: false, document: None };
         one.take(Time(0), Input::Offer(&offer), &mut sent);
         two.take(Time(1), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
         two.take(Time(2), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);

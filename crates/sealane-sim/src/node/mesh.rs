@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sealane_document::agent::Neighbour;
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
 use sealane_group::{EpochSource, Notice};
 use sealane_mesh as mesh;
@@ -12,6 +13,7 @@ use sealane_seal::{
     Slot, Suite,
 };
 
+use super::documents::{Air, Documents, Team};
 use super::{Effect, Input, Mark, Offer, Send, Tidings, To, Urgency};
 use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW};
 use crate::scenario::{Kind, MeshRole, Scenario};
@@ -29,14 +31,16 @@ pub(crate) struct Crew {
     keys: Keys,
     seats: Vec<Seat>,
     seed: u64,
+    /// Where a flow is of documents.
+    team: Option<Team>,
 }
 
 /// A machine in the mesh.
 #[derive(Debug, Clone, Copy)]
-struct Seat {
-    node: u32,
-    slot: Slot,
-    tag: PeerTag,
+pub(super) struct Seat {
+    pub(super) node: u32,
+    pub(super) slot: Slot,
+    pub(super) tag: PeerTag,
 }
 
 /// Where the keys of a mesh come from.
@@ -56,7 +60,7 @@ impl Crew {
         let nodes = nodes.filter(|(_, plan)| matches!(plan.kind, Kind::Mesh { .. }));
         let nodes: Vec<u32> = nodes.map(|(node, _)| node).collect();
         if nodes.is_empty() {
-            return Ok(Self { keys: Keys::Nobody, seats: vec![], seed });
+            return Ok(Self { keys: Keys::Nobody, seats: vec![], seed, team: None });
         }
         let mut random = Random::new(seed, "crew", 0);
         let members = u16::try_from(nodes.len()).unwrap_or(u16::MAX);
@@ -65,7 +69,23 @@ impl Crew {
         let seat =
             |(slot, node)| Some(Seat { node, slot: Slot::new(slot)?, tag: provision.tag(slot) });
         let seats = (0..).zip(nodes).filter_map(seat).collect();
-        Ok(Self { keys: Keys::Seed(provision), seats, seed })
+        Self { keys: Keys::Seed(provision), seats, seed, team: None }.with_documents(scenario)
+    }
+
+    /// Has its machines keep documents, if a flow of the scenario is of them.
+    pub(crate) fn with_documents(mut self, scenario: &Scenario) -> Result<Self, SimError> {
+        if scenario.flows.iter().all(|flow| flow.document.is_none()) {
+            return Ok(self);
+        }
+        let air = self.seats.iter().filter_map(|seat| {
+            let plan = scenario.nodes.get(seat.node as usize)?;
+            let media = plan.media.iter().filter_map(|at| scenario.media.get(*at));
+            let media: Vec<_> = media.map(|one| medium(&one.profile, one.duty_ppm)).collect();
+            Some((seat.node, Air::of(&media)?))
+        });
+        let mut random = Random::new(self.seed, "documents", 0);
+        self.team = Some(Team::new(&self.seats, air.collect(), || key(&mut random))?);
+        Ok(self)
     }
 
     /// Machines with the keys of a group of people, by their places in the list of all.
@@ -82,7 +102,7 @@ impl Crew {
         };
         let seats = members.iter().map(seat).collect::<Result<Vec<_>, sealane_group::Error>>()?;
         let held = members.into_iter().map(|(node, member)| (node, Mutex::new(member)));
-        Ok(Self { keys: Keys::Held(held.collect()), seats, seed })
+        Ok(Self { keys: Keys::Held(held.collect()), seats, seed, team: None })
     }
 
     /// The machine that has a slot.
@@ -158,6 +178,7 @@ pub(crate) struct Member {
     wakes: Option<Time>,
     /// Messages that were sealed and given to the mesh.
     offered: u64,
+    documents: Option<Box<Documents>>,
 }
 
 impl Member {
@@ -186,7 +207,12 @@ impl Member {
         let group = Group::new(GroupId(DATA_GROUP), Suite::ChaCha20Poly1305);
         let secret = EpochSecret::new(DATA_GROUP);
         let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
-        let sealer = Sealer::new(group, seat.slot, SenderContext(context), &epochs, 0).ok()?;
+        let mut sealer = Sealer::new(group, seat.slot, SenderContext(context), &epochs, 0).ok()?;
+        let mut documents = None;
+        if let Some(team) = &crew.team {
+            sealer.set_signing_key(team.signing_key(node)?);
+            documents = Some(Box::new(Documents::new(team, seat, (group, DATA_TAG), epochs)?));
+        }
         let mesh = Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?);
         Some(Self {
             wakes: wakes(&mesh),
@@ -199,6 +225,7 @@ impl Member {
             crew: Arc::clone(crew),
             frame: FrameBuf::new(),
             offered: 0,
+            documents,
         })
     }
 
@@ -227,13 +254,43 @@ impl Member {
             Input::Offer(offer) => self.offer(at, offer, effects),
             Input::Tick => self.mesh.take(at, mesh::Input::Tick),
         }
-        while let Some(output) = self.mesh.next_output() {
-            if let mesh::Output::Notice { group, notice } = &output {
-                self.obey(at, *group, notice);
-            }
-            effects.extend(self.effect(output));
-        }
+        self.follow(now, effects);
         self.wakes = wakes(&self.mesh);
+    }
+
+    /// Does what comes out of the mesh, and has it told what follows for documents.
+    fn follow(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        loop {
+            while let Some(output) = self.mesh.next_output() {
+                match &output {
+                    mesh::Output::Notice { group, notice } => {
+                        self.obey(mesh::Time(now.0), *group, notice);
+                    }
+                    mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => {
+                        self.hear_documents(&output, effects);
+                    }
+                    _ => effects.extend(self.effect(output)),
+                }
+            }
+            let Some(documents) = &mut self.documents else { return };
+            if !documents.tell(now, &mut self.mesh, &mut self.sealer) {
+                return;
+            }
+        }
+    }
+
+    /// Takes what a neighbour says of documents. What came of others is delivered.
+    fn hear_documents(&mut self, output: &mesh::Output, effects: &mut Vec<Effect>) {
+        let Some(documents) = &mut self.documents else { return };
+        match output {
+            mesh::Output::Digest { by, digest } => documents.hear_digest(*by, *digest),
+            mesh::Output::Documents { by, tag, is_proven, message } => {
+                let by = Neighbour { slot: *by, tag: *tag, is_proven: *is_proven };
+                documents.hear(by, message);
+                effects.extend(documents.news().into_iter().map(|mark| Effect::Frame { mark }));
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn frames(&self) -> Frames {
@@ -263,14 +320,20 @@ impl Member {
 
     /// Seals a message and has it routed.
     fn offer(&mut self, at: mesh::Time, offer: &Offer, effects: &mut Vec<Effect>) {
+        let mut body = offer.message.to_le_bytes().to_vec();
+        body.resize(offer.bytes, 0);
+        if let Some(data_type) = offer.document {
+            let Some(documents) = &mut self.documents else { return };
+            let written = documents.write(&mut self.sealer, data_type, &body);
+            effects.extend(written.map(|mark| Effect::Mark { message: offer.message, mark }));
+            return;
+        }
         let destination = match offer.to {
             None => PeerTag::BROADCAST,
             Some(node) => self.crew.seat(node).map_or(PeerTag::NOBODY, |seat| seat.tag),
         };
         let what = if offer.is_urgent { EMERGENCY } else { COUNTER };
         let fields = HeaderFields { destination, ..HeaderFields::new(DATA_TAG, self.tag, what) };
-        let mut body = offer.message.to_le_bytes().to_vec();
-        body.resize(offer.bytes, 0);
         let binding = Binding::link();
         let sealed = seal_frame(&mut self.sealer, &fields, &binding, &body, &mut self.frame);
         let Ok(frame) = sealed else { return };
@@ -298,7 +361,7 @@ impl Member {
             // It was obeyed.
             mesh::Output::Notice { .. } => None,
             mesh::Output::Table(table) => Some(Effect::Table(table)),
-            // Nobody here keeps documents.
+            // They were heard.
             mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => None,
             mesh::Output::Event(event) => self.tidings(event).map(Effect::Tidings),
             // No node of a scenario asks for a way.

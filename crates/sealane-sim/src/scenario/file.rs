@@ -126,6 +126,7 @@ pub(super) struct Flow {
     pub(super) random: Option<bool>,
     pub(super) urgent: Option<bool>,
     pub(super) answered_ms: Option<f64>,
+    pub(super) document: Option<u16>,
 }
 
 #[derive(Debug, Deserialize)]

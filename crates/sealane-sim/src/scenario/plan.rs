@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::ops::Range;
 
+use sealane_message::DataType;
+
 use crate::medium::{Fading, Power};
 use crate::place::Place;
 use crate::{Profile, Span};
@@ -210,6 +212,8 @@ pub(crate) struct FlowPlan {
     pub(crate) is_urgent: bool,
     /// Each receiver answers within this time, at a moment of chance.
     pub(crate) answered: Option<Span>,
+    /// They are documents of this type, which all machines of the mesh keep.
+    pub(crate) document: Option<DataType>,
 }
 
 /// For whom messages are.

@@ -172,6 +172,32 @@ fn the_groups_of_a_live_run_are_read_and_refused_by_name() {
 }
 
 #[test]
+fn documents_are_of_a_type_for_applications_and_all_in_the_mesh_keep_them() {
+    let text = |flow: &str, kind: &str, count: usize| {
+        format!(
+            "version = 1\nname = \"x\"\nduration_s = 9\n[[medium]]\nname = \"air\"\n\
+             profile = \"11p\"\n[[node]]\nname = \"car\"\ncount = {count}\nkind = \"{kind}\"\n\
+             media = [\"air\"]\n[[flow]]\nfrom = \"car\"\nevery_ms = 500\n{flow}\n"
+        )
+    };
+    let flow = "to = \"*\"\nbytes = 40\ndocument = 72";
+    let scenario = Scenario::parse(&text(flow, "mesh", 2)).unwrap();
+    assert_eq!(scenario.flows[0].document.map(|of| of.number()), Some(72));
+    for (flow, kind, count, said) in [
+        ("to = \"*\"\nbytes = 40\ndocument = 7", "mesh", 2, "document = 7 is not from 64 to 79"),
+        ("to = \"car-1\"\nbytes = 40\ndocument = 72", "mesh", 2, "a receiver does not go with"),
+        (&format!("{flow}\nurgent = true"), "mesh", 2, "urgent does not go with `document`"),
+        (&format!("{flow}\nanswered_ms = 5"), "mesh", 2, "answered_ms does not go with"),
+        ("to = \"*\"\nbytes = 800\ndocument = 72", "mesh", 2, "bytes: a document has at most 768"),
+        (flow, "flood", 2, "`car-1` is not of kind `mesh`"),
+        (flow, "mesh", 257, "more than 256 machines would keep documents"),
+    ] {
+        let error = Scenario::parse(&text(flow, kind, count)).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}\n{said}");
+    }
+}
+
+#[test]
 fn what_flows_ask_for_is_bounded() {
     let many = ALL.replace("to = \"hub\"\nevery_ms = 500", "to = \"*\"\nevery_ms = 0.1");
     let many =

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use sealane_document::limits::{APPLICATION_LOGS, APPLICATION_TYPES};
+use sealane_message::DataType;
 use toml::Spanned;
 
 use super::file;
@@ -13,7 +15,8 @@ use super::plan::{
 use super::text::{Spot, nearest};
 use super::{MAX_METRES, MAX_SECONDS, milliseconds, place, seconds};
 use crate::limits::{
-    MAX_SIM_DELIVERIES, MAX_SIM_LINKS, MAX_SIM_MEMBERS, MAX_SIM_NODES, MAX_SIM_UNIT_BYTES,
+    MAX_SIM_DELIVERIES, MAX_SIM_DOCUMENT_BYTES, MAX_SIM_KEEPERS, MAX_SIM_LINKS, MAX_SIM_MEMBERS,
+    MAX_SIM_NODES, MAX_SIM_UNIT_BYTES,
 };
 use crate::place::Place;
 use crate::{SimError, Span};
@@ -206,6 +209,7 @@ impl Scenario {
             name => Receivers::OneOf(self.machines_named(spot, name)?),
         };
         self.understand(spot, &from, &to)?;
+        let document = self.document(spot, file, &from)?;
         let every = milliseconds(spot.needed("every_ms", Some(file.every_ms), 0.1..=1e8)?);
         if !(MIN_MESSAGE_BYTES..=MAX_MESSAGE_BYTES).contains(&file.bytes) {
             let bytes = file.bytes;
@@ -240,8 +244,48 @@ impl Scenario {
             is_random: file.random.unwrap_or(false),
             is_urgent: file.urgent.unwrap_or(false),
             answered: answered.transpose()?.map(milliseconds),
+            document,
         });
         Ok(all)
+    }
+
+    /// The type of the documents that a flow is of: one for applications, whose bodies may be
+    /// anything.
+    fn document(
+        &self,
+        spot: &Spot<'_>,
+        file: &file::Flow,
+        from: &Range<usize>,
+    ) -> Result<Option<DataType>, SimError> {
+        let Some(number) = file.document else { return Ok(None) };
+        let types = *APPLICATION_TYPES.start()..=*APPLICATION_LOGS.end();
+        if !types.contains(&number) {
+            let (first, last) = (types.start(), types.end());
+            return Err(spot.refuses(format!("document = {number} is not from {first} to {last}")));
+        }
+        let unfit = [
+            ("answered_ms", file.answered_ms.is_some()),
+            ("urgent", file.urgent.is_some()),
+            ("a receiver", file.to != EVERYBODY),
+        ];
+        if let Some((name, _)) = unfit.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(spot.refuses(format!("{name} does not go with `document`: all keep them")));
+        }
+        let mesh = |node: &&NodePlan| matches!(node.kind, Kind::Mesh { .. });
+        let senders = self.nodes.get(from.clone()).unwrap_or_default();
+        if let Some(other) = senders.iter().find(|node| !mesh(node)) {
+            let name = &other.name;
+            return Err(spot.refuses(format!("`{name}` is not of kind `mesh`: it keeps none")));
+        }
+        if self.nodes.iter().filter(mesh).count() > MAX_SIM_KEEPERS {
+            let cause = format!("more than {MAX_SIM_KEEPERS} machines would keep documents");
+            return Err(spot.refuses(cause));
+        }
+        if file.bytes > MAX_SIM_DOCUMENT_BYTES {
+            let cause = format!("bytes: a document has at most {MAX_SIM_DOCUMENT_BYTES}");
+            return Err(spot.refuses(cause));
+        }
+        Ok(Some(DataType::from_number(number)))
     }
 
     /// Receivers run what their senders do.

@@ -5,7 +5,7 @@ use sealane_sim::{Run, Span, Watch};
 use crate::named;
 
 /// Every scenario, for so long that something of each kind has happened.
-const RUNS: [(&str, u64); 8] = [
+const RUNS: [(&str, u64); 9] = [
     ("chain", 20),
     ("star", 60),
     ("mixed", 105),
@@ -14,6 +14,7 @@ const RUNS: [(&str, u64); 8] = [
     ("radios", 5),
     ("black-hole", 65),
     ("ack-storm", 8),
+    ("documents", 30),
 ];
 
 fn log(name: &str, seconds: u64, seed: u64, is_watched: bool) -> Vec<u8> {

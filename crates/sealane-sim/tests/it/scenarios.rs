@@ -91,6 +91,19 @@ impl Share {
 }
 
 #[test]
+fn documents_are_with_all_after_a_cut_and_a_start_that_has_lost_all() {
+    for seed in SEEDS {
+        let summary = run(named("documents"), seed, 300);
+        assert!(summary.messages > 130, "seed {seed}: {summary}");
+        // At 30 % loss, over a cut of a minute; nobody writes in the last one.
+        assert_eq!(summary.delivered, summary.expected, "seed {seed}: {summary}");
+        // Who has started anew gets again what it had.
+        assert!((50..200).contains(&summary.again), "seed {seed}: {summary}");
+        assert_eq!((summary.astray, summary.loops()), (0, 0), "seed {seed}: {summary}");
+    }
+}
+
+#[test]
 fn no_radio_exceeds_its_share_however_much_it_is_offered() {
     for seed in SEEDS {
         // 20 beacons a second of 222 bytes are seven times the channel, and 700 times the share.

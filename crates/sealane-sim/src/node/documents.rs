@@ -1,0 +1,188 @@
+//! The documents of a machine in the mesh: `sealane-document` as it is shipped, kept in memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use sealane_document::agent::{self, Duty, GroupKeys, Lot, Neighbour};
+use sealane_document::{Agent, Cursor, Keeper, Quota, Store, class_of, stream_name};
+use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
+use sealane_mesh as mesh;
+use sealane_message::DataType;
+use sealane_seal::policy::{Conditions, Policy};
+use sealane_seal::{Binding, Epochs, Group, Sealer, SigningKey, Slot, Term};
+
+use super::Mark;
+use super::mesh::Seat;
+use crate::{SimError, Time};
+
+/// What a scenario's machines know of each other who keep documents.
+pub(super) struct Team {
+    signing: BTreeMap<u32, [u8; 32]>,
+    terms: Vec<Term>,
+    air: BTreeMap<u32, Air>,
+}
+
+/// How messages about documents fit the media of a machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Air {
+    message_bytes: usize,
+    is_scarce: bool,
+}
+
+impl Air {
+    /// Of a machine on these media.
+    pub(super) fn of(media: &[mesh::Medium]) -> Option<Self> {
+        let message_bytes = media.iter().map(mesh::Medium::documents_bytes).min()?;
+        let is_scarce = media.iter().any(mesh::Medium::has_duty);
+        Some(Self { message_bytes, is_scarce })
+    }
+}
+
+impl Team {
+    /// All who have a seat, with the seeds of their signing keys.
+    pub(super) fn new(
+        seats: &[Seat],
+        air: BTreeMap<u32, Air>,
+        mut seed: impl FnMut() -> [u8; 32],
+    ) -> Result<Self, SimError> {
+        let signing: BTreeMap<u32, _> = seats.iter().map(|seat| (seat.node, seed())).collect();
+        let term = |seat: &Seat| {
+            let seed = signing.get(&seat.node).copied().unwrap_or_default();
+            let verifying_key = SigningKey::from_seed(&seed)?.verifying_key();
+            let since = sealane_seal::Epoch(0);
+            Ok(Term { slot: seat.slot, since, until: None, verifying_key })
+        };
+        let terms = seats.iter().map(term).collect::<Result<Vec<_>, sealane_seal::Error>>();
+        let terms = terms.map_err(|error| SimError::Value(format!("documents: {error}")))?;
+        Ok(Self { signing, terms, air })
+    }
+
+    /// What a machine signs with.
+    pub(super) fn signing_key(&self, node: u32) -> Option<SigningKey> {
+        SigningKey::from_seed(self.signing.get(&node)?).ok()
+    }
+}
+
+/// What a machine keeps, and what it tells of it.
+pub(super) struct Documents {
+    agent: Agent,
+    own: Seat,
+    group: (Group, GroupTag),
+    /// The digest that the mesh tells.
+    told: Option<Option<[u8; 8]>>,
+    /// Up to where it was said what came.
+    seen: Cursor,
+    frame: FrameBuf,
+}
+
+impl Documents {
+    /// None yet. A machine that starts anew asks its neighbours for all.
+    pub(super) fn new(
+        team: &Team,
+        own: Seat,
+        group: (Group, GroupTag),
+        epochs: Epochs,
+    ) -> Option<Self> {
+        let air = team.air.get(&own.node)?;
+        let store = Store::in_memory(Keeper::Member, Quota::default()).ok()?;
+        let mut agent = Agent::new(own.slot, store, air.message_bytes);
+        agent.set_scarce(air.is_scarce);
+        let terms = team.terms.clone();
+        let keys = GroupKeys { group: group.0, tag: group.1, own: own.slot, epochs, terms };
+        agent.set_group(keys).ok()?;
+        let (seen, frame) = (Cursor::START, FrameBuf::new());
+        Some(Self { agent, own, group, told: None, seen, frame })
+    }
+
+    /// Seals a document of this machine and keeps it; gives the mark of its frame.
+    pub(super) fn write(
+        &mut self,
+        sealer: &mut Sealer,
+        data_type: DataType,
+        body: &[u8],
+    ) -> Option<Mark> {
+        let (group, tag) = &self.group;
+        let class = class_of(&Policy::default(), group, data_type, &Conditions::default()).ok()?;
+        let fields = HeaderFields {
+            class,
+            next_hop: PeerTag::BROADCAST,
+            destination: PeerTag::BROADCAST,
+            ..HeaderFields::new(*tag, self.own.tag, data_type.number())
+        };
+        let binding = Binding::stream(&stream_name(*tag, data_type));
+        let frame = seal_frame(sealer, &fields, &binding, body, &mut self.frame).ok()?;
+        let mark = Mark::of(frame);
+        // A store in memory has no fault, and a quota's refusal is counted by it.
+        self.agent.write(frame, self.own.tag).ok()?;
+        Some(mark)
+    }
+
+    /// Takes what a neighbour's hello says that it holds.
+    pub(super) fn hear_digest(&mut self, by: Slot, digest: Option<[u8; 8]>) {
+        self.agent.hear_digest(by, digest);
+    }
+
+    /// Takes a message of a neighbour.
+    pub(super) fn hear(&mut self, by: Neighbour, message: &[u8]) {
+        // What is wrong with it is counted.
+        let _ = self.agent.hear(by, message);
+    }
+
+    /// The marks of what others have written and came since this was asked last.
+    pub(super) fn news(&mut self) -> Vec<Mark> {
+        let fresh = self.agent.store().since(self.seen, usize::MAX);
+        self.seen = fresh.last().map_or(self.seen, |last| last.at);
+        let others = fresh.iter().filter(|one| one.entry.origin != self.own.slot);
+        others.map(|one| Mark::of(one.entry.frame())).collect()
+    }
+
+    /// Gives the mesh what there is to tell; whether that was anything.
+    pub(super) fn tell(&mut self, now: Time, mesh: &mut mesh::Mesh, sealer: &mut Sealer) -> bool {
+        let at = mesh::Time(now.0);
+        let mut has_told = false;
+        while let Some(duty) = self.agent.next_duty() {
+            // Its group is never keyed anew, so that nothing is to be sealed again.
+            if let Duty::GoOn { counter, .. } = duty
+                && sealer.next_counter().is_ok_and(|next| counter >= next)
+            {
+                sealer.go_on_at(counter + 1);
+            }
+        }
+        let digest = self.agent.told_digest();
+        if self.told != Some(digest) {
+            self.told = Some(digest);
+            mesh.take(at, mesh::Input::Digest { digest });
+            has_told = true;
+        }
+        while let Some(lot) = room(mesh) {
+            let Some(telling) = self.agent.next_telling(now.0 / 1000, lot) else { break };
+            let to = match telling.to {
+                agent::Audience::One(slot) => mesh::Audience::One(slot),
+                agent::Audience::All { but } => mesh::Audience::All { but },
+            };
+            let urgency = match telling.is_urgent {
+                true => mesh::Urgency::Urgent,
+                false => mesh::Urgency::Normal,
+            };
+            mesh.take(at, mesh::Input::Documents { to, urgency, message: &telling.message });
+            has_told = true;
+        }
+        has_told
+    }
+}
+
+impl fmt::Debug for Documents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Documents").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+/// What the mesh has room for.
+fn room(mesh: &mesh::Mesh) -> Option<Lot> {
+    let has_room = |urgency| mesh.documents_room(urgency) > 0;
+    match (has_room(mesh::Urgency::Normal), has_room(mesh::Urgency::Urgent)) {
+        (true, _) => Some(Lot::All),
+        (false, true) => Some(Lot::Urgent),
+        (false, false) => None,
+    }
+}
