@@ -26,12 +26,15 @@ pub struct Due {
 pub struct PacerCounters {
     /// Documents that were written.
     pub written: u64,
-    /// Documents that left.
+    /// Documents whose turn came.
     pub left: u64,
     /// Documents that did not leave, since a newer one took their place.
     pub overtaken: u64,
     /// Documents of logs that did not leave, since more waited than are kept.
     pub dropped: u64,
+    /// Documents of those that left which could not be sealed or stored, when nobody waited for
+    /// them any more.
+    pub failed: u64,
 }
 
 /// Paces the documents of one member.
@@ -76,6 +79,11 @@ impl Pacer {
     /// What is counted.
     pub fn counters(&self) -> PacerCounters {
         self.counters
+    }
+
+    /// Counts a document whose turn had come, and that could not be sealed or stored.
+    pub fn count_failed(&mut self) {
+        self.counters.failed += 1;
     }
 
     /// How messages between neighbours are sent now.

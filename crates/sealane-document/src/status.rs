@@ -85,9 +85,15 @@ impl DocumentsStatus {
     }
 
     /// What became of the own documents, each with its name in metrics and status.
-    pub fn own_by_name(&self) -> [(&'static str, u64); 4] {
-        let PacerCounters { written, left, overtaken, dropped } = self.own;
-        [("written", written), ("left", left), ("overtaken", overtaken), ("dropped", dropped)]
+    pub fn own_by_name(&self) -> [(&'static str, u64); 5] {
+        let PacerCounters { written, left, overtaken, dropped, failed } = self.own;
+        [
+            ("written", written),
+            ("left", left),
+            ("overtaken", overtaken),
+            ("dropped", dropped),
+            ("failed", failed),
+        ]
     }
 
     /// The status as OpenMetrics text, without the mark of its end.

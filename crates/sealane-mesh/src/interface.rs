@@ -177,6 +177,10 @@ pub(crate) const ANNOUNCEMENT_BYTES: usize = 170;
 const ENOUGH_PASS: u8 = 2;
 /// The shortest time within which a request finds its moment.
 const ASK_WINDOW: Span = Span::millis(30);
+/// A load is that of so many seconds, and of the time that so many hellos take: one hello alone is
+/// no busy channel, however slow the radio is.
+const LOAD_SECONDS_MIN: u32 = 4;
+const LOAD_HELLOS: u64 = 24;
 /// The bytes of a usual hello.
 const HELLO_UNIT_BYTES: usize = 96;
 
@@ -240,7 +244,9 @@ impl Interface {
 
     /// Takes how busy the radio finds its channel.
     pub(crate) fn hear_load(&mut self, now: Time, busy_ppm: u32) {
-        self.busy_ppm = (self.busy_ppm / 4 * 3) + busy_ppm.min(ALWAYS_PPM) / 4;
+        let seconds = self.air(HELLO_UNIT_BYTES).times(LOAD_HELLOS).0 / 1_000_000;
+        let weight = u32::try_from(seconds).unwrap_or(u32::MAX).max(LOAD_SECONDS_MIN);
+        self.busy_ppm = self.busy_ppm / weight * (weight - 1) + busy_ppm.min(ALWAYS_PPM) / weight;
         self.budget.press_by(now, self.busy_ppm);
         self.interval = self.budget.press().stretch(self.free_interval).min(INTERVAL_MAX);
     }
@@ -556,3 +562,6 @@ fn air_in_parts(medium: &Medium, bytes: usize) -> Span {
 fn ahead(turn: Time) -> Time {
     Time(turn.0.saturating_sub(AHEAD.0))
 }
+
+#[cfg(test)]
+mod tests;

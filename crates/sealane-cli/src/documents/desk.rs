@@ -16,7 +16,7 @@ use sealane_mesh::{Output, Urgency};
 use sealane_message::DataType;
 use sealane_message::document::Call;
 use sealane_seal::policy::Policy;
-use sealane_seal::{Binding, Group, Slot};
+use sealane_seal::{Binding, Class, Group, Slot};
 use tokio::sync::mpsc;
 
 use super::heard::{Heard, speaker};
@@ -253,10 +253,11 @@ impl Desk {
         }
     }
 
-    /// Seals documents for which nobody waits.
+    /// Seals documents for which nobody waits. One that cannot be is counted and told.
     fn seal_all(&mut self, all: impl IntoIterator<Item = Due>) {
         for Due { data_type, body } in all {
             if let Err(error) = self.seal(data_type, &body) {
+                self.thrift.pacer.count_failed();
                 eprintln!("sealane: documents: {data_type}: {error}");
             }
         }
@@ -356,7 +357,8 @@ impl Desk {
             let body = [&now_ms().to_le_bytes()[..], body].concat();
             return self.seal(data_type, &body).map(|()| 0);
         }
-        self.own.as_ref().ok_or("this machine has no keys")?;
+        // Who is told that it waits is told now if it cannot be sealed at all.
+        self.class(data_type)?;
         let Turn { mut due, wait_ms } = self.thrift.write(data_type, body);
         let own = if wait_ms == 0 { due.pop() } else { None };
         self.seal_all(due);
@@ -373,11 +375,17 @@ impl Desk {
         kept.and_then(|entry| self.body(&entry)).map(|(_, body)| body)
     }
 
-    fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {
-        let own = self.own.as_mut().ok_or("this machine has no keys")?;
+    /// The class that an own document of a type is sealed in now.
+    fn class(&self, data_type: DataType) -> Result<Class, String> {
+        let own = self.own.as_ref().ok_or("this machine has no keys")?;
         let conditions = self.thrift.pacer.conditions(data_type);
         let class = class_of(&own.policy, &own.group, data_type, &conditions);
-        let class = class.map_err(|error| error.to_string())?;
+        class.map_err(|error| error.to_string())
+    }
+
+    fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), String> {
+        let class = self.class(data_type)?;
+        let own = self.own.as_mut().ok_or("this machine has no keys")?;
         let mut fields = own.sender.fields(class, data_type.number());
         fields.codec = codec_of(data_type, body);
         let binding = Binding::stream(&stream_name(own.tag, data_type));

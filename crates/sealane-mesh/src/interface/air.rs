@@ -21,13 +21,15 @@ pub(super) struct Waiting {
     ready: Time,
 }
 
+/// The bytes that a hello takes, at most.
+const LONGEST_HELLO_BYTES: usize = 138;
+
 impl Interface {
-    /// Whether there is air time for a message of control; else when there is. Where a hello goes
-    /// in parts and air time is scarce, that of the next one is kept for it: without hellos
-    /// neighbours are lost, and all that is told of that takes more.
+    /// Whether there is air time for a message of control; else when there is. Where there is a
+    /// duty cycle, that of the next hello is kept for it: without hellos neighbours are lost, and
+    /// all that is told of that takes more.
     pub(crate) fn may_say(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
-        let is_narrow = self.medium.has_duty() && self.medium.mtu < HELLO_UNIT_BYTES;
-        let kept = if is_narrow { self.air(HELLO_UNIT_BYTES) } else { Span(0) };
+        let kept = if self.medium.has_duty() { self.greeting() } else { Span(0) };
         self.may_control(now, self.air(bytes) + kept)
     }
 
@@ -65,10 +67,14 @@ impl Interface {
     }
 
     /// Whether there is air time for a hello; else when there is.
-    pub(crate) fn may_greet(&mut self, now: Time, bytes: usize) -> Result<(), Time> {
+    pub(crate) fn may_greet(&mut self, now: Time) -> Result<(), Time> {
+        self.may_control(now, self.greeting())
+    }
+
+    /// The air time of a hello.
+    fn greeting(&self) -> Span {
         let is_narrow = self.medium.mtu < HELLO_UNIT_BYTES;
-        let bytes = if is_narrow { bytes.min(HELLO_UNIT_BYTES) } else { bytes };
-        self.may_control(now, self.air(bytes))
+        self.air(if is_narrow { HELLO_UNIT_BYTES } else { LONGEST_HELLO_BYTES })
     }
 
     fn may_control(&mut self, now: Time, air: Span) -> Result<(), Time> {

@@ -74,7 +74,7 @@ impl Mesh {
     /// Says hello on an interface, and sets when the next one is due.
     pub(super) fn hello(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        if let Err(ready) = interface.may_greet(self.now, HELLO_UNIT_BYTES) {
+        if let Err(ready) = interface.may_greet(self.now) {
             interface.hello_at = ready;
             return;
         }
@@ -302,8 +302,6 @@ fn split(unit: &[u8], mtu: usize, id: u16) -> Option<Vec<Arc<[u8]>>> {
 
 /// Something new is told again within one part of so many of a hello interval.
 const AGAIN_PART: u64 = 2;
-/// The bytes that a hello takes, at most.
-const HELLO_UNIT_BYTES: usize = 138;
 /// For so long parts of an announcement are sent again under their name: less than those who hear
 /// some of them wait for the others.
 const PARTS_KEPT: Span = Span::millis(4000);
