@@ -5,7 +5,7 @@ use sealane_sim::{Run, Span, Watch};
 use crate::named;
 
 /// Every scenario, for so long that something of each kind has happened.
-const RUNS: [(&str, u64); 9] = [
+const RUNS: [(&str, u64); 10] = [
     ("chain", 20),
     ("star", 60),
     ("mixed", 105),
@@ -15,6 +15,7 @@ const RUNS: [(&str, u64); 9] = [
     ("black-hole", 65),
     ("ack-storm", 8),
     ("documents", 30),
+    ("slow", 1800),
 ];
 
 fn log(name: &str, seconds: u64, seed: u64, is_watched: bool) -> Vec<u8> {

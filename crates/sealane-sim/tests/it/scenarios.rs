@@ -104,6 +104,17 @@ fn documents_are_with_all_after_a_cut_and_a_start_that_has_lost_all() {
 }
 
 #[test]
+fn documents_are_with_all_over_slow_radios_that_may_hardly_send() {
+    for seed in SEEDS {
+        let summary = run(named("slow"), seed, 21_600);
+        assert_eq!((summary.messages, summary.delivered), (20, 380), "seed {seed}: {summary}");
+        assert_eq!((summary.again, summary.loops()), (0, 0), "seed {seed}: {summary}");
+        // One percent of the time.
+        assert!(summary.sent_ppm_most < 10_000, "seed {seed}: {summary}");
+    }
+}
+
+#[test]
 fn no_radio_exceeds_its_share_however_much_it_is_offered() {
     for seed in SEEDS {
         // 20 beacons a second of 222 bytes are seven times the channel, and 700 times the share.
