@@ -1,4 +1,4 @@
-//! `cargo xtask metrics [NAME=FOLDER ...]`: sizes and habits of the code of this workspace, beside
+//! `cargo xtask metrics [--alone] [NAME=FOLDER ...]`: sizes and habits of the code of this workspace, beside
 //! those of other source trees.
 //!
 //! Tests, comments and blank lines are left out. What is counted is text, not syntax trees, so that
@@ -12,6 +12,7 @@ use std::path::Path;
 use crate::date;
 use crate::process::{self, Outcome};
 use crate::rust::Rust;
+use crate::tidy::{names, rooms};
 use crate::tree::Tree;
 use count::Counts;
 
@@ -47,11 +48,23 @@ const ROWS: &[(&str, Cell)] = &[
     ("unsafe", |of| of.rate(of.unsafes)),
     ("clone", |of| of.rate(of.clones)),
     ("pub", |of| of.rate(of.publics)),
+    ("comments within functions", |of| of.rate(of.reasons)),
+    ("documentation", |of| of.rate(of.docs)),
+    ("types", |of| of.rate(of.types)),
+    ("types of which the name is one word", |of| {
+        format!("{} ({} %)", of.short_names, of.short_names * 100 / of.types.max(1))
+    }),
     ("functions with more than 5 parameters", |of| of.rate(of.long_lists)),
     ("functions with a tuple as parameter", |of| of.rate(of.tuples)),
 ];
 
-/// `cargo xtask metrics [NAME=FOLDER ...]`.
+/// The crates of others that stand beside ours, with their versions. Of zenoh all crates count that
+/// it is made of, as ours do.
+const PEERS: &[(&str, &str)] =
+    &[("quinn-proto", "=0.11.15"), ("rustls", "=0.23.46"), ("zenoh", "=1.10.0")];
+
+/// `cargo xtask metrics [--alone] [NAME=FOLDER ...]`: beside the [`PEERS`] from the registry, which
+/// `--alone` leaves out, and beside other folders.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let tree = Tree::load()?;
     let of = |prefix: &str| -> BTreeMap<String, Rust> {
@@ -64,7 +77,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         ("sealane".to_owned(), Counts::of(&of("crates/"))),
         ("xtask".to_owned(), Counts::of(&of("xtask/"))),
     ];
-    for argument in arguments {
+    let (alone, folders): (Vec<_>, Vec<_>) =
+        arguments.iter().partition(|argument| *argument == "--alone");
+    for argument in folders {
         let (name, folder) = argument
             .split_once('=')
             .ok_or_else(|| format!("`{argument}` is not NAME=FOLDER, a folder of Rust sources"))?;
@@ -75,8 +90,57 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         }
         columns.push((name.to_owned(), Counts::of(&sources)));
     }
-    print!("{}{}", head()?, table(&columns));
+    if alone.is_empty() {
+        columns.extend(peers()?);
+    }
+    print!("{}{}\n{}", head()?, table(&columns), habits(&tree));
     Ok(())
+}
+
+/// The counts of [`PEERS`], whose sources cargo fetches for a package that asks for them.
+fn peers() -> Outcome<Vec<(String, Counts)>> {
+    let folder = process::root().join("target/metrics");
+    let mut manifest = "[package]\nname = \"peers\"\nversion = \"0.0.0\"\n\
+                        edition = \"2024\"\n[workspace]\n[dependencies]\n"
+        .to_owned();
+    for (name, version) in PEERS {
+        manifest += &format!("{name} = {{ version = \"{version}\", default-features = false }}\n");
+    }
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(folder.join("src")).map_err(failed)?;
+    std::fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
+    std::fs::write(folder.join("src/lib.rs"), "").map_err(failed)?;
+    let vendored = folder.join("vendor");
+    let mut vendor = process::cargo();
+    vendor.args(["vendor", "--quiet", "--manifest-path"]).arg(folder.join("Cargo.toml"));
+    process::output(vendor.arg(&vendored))?;
+    let count = |(name, _): &(&str, &str)| {
+        let mut sources = BTreeMap::new();
+        for entry in std::fs::read_dir(&vendored).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let package = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
+            if package == *name || *name == "zenoh" && package.starts_with("zenoh-") {
+                read(&path.join("src"), &mut sources)?;
+            }
+        }
+        Ok(((*name).to_owned(), Counts::of(&sources)))
+    };
+    PEERS.iter().map(count).collect()
+}
+
+/// Figures that the issue of the house bounds, of this repository alone.
+fn habits(tree: &Tree) -> String {
+    let lines: usize =
+        tree.files().filter(|(path, _)| path.ends_with(".rs")).map(|(_, t)| t.lines().count()).sum();
+    let vague: usize = tree.rust().map(|(_, rust)| names::vague_lines(rust).len()).sum();
+    let rows = [
+        ("lines of Rust in the repository", lines),
+        ("type names that stand in several crates", names::shared_names(tree).len()),
+        ("comments that begin with who, what or whose", vague),
+        ("errors of shipped crates that are a `String`", rooms::errors_as_strings(tree)),
+        ("lines of the daemons in the command line", rooms::daemon_lines(tree)),
+    ];
+    rows.iter().map(|(name, count)| format!("{name:45} {count:>8}\n")).collect()
 }
 
 fn head() -> Outcome<String> {

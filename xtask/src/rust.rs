@@ -11,35 +11,54 @@ pub(crate) struct Literal {
     pub(crate) text: String,
 }
 
+/// A comment, of one line or between `/*` and `*/`.
+pub(crate) struct Comment {
+    /// The place of its first slash, in bytes.
+    pub(crate) at: usize,
+    /// The whole comment, its slashes included.
+    pub(crate) text: String,
+}
+
+impl Comment {
+    /// Whether rustdoc shows it.
+    pub(crate) fn is_doc(&self) -> bool {
+        let text = &self.text;
+        ["///", "//!", "/**", "/*!"].iter().any(|start| text.starts_with(start))
+            && !text.starts_with("////")
+    }
+}
+
 /// The views of one source file. Each keeps every line break and byte offset of the original.
 pub(crate) struct Rust {
     /// Only code: comments and what stands between quotes are blank.
     pub(crate) code: String,
     /// The string literals, in order.
     pub(crate) literals: Vec<Literal>,
+    /// The comments, in order.
+    pub(crate) comments: Vec<Comment>,
 }
 
 impl Rust {
     /// Scans `source`.
     pub(crate) fn scan(source: &str) -> Self {
-        let mut scanner = Scanner { source, at: 0, code: vec![], literals: vec![] };
+        let mut scanner =
+            Scanner { source, at: 0, code: vec![], literals: vec![], comments: vec![] };
         while scanner.at < source.len() {
             scanner.step();
         }
         Self {
             code: String::from_utf8_lossy(&scanner.code).into_owned(),
             literals: scanner.literals,
+            comments: scanner.comments,
         }
     }
 
     /// The code with all that is compiled only for tests left blank.
     pub(crate) fn code_without_tests(&self) -> String {
         let mut code = self.code.clone();
-        let mut from = 0;
-        while let Some(found) = code[from..].find("#[cfg(test)]") {
-            let start = from + found;
-            from = item_end(&code, start + 12);
-            code.replace_range(start..from, &blank(&code[start..from]));
+        for (start, from) in test_attributes(&self.code) {
+            let end = item_end(&self.code, from);
+            code.replace_range(start..end, &blank(&self.code[start..end]));
         }
         code
     }
@@ -69,6 +88,30 @@ pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = us
         let after = bytes.get(at + word.len()).copied();
         !before.is_some_and(is_word) && !after.is_some_and(is_word)
     })
+}
+
+/// The names of the types that `code` declares, and where they stand. Associated types are left
+/// out: they are indented, and say what a trait asks for.
+pub(crate) fn type_names(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    ["struct", "enum", "trait", "union", "type"].into_iter().flat_map(move |keyword| {
+        words(code, keyword).filter_map(move |at| {
+            let line = code[..at].rfind('\n').map_or(0, |end| end + 1);
+            if keyword == "type" && code[line..at].starts_with(' ') {
+                return None;
+            }
+            let from = at + keyword.len();
+            let name = code[from..].trim_start();
+            let start = code.len() - name.len();
+            let length = name.bytes().take_while(|byte| is_word(*byte)).count();
+            let is_name = name.starts_with(|first: char| first.is_ascii_uppercase());
+            (is_name && start > from).then(|| (start, &name[..length]))
+        })
+    })
+}
+
+/// Whether a type's name is one word: `Waiting`, and not `RouteTable`.
+pub(crate) fn is_one_word(name: &str) -> bool {
+    name.bytes().skip(1).all(|byte| !byte.is_ascii_uppercase())
 }
 
 /// The end of the bracket that opens at `open` (its closing bracket included).
@@ -107,11 +150,38 @@ fn blank(text: &str) -> String {
     text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
 }
 
+/// Where each item begins that is compiled only for tests, and where its attribute ends.
+pub(crate) fn test_attributes(code: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
+    code.match_indices("#[cfg(").filter_map(|(at, _)| {
+        let end = closing(code, at + 1);
+        // What stands in `any(…)` or `not(…)` says nothing by itself.
+        let needed = code[at..end].split("any(").next().unwrap_or_default();
+        let needed = needed.split("not(").next().unwrap_or_default();
+        words(needed, "test").next().is_some().then_some((at, end))
+    })
+}
+
+/// The paths, as far as they are the same for file and folder, of modules that are only for tests.
+pub(crate) fn test_modules(path: &str, code: &str) -> Vec<String> {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_root = matches!(file, "lib.rs" | "main.rs" | "mod.rs");
+    let own = if is_root { folder } else { path.trim_end_matches(".rs") };
+    let mut modules = vec![];
+    for (_, end) in test_attributes(code) {
+        let item = code[end..item_end(code, end)].trim_start();
+        if let Some(name) = item.strip_prefix("mod ").and_then(|item| item.strip_suffix(';')) {
+            modules.extend(["/", "."].map(|next| format!("{own}/{}{next}", name.trim())));
+        }
+    }
+    modules
+}
+
 struct Scanner<'a> {
     source: &'a str,
     at: usize,
     code: Vec<u8>,
     literals: Vec<Literal>,
+    comments: Vec<Comment>,
 }
 
 impl Scanner<'_> {
@@ -144,6 +214,7 @@ impl Scanner<'_> {
 
     fn comment(&mut self, length: usize) {
         let text = &self.source[self.at..self.at + length];
+        self.comments.push(Comment { at: self.at, text: text.to_owned() });
         self.code.extend(blank(text).bytes());
         self.at += length;
     }
@@ -256,6 +327,8 @@ mod tests {
         assert!(!rust.code.contains(['{', '}', 'x', 'y', 'q']), "{}", rust.code);
         let texts: Vec<_> = rust.literals.iter().map(|literal| &*literal.text).collect();
         assert_eq!(texts, ["x // {", "{ \"q\" "]);
+        let comments: Vec<_> = rust.comments.iter().map(|comment| &*comment.text).collect();
+        assert_eq!(comments, ["// } \"y\"", "/* { /* } */ */"]);
         assert_eq!(rust.line(rust.literals[1].at), 2);
     }
 
@@ -264,6 +337,16 @@ mod tests {
         let rust = Rust::scan("fn f<'a>(x: &'a str) -> char { '{' } // é\nfn g() {}");
         assert_eq!(rust.code.matches('{').count(), 2);
         assert!(rust.code.contains("&'a str"));
+    }
+
+    #[test]
+    fn names_of_types_are_found() {
+        let code = "pub struct A;\nenum RouteKind {}\nimpl B for A {\n    type Err = C;\n}\n\
+                    pub(crate) type D = u8; trait E {} fn structure() { x.type_id() }";
+        let mut names: Vec<_> = type_names(code).map(|(_, name)| name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["A", "D", "E", "RouteKind"]);
+        assert!(is_one_word("Waiting") && !is_one_word("RouteTable"));
     }
 
     #[test]

@@ -7,7 +7,9 @@ mod documented;
 mod grows;
 mod layers;
 mod machines;
+pub(crate) mod names;
 mod proofs;
+pub(crate) mod rooms;
 mod sizes;
 
 use std::fmt;
@@ -54,9 +56,11 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     layers::check,
     dead::check,
     machines::check,
+    names::check,
     documented::check,
     grows::check,
     proofs::check,
+    rooms::check,
 ];
 
 /// `cargo xtask tidy`.

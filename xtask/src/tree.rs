@@ -1,10 +1,10 @@
 //! The text files of the repository, as the checks see them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::process::{self, Outcome};
-use crate::rust::Rust;
+use crate::rust::{Rust, test_modules};
 
 /// Every text file that is committed or about to be.
 pub(crate) struct Tree {
@@ -80,6 +80,14 @@ impl Tree {
         self.rust().filter(|(path, _)| {
             path.starts_with("crates/") && path.contains("/src/") && !path.ends_with("/tests.rs")
         })
+    }
+
+    /// The Rust files that are compiled only for tests.
+    pub(crate) fn test_files(&self) -> BTreeSet<&str> {
+        let modules: Vec<_> =
+            self.rust().flat_map(|(path, rust)| test_modules(path, &rust.code)).collect();
+        let is_test = |path: &&str| modules.iter().any(|module| path.starts_with(module));
+        self.rust().map(|(path, _)| path).filter(is_test).collect()
     }
 
     /// The crates below `crates/`, and xtask.

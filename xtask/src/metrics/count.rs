@@ -1,8 +1,11 @@
 //! What is counted of a source tree.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use crate::rust::{Rust, closing, is_word, item_end, words};
+use crate::rust::{
+    Rust, closing, is_one_word, is_word, item_end, test_attributes, test_modules, type_names, words,
+};
 
 /// Numbers that code is cast to by `as`.
 const NUMBERS: &[&str] = &[
@@ -34,6 +37,14 @@ pub(super) struct Counts {
     pub(super) long_lists: usize,
     /// Functions that have a tuple as parameter.
     pub(super) tuples: usize,
+    /// Lines of comments within the bodies of functions, documentation left out.
+    pub(super) reasons: usize,
+    /// Lines of documentation.
+    pub(super) docs: usize,
+    /// Types that have a name of their own.
+    pub(super) types: usize,
+    /// Types of which the name is one word.
+    pub(super) short_names: usize,
 }
 
 impl Counts {
@@ -46,7 +57,9 @@ impl Counts {
         };
         let mut counts = Self::default();
         for (_, rust) in sources.iter().filter(|(path, _)| !is_test(path)) {
-            counts.add(&without_tests(&rust.code));
+            let code = rust.code_without_tests();
+            counts.add(&code);
+            counts.comments(rust, &code);
         }
         counts
     }
@@ -73,6 +86,26 @@ impl Counts {
         for at in words(code, "fn") {
             self.function(code, at);
         }
+        for (_, name) in type_names(code) {
+            self.types += 1;
+            self.short_names += usize::from(is_one_word(name));
+        }
+    }
+
+    /// Comments of what is compiled only for tests are left out: their code is blank in `code`.
+    fn comments(&mut self, rust: &Rust, code: &str) {
+        let bodies: Vec<_> = words(code, "fn").filter_map(|at| body(code, at)).collect();
+        let hidden = hidden(&rust.code, code);
+        for comment in &rust.comments {
+            let lines = comment.text.lines().count();
+            let is_within = |spans: &[Range<usize>]| spans.iter().any(|s| s.contains(&comment.at));
+            if is_within(&hidden) {
+            } else if comment.is_doc() {
+                self.docs += lines;
+            } else if is_within(&bodies) {
+                self.reasons += lines;
+            }
+        }
     }
 
     fn function(&mut self, code: &str, at: usize) {
@@ -86,6 +119,19 @@ impl Counts {
         self.long_lists += usize::from(named > PARAMETERS_MAX);
         self.tuples += usize::from(parameters.iter().any(|parameter| is_tuple(parameter)));
     }
+}
+
+/// The body of the function whose `fn` stands at `at`.
+fn body(code: &str, at: usize) -> Option<Range<usize>> {
+    let end = item_end(code, at);
+    let open = at + code[at..end].find('{')?;
+    code[..end].ends_with('}').then_some(open..end)
+}
+
+/// The items that are blank in the code without tests.
+fn hidden(all: &str, without: &str) -> Vec<Range<usize>> {
+    let starts = test_attributes(all).map(|(start, from)| start..item_end(all, from));
+    starts.filter(|span| without[span.clone()].trim().is_empty()).collect()
 }
 
 fn count(code: &str, word: &str) -> usize {
@@ -168,43 +214,6 @@ fn is_tuple(parameter: &str) -> bool {
     kind.starts_with('(') && !kind.starts_with("()")
 }
 
-/// Where each item begins that is compiled only for tests, and where its attribute ends.
-fn test_attributes(code: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
-    code.match_indices("#[cfg(").filter_map(|(at, _)| {
-        let end = closing(code, at + 1);
-        // What stands in `any(…)` or `not(…)` says nothing by itself.
-        let needed = code[at..end].split("any(").next().unwrap_or_default();
-        let needed = needed.split("not(").next().unwrap_or_default();
-        words(needed, "test").next().is_some().then_some((at, end))
-    })
-}
-
-fn without_tests(code: &str) -> String {
-    let mut out = code.to_owned();
-    for (start, from) in test_attributes(code) {
-        let end = item_end(code, from);
-        let blank: String =
-            code[start..end].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect();
-        out.replace_range(start..end, &blank);
-    }
-    out
-}
-
-/// The paths, as far as they are the same for file and folder, of modules that are only for tests.
-fn test_modules(path: &str, code: &str) -> Vec<String> {
-    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-    let is_root = matches!(file, "lib.rs" | "main.rs" | "mod.rs");
-    let own = if is_root { folder } else { path.trim_end_matches(".rs") };
-    let mut modules = vec![];
-    for (_, end) in test_attributes(code) {
-        let item = code[end..item_end(code, end)].trim_start();
-        if let Some(name) = item.strip_prefix("mod ").and_then(|item| item.strip_suffix(';')) {
-            modules.extend(["/", "."].map(|next| format!("{own}/{}{next}", name.trim())));
-        }
-    }
-    modules
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +240,16 @@ mod tests {
         assert_eq!((counts.lines(), counts.functions.len(), counts.files.len()), (4, 2, 2));
         assert_eq!((counts.unwraps, counts.panics), (0, 0));
         assert_eq!((counts.debug_asserts, counts.casts), (1, 1));
+    }
+
+    #[test]
+    fn reasons_and_names_are_counted() {
+        let text = "//! a\n/// b\n// c\nfn d() {\n    // e\n    // f\n    g();\n}\n\
+                    struct Route;\nenum RouteKind {}\n\
+                    #[cfg(test)]\nmod tests {\nstruct No;\nfn h() {\n// i\n}\n}\n";
+        let counts = counts(&[("src/lib.rs", text)]);
+        assert_eq!((counts.docs, counts.reasons), (2, 2));
+        assert_eq!((counts.types, counts.short_names), (2, 1));
     }
 
     #[test]
