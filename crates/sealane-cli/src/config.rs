@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 use sealane::{Client, Codec, Level};
+use sealane_message::InputError;
 use zeroize::Zeroizing;
 
 use crate::args::{Config, ConfigVerb};
@@ -138,12 +139,12 @@ impl Setting {
     ///
     /// # Errors
     /// [`Failure::Setting`].
-    pub fn parse<T>(&self, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Failure> {
+    pub fn parse<T>(&self, read: impl Fn(&str) -> Result<T, InputError>) -> Result<T, Failure> {
         read(&self.value).map_err(|cause| Failure::Setting {
             key: self.key.name(),
             origin: self.origin.to_string(),
             value: self.value.clone(),
-            cause,
+            cause: cause.to_string(),
         })
     }
 
@@ -160,7 +161,9 @@ impl Setting {
     /// # Errors
     /// [`Failure::Setting`].
     pub fn level(&self) -> Result<Level, Failure> {
-        self.parse(|text| text.parse().map_err(|e: sealane_protocol::UnknownLevel| e.to_string()))
+        self.parse(|text| {
+            text.parse().map_err(|e: sealane_protocol::UnknownLevel| e.to_string().into())
+        })
     }
 
     /// The value as a codec.
@@ -317,8 +320,8 @@ impl File {
         let token = beside.token()?;
         let client = server.parse(|text| {
             Client::connect(text).and_then(|c| c.with_codec(codec)).map_err(|e| match e {
-                sealane::Error::Address { cause, .. } => format!("it {cause}"),
-                other => other.to_string(),
+                sealane::Error::Address { cause, .. } => format!("it {cause}").into(),
+                other => other.to_string().into(),
             })
         })?;
         let client = if token.is_empty() { client } else { client.with_token(&token)? };

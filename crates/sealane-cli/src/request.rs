@@ -1,6 +1,6 @@
 //! `sealane request` and `sealane reply`.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
 use sealane::{Client, Codec, Error, HubError, Message, Value};
@@ -128,10 +128,10 @@ async fn body(request: &Message, fixed: &Option<Value>, args: &Reply) -> Result<
 
 /// What a program of the shell says to a request, which it reads as JSON.
 fn ask(program: &str, request: &Value) -> Value {
-    run(program, request).unwrap_or_else(|cause| failed(&cause))
+    run(program, request).unwrap_or_else(|cause| failed(&cause.to_string()))
 }
 
-fn run(program: &str, request: &Value) -> Result<Value, String> {
+fn run(program: &str, request: &Value) -> io::Result<Value> {
     let mut asked = Vec::new();
     sealane_codec::encode(Codec::Json, request, &mut asked);
     let shell = Command::new("/bin/sh")
@@ -139,7 +139,7 @@ fn run(program: &str, request: &Value) -> Result<Value, String> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
-    let mut child = shell.map_err(|error| error.to_string())?;
+    let mut child = shell?;
     // A program may read little of it, or nothing.
     let writing = child.stdin.take().map(|mut stdin| {
         std::thread::spawn(move || {
@@ -149,18 +149,19 @@ fn run(program: &str, request: &Value) -> Result<Value, String> {
     let mut said = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         let most = MAX_ENVELOPE_BYTES as u64 + 1;
-        stdout.take(most).read_to_end(&mut said).map_err(|error| error.to_string())?;
+        stdout.take(most).read_to_end(&mut said)?;
     }
-    let status = child.wait().map_err(|error| error.to_string())?;
+    let status = child.wait()?;
     writing.into_iter().for_each(|writing| drop(writing.join()));
     if said.len() > MAX_ENVELOPE_BYTES {
-        return Err(format!("the answer has more than {MAX_ENVELOPE_BYTES} bytes"));
+        let cause = format!("the answer has more than {MAX_ENVELOPE_BYTES} bytes");
+        return Err(io::Error::other(cause));
     }
     if !status.success() {
-        return Err(status.to_string());
+        return Err(io::Error::other(status.to_string()));
     }
-    let said = String::from_utf8(said).map_err(|error| error.to_string())?;
-    envelope::value(said.trim_end_matches('\n')).map_err(|failure| failure.to_string())
+    let said = String::from_utf8(said).map_err(io::Error::other)?;
+    envelope::value(said.trim_end_matches('\n')).map_err(|failure| io::Error::other(failure.to_string()))
 }
 
 fn failed(cause: &str) -> Value {

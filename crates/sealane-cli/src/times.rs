@@ -4,12 +4,13 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane::Start;
+use sealane_message::InputError;
 
 /// `5s`, `1h 30m`, `250ms`.
 ///
 /// # Errors
 /// A sentence that says what was expected.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, InputError> {
     humantime::parse_duration(text).map_err(|_| "a time is like 5s, 250ms or 1h30m".into())
 }
 
@@ -17,7 +18,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// A sentence that says what was expected.
-pub fn start(text: &str) -> Result<Start, String> {
+pub fn start(text: &str) -> Result<Start, InputError> {
     if let Ok(offset) = text.parse() {
         return Ok(Start::Offset(offset));
     }
@@ -42,7 +43,7 @@ pub fn start(text: &str) -> Result<Start, String> {
 ///
 /// # Errors
 /// A sentence that says what was expected.
-pub fn offsets(text: &str) -> Result<RangeInclusive<u64>, String> {
+pub fn offsets(text: &str) -> Result<RangeInclusive<u64>, InputError> {
     let (from, to) = text.split_once('-').unwrap_or((text, text));
     match (from.parse(), to.parse()) {
         (Ok(from), Ok(to)) if from <= to => Ok(from..=to),
@@ -54,7 +55,7 @@ pub fn offsets(text: &str) -> Result<RangeInclusive<u64>, String> {
 ///
 /// # Errors
 /// A sentence that says what was expected.
-pub fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, InputError> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor: u64 = match unit.trim() {

@@ -32,11 +32,13 @@ mod data_type;
 pub mod document;
 mod error;
 pub mod event;
+mod input_error;
 pub mod limits;
 mod topic;
 mod value;
 
 pub use data_type::{DataType, UnknownDataType};
+pub use input_error::InputError;
 pub use error::{ErrorInfo, Exit, Retry};
 pub use topic::{ERRORS, Pattern, System, Topic, TopicError};
 pub use value::Value;

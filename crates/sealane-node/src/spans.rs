@@ -3,6 +3,7 @@
 //! it does not take in time is dropped, and counted.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,24 +74,23 @@ impl Collector {
     }
 
     /// Hands a list of spans over.
-    async fn take(&self, body: Vec<u8>) -> Result<(), String> {
-        let said = |error: &dyn std::error::Error| error.to_string();
-        let stream = TcpStream::connect(&self.authority).await.map_err(|e| said(&e))?;
+    async fn take(&self, body: Vec<u8>) -> io::Result<()> {
+        let stream = TcpStream::connect(&self.authority).await?;
         let shaken = http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = shaken.map_err(|e| said(&e))?;
+        let (mut sender, connection) = shaken.map_err(io::Error::other)?;
         let request = Request::post(&self.path)
             .header("host", &self.authority)
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body)))
-            .map_err(|e| said(&e))?;
+            .map_err(io::Error::other)?;
         let mut answer = pin!(sender.send_request(request));
         let answer = tokio::select! {
             answer = &mut answer => answer,
             // One that ends has answered, or does not any more.
             _ = connection => answer.await,
         };
-        let status = answer.map_err(|e| said(&e))?.status();
-        if status.is_success() { Ok(()) } else { Err(format!("it answers {status}")) }
+        let status = answer.map_err(io::Error::other)?.status();
+        if status.is_success() { Ok(()) } else { Err(io::Error::other(format!("it answers {status}"))) }
     }
 }
 
@@ -134,7 +134,7 @@ impl Spans {
             }
             gather(&mut waiting, &mut spans).await;
             let taken = tokio::time::timeout(PATIENCE, collector.take(write(&spans))).await;
-            let taken = taken.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+            let taken = taken.unwrap_or_else(|_| Err(io::Error::other("it does not answer")));
             let count = if taken.is_ok() { &self.sent } else { &self.dropped };
             count.fetch_add(spans.len() as u64, Ordering::Relaxed);
             match (&taken, is_well) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use sealane_message::DataType;
+use sealane_message::{DataType, InputError};
 use sealane_seal::policy::{Battery, Link, Rate, Trust};
 
 /// `sealane policy`.
@@ -50,14 +50,14 @@ pub struct PolicyExplain {
     pub file: Option<PathBuf>,
 }
 
-fn link(text: &str) -> Result<Link, String> {
+fn link(text: &str) -> Result<Link, InputError> {
     let known = Link::ALL.map(Link::name).join(", ");
-    Link::from_name(text).ok_or_else(|| format!("a link is one of {known}"))
+    Link::from_name(text).ok_or_else(|| format!("a link is one of {known}").into())
 }
 
-fn trust(text: &str) -> Result<Trust, String> {
+fn trust(text: &str) -> Result<Trust, InputError> {
     let known = Trust::ALL.map(Trust::name).join(", ");
-    Trust::from_name(text).ok_or_else(|| format!("trust is one of {known}"))
+    Trust::from_name(text).ok_or_else(|| format!("trust is one of {known}").into())
 }
 
 fn battery(text: &str) -> Result<Battery, &'static str> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use sealane_message::InputError;
 
 use super::key::KeysArgs;
 use crate::times;
@@ -362,7 +363,7 @@ pub struct ByteRange {
     pub length: u64,
 }
 
-fn range(text: &str) -> Result<ByteRange, String> {
+fn range(text: &str) -> Result<ByteRange, InputError> {
     let (offset, length) = text.split_once('+').ok_or("write it as OFFSET+LENGTH")?;
     Ok(ByteRange { offset: times::bytes(offset)?, length: times::bytes(length)? })
 }

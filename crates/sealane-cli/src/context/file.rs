@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sealane::{Codec, Value};
+use sealane_message::InputError;
 use toml::Table;
 
 use super::Context;
@@ -26,17 +27,17 @@ impl Contexts {
     /// Reads the file; where there is none, there is no context.
     pub(super) fn read(path: &Path) -> Result<Contexts, Failure> {
         match fs::read_to_string(path) {
-            Ok(text) => Contexts::parse(&text).map_err(|cause| wrong(path, cause)),
+            Ok(text) => Contexts::parse(&text).map_err(|cause| wrong(path, cause.to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Contexts::default()),
             Err(error) => Err(Failure::file(path, error)),
         }
     }
 
-    fn parse(text: &str) -> Result<Contexts, String> {
+    fn parse(text: &str) -> Result<Contexts, InputError> {
         let mut table: Table = text.parse().map_err(|error| no_toml(text, &error))?;
         let used = table.remove("use").map(|used| match used {
             toml::Value::String(used) => Ok(used),
-            _ => Err("`use` is not text in quotes".to_owned()),
+            _ => Err(InputError::from("`use` is not text in quotes")),
         });
         let mut contexts = Contexts { used: used.transpose()?, all: vec![] };
         match table.remove("context") {
@@ -46,10 +47,10 @@ impl Contexts {
                     contexts.add(parse_one(name, context)?).map_err(|error| error.to_string())?;
                 }
             }
-            Some(_) => return Err("`context` is no table".to_owned()),
+            Some(_) => return Err("`context` is no table".into()),
         }
         match table.keys().next() {
-            Some(key) => Err(format!("`{key}` is neither `use` nor a context")),
+            Some(key) => Err(format!("`{key}` is neither `use` nor a context").into()),
             None => Ok(contexts),
         }
     }
@@ -139,25 +140,25 @@ impl Contexts {
     }
 }
 
-fn parse_one(name: String, context: toml::Value) -> Result<Context, String> {
+fn parse_one(name: String, context: toml::Value) -> Result<Context, InputError> {
     let toml::Value::Table(table) = context else {
-        return Err(format!("the context `{name}` is no table"));
+        return Err(format!("the context `{name}` is no table").into());
     };
     let mut read = Context { name, ..Context::default() };
     for (key, value) in table {
         let toml::Value::String(value) = value else {
-            return Err(format!("`{key}` of the context `{}` is not text in quotes", read.name));
+            return Err(format!("`{key}` of the context `{}` is not text in quotes", read.name).into());
         };
         match key.as_str() {
             "server" => read.server = value,
             "token-file" => read.token_file = Some(value.into()),
             "ca" => read.ca = Some(value.into()),
             "codec" => read.codec = Some(value),
-            _ => return Err(format!("`{key}` of the context `{}` is unknown", read.name)),
+            _ => return Err(format!("`{key}` of the context `{}` is unknown", read.name).into()),
         }
     }
     if read.server.is_empty() {
-        return Err(format!("the context `{}` has no `server`", read.name));
+        return Err(format!("the context `{}` has no `server`", read.name).into());
     }
     Ok(read)
 }

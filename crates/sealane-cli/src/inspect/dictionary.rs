@@ -6,6 +6,7 @@ use std::path::Path;
 use sealane_frame::{
     Announced, Dictionary, ENTRY_BYTES, Entry, GroupTag, LinkContext, PeerTag, Roster,
 };
+use sealane_message::InputError;
 use sealane_seal::{Epoch, SenderContext, Slot};
 
 use super::hex;
@@ -28,10 +29,10 @@ impl Known {
     pub(super) fn read(path: &Path) -> Result<Known, Failure> {
         let file = |cause: String| Failure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
-        Known::parse(&text).map_err(file)
+        Known::parse(&text).map_err(|cause| file(cause.to_string()))
     }
 
-    fn parse(text: &str) -> Result<Known, String> {
+    fn parse(text: &str) -> Result<Known, InputError> {
         let mut known = Known::default();
         for (index, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default();
@@ -44,7 +45,7 @@ impl Known {
         Ok(known)
     }
 
-    fn add(&mut self, words: &[&str]) -> Result<(), String> {
+    fn add(&mut self, words: &[&str]) -> Result<(), InputError> {
         match words {
             [] => Ok(()),
             ["slot", slot, group, tag] => {
@@ -52,7 +53,7 @@ impl Known {
                 let group = hex::array(group).ok_or("a group tag has 4 bytes")?;
                 let tag = hex::array(tag).ok_or("a member's tag has 8 bytes")?;
                 let (group, tag) = (GroupTag::from_bytes(group), PeerTag::from_bytes(tag));
-                self.roster.insert(group, slot, tag).map_err(|error| error.to_string())
+                self.roster.insert(group, slot, tag).map_err(|error| error.to_string().into())
             }
             ["context", slot, group, context, orders] => {
                 let slot = slot.parse().ok().and_then(Slot::new).ok_or("a slot is 0 to 1023")?;
@@ -62,7 +63,7 @@ impl Known {
                 let [orders, ..] = orders.to_le_bytes();
                 let announced = Announced { context: SenderContext(context), orders };
                 let known = self.roster.announce(GroupTag::from_bytes(group), slot, announced);
-                known.map_err(|_| "the slot's own line comes before its context".to_owned())
+                known.map_err(|_| "the slot's own line comes before its context".into())
             }
             ["epoch", group, epoch] => {
                 let group = hex::array(group).ok_or("a group tag has 4 bytes")?;
@@ -71,14 +72,14 @@ impl Known {
                 Ok(())
             }
             [word @ ("slot" | "epoch" | "context"), ..] => {
-                Err(format!("`{word}` has other arguments: {LINES}"))
+                Err(format!("`{word}` has other arguments: {LINES}").into())
             }
             [byte, entry @ ..] => {
                 let [byte] = hex::array(byte).ok_or_else(|| format!("a line is {LINES}"))?;
                 let entry: Option<[u8; ENTRY_BYTES]> = hex::array(&entry.concat());
                 let entry = entry.ok_or_else(|| format!("an entry has {ENTRY_BYTES} bytes"))?;
                 let entry = Entry::from_bytes(entry).map_err(|error| error.to_string())?;
-                self.dictionary.define(byte, entry).map_err(|error| error.to_string())
+                self.dictionary.define(byte, entry).map_err(|error| error.to_string().into())
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sealane_frame::{FrameError, FrameView, GroupTag, Kind, open_stored};
+use sealane_message::InputError;
 use sealane_seal::limits::MAX_SLOT;
 use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Slot, Suite, Term,
@@ -51,21 +52,21 @@ impl CaptureKeys {
     pub(super) fn read(path: &Path, topic: Option<&str>) -> Result<CaptureKeys, Failure> {
         let file = |cause: String| Failure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
-        let keys = CaptureKeys::parse(&text).map_err(file)?;
+        let keys = CaptureKeys::parse(&text).map_err(|cause| file(cause.to_string()))?;
         Ok(CaptureKeys { topic: topic.map(str::to_owned), ..keys })
     }
 
-    fn parse(text: &str) -> Result<CaptureKeys, String> {
+    fn parse(text: &str) -> Result<CaptureKeys, InputError> {
         let table: Table = text.parse().map_err(|error| syntax(text, &error))?;
         if let Some(name) = table.keys().find(|name| *name != "group") {
-            return Err(format!("`{name}` is no key of this file; it has [[group]] tables"));
+            return Err(format!("`{name}` is no key of this file; it has [[group]] tables").into());
         }
         let groups = table.get("group").and_then(Value::as_array);
         let groups = groups.ok_or("there is no [[group]]")?.iter().enumerate();
         let held = |(index, group): (usize, &Value)| {
-            let group = group.as_table().ok_or_else(|| "a group is a table".to_owned());
+            let group = group.as_table().ok_or_else(|| InputError::from("a group is a table"));
             let held = group.and_then(Held::read);
-            held.map_err(|cause| format!("[[group]] number {}: {cause}", index + 1))
+            held.map_err(|cause| InputError::from(format!("[[group]] number {}: {cause}", index + 1)))
         };
         Ok(CaptureKeys { groups: groups.map(held).collect::<Result<_, _>>()?, topic: None })
     }
@@ -96,9 +97,9 @@ impl CaptureKeys {
 }
 
 impl Held {
-    fn read(table: &Table) -> Result<Held, String> {
+    fn read(table: &Table) -> Result<Held, InputError> {
         if let Some(name) = table.keys().find(|name| !NAMES.contains(&name.as_str())) {
-            return Err(format!("`{name}` is no key of a group; they are {}", NAMES.join(", ")));
+            return Err(format!("`{name}` is no key of a group; they are {}", NAMES.join(", ")).into());
         }
         let tag = GroupTag::from_bytes(bytes(table, "tag")?.ok_or("`tag` is missing")?);
         let id = GroupId(bytes(table, "id")?.ok_or("`id` is missing")?);
@@ -149,7 +150,7 @@ impl Held {
 const NAMES: &[&str] = &["tag", "id", "suite", "pair", "secret", "epoch", "signers"];
 
 /// The secret of one epoch.
-fn epochs(table: &Table, id: GroupId) -> Result<Epochs, String> {
+fn epochs(table: &Table, id: GroupId) -> Result<Epochs, InputError> {
     let secret = bytes(table, "secret")?.ok_or("`secret` is missing")?;
     let epoch = table.get("epoch").ok_or("`secret` needs `epoch`: the one that it is of")?;
     let epoch = epoch.as_integer().and_then(|epoch| u64::try_from(epoch).ok());
@@ -157,9 +158,9 @@ fn epochs(table: &Table, id: GroupId) -> Result<Epochs, String> {
     Ok(Epochs::new(id, History::Kept, epoch, EpochSecret::new(secret)))
 }
 
-fn suite(value: Option<&Value>) -> Result<Suite, String> {
+fn suite(value: Option<&Value>) -> Result<Suite, InputError> {
     let [aes, chacha] = Suite::ALL.map(Suite::name);
-    let names = || format!("`suite` is {aes:?} or {chacha:?}");
+    let names = || InputError::from(format!("`suite` is {aes:?} or {chacha:?}"));
     match value {
         None => Ok(Suite::Aes256Gcm),
         Some(Value::String(name)) => Suite::from_name(name).ok_or_else(names),
@@ -171,18 +172,20 @@ fn suite(value: Option<&Value>) -> Result<Suite, String> {
     }
 }
 
-fn signers(value: &Value) -> Result<&Table, String> {
+fn signers(value: &Value) -> Result<&Table, InputError> {
     value.as_table().ok_or_else(|| "`signers` is a table of slots".into())
 }
 
-fn flag(table: &Table, name: &str) -> Result<Option<bool>, String> {
-    let flag = |value: &Value| value.as_bool().ok_or(format!("`{name}` is neither true nor false"));
+fn flag(table: &Table, name: &str) -> Result<Option<bool>, InputError> {
+    let wrong = || InputError::from(format!("`{name}` is neither true nor false"));
+    let flag = |value: &Value| value.as_bool().ok_or_else(wrong);
     table.get(name).map(flag).transpose()
 }
 
 /// Hexadecimal digits of exactly `N` bytes.
-fn bytes<const N: usize>(table: &Table, name: &str) -> Result<Option<[u8; N]>, String> {
-    let fault = || format!("`{name}` is no text of {} hexadecimal digits", 2 * N);
+fn bytes<const N: usize>(table: &Table, name: &str) -> Result<Option<[u8; N]>, InputError> {
+    let fault =
+        || InputError::from(format!("`{name}` is no text of {} hexadecimal digits", 2 * N));
     let read = |value: &Value| value.as_str().and_then(hex::array).ok_or_else(fault);
     table.get(name).map(read).transpose()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::limits::{MAX_TOKEN_NAME_BYTES, MAX_TOKEN_PATTERNS, MAX_TOKENS};
-use sealane_message::Pattern;
+use sealane_message::{InputError, Pattern};
 use toml::{Table, Value};
 
 use super::token::{Right, Rights, Secret, Token};
@@ -97,32 +97,32 @@ impl Tokens {
         }
         let content = |cause| FileError::Content { file: file.to_owned(), cause };
         let table: Table = text.parse().map_err(|e| content(no_toml(&text, &e)))?;
-        Self::from_table(table).map_err(content)
+        Self::from_table(table).map_err(|cause| content(cause.to_string()))
     }
 
-    fn from_table(mut table: Table) -> Result<Self, String> {
+    fn from_table(mut table: Table) -> Result<Self, InputError> {
         match table.remove("version") {
             Some(Value::Integer(VERSION)) => {}
-            version => return Err(format!("its version is {version:?}, this program reads 1")),
+            version => return Err(format!("its version is {version:?}, this program reads 1").into()),
         }
         let all = match table.remove("token") {
             None => Vec::new(),
             Some(Value::Array(all)) => all,
-            Some(_) => return Err("`token` is no list".to_owned()),
+            Some(_) => return Err("`token` is no list".into()),
         };
         if let Some(key) = table.keys().next() {
-            return Err(format!("`{key}` is no key of it"));
+            return Err(format!("`{key}` is no key of it").into());
         }
         if all.len() > MAX_TOKENS {
-            return Err(format!("it has more than {MAX_TOKENS} tokens"));
+            return Err(format!("it has more than {MAX_TOKENS} tokens").into());
         }
         let mut names = HashSet::new();
         let mut tokens = Vec::with_capacity(all.len());
         for value in all {
-            let Value::Table(table) = value else { return Err("a token is no table".to_owned()) };
+            let Value::Table(table) = value else { return Err("a token is no table".into()) };
             let token = read_token(table)?;
             if !names.insert(token.name.clone()) {
-                return Err(format!("it has two tokens `{}`", token.name));
+                return Err(format!("it has two tokens `{}`", token.name).into());
             }
             tokens.push(Arc::new(token));
         }
@@ -223,7 +223,7 @@ impl Tokens {
         let content = |cause| FileError::Content { file: file.to_owned(), cause };
         // What would not be read is not written.
         let table = text.parse().map_err(|e| content(no_toml(&text, &e)))?;
-        Self::from_table(table).map_err(content)?;
+        Self::from_table(table).map_err(|cause| content(cause.to_string()))?;
         let io = |cause| FileError::Io { file: file.to_owned(), cause };
         let folder = file.parent().unwrap_or(Path::new("."));
         Self::mark(folder).map_err(io)?;
@@ -268,15 +268,15 @@ fn private(path: &Path, truncate: bool) -> io::Result<File> {
     options.write(true).create(true).truncate(truncate).mode(0o600).open(path)
 }
 
-fn read_token(mut table: Table) -> Result<Token, String> {
+fn read_token(mut table: Table) -> Result<Token, InputError> {
     let name = text(&mut table, "name")?.unwrap_or_default();
     if !(1..=MAX_TOKEN_NAME_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
-        return Err(format!("a token's name has 1 to {MAX_TOKEN_NAME_BYTES} bytes"));
+        return Err(format!("a token's name has 1 to {MAX_TOKEN_NAME_BYTES} bytes").into());
     }
-    let wrong = |what: &str| format!("token `{name}`: {what}");
+    let wrong = |what: &str| InputError::from(format!("token `{name}`: {what}"));
     let hash = text(&mut table, "hash")?.unwrap_or_default();
     let hash = read_hash(&hash).ok_or_else(|| wrong("its hash is not 64 hexadecimal digits"))?;
-    let mut of = |right: Right| patterns(&mut table, right.name()).map_err(|e| wrong(&e));
+    let mut of = |right: Right| patterns(&mut table, right.name()).map_err(|e| wrong(&e.to_string()));
     let (read, publish, manage) = (of(Right::Read)?, of(Right::Publish)?, of(Right::Manage)?);
     let orders = of(Right::Orders)?;
     let observe = match table.remove("observe") {
@@ -293,29 +293,29 @@ fn read_token(mut table: Table) -> Result<Token, String> {
     }
 }
 
-fn text(table: &mut Table, key: &str) -> Result<Option<String>, String> {
+fn text(table: &mut Table, key: &str) -> Result<Option<String>, InputError> {
     match table.remove(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("`{key}` is not text in quotes")),
+        Some(_) => Err(format!("`{key}` is not text in quotes").into()),
     }
 }
 
-fn time(table: &mut Table, key: &str) -> Result<Option<SystemTime>, String> {
+fn time(table: &mut Table, key: &str) -> Result<Option<SystemTime>, InputError> {
     let Some(text) = text(table, key)? else { return Ok(None) };
     let time = humantime::parse_rfc3339(&text);
-    time.map(Some).map_err(|_| format!("`{key}` is no time like 2027-01-01T00:00:00Z"))
+    time.map(Some).map_err(|_| format!("`{key}` is no time like 2027-01-01T00:00:00Z").into())
 }
 
-fn patterns(table: &mut Table, key: &str) -> Result<Vec<Pattern>, String> {
+fn patterns(table: &mut Table, key: &str) -> Result<Vec<Pattern>, InputError> {
     let list = match table.remove(key) {
         None => return Ok(Vec::new()),
         Some(Value::Array(list)) if list.len() <= MAX_TOKEN_PATTERNS => list,
-        Some(_) => return Err(format!("`{key}` is no list of at most {MAX_TOKEN_PATTERNS}")),
+        Some(_) => return Err(format!("`{key}` is no list of at most {MAX_TOKEN_PATTERNS}").into()),
     };
     let read = |value: Value| {
         let text = value.as_str().ok_or_else(|| format!("`{key}` holds what is no pattern"))?;
-        text.parse().map_err(|error| format!("`{key}`: {text}: {error}"))
+        text.parse().map_err(|error| InputError::from(format!("`{key}`: {text}: {error}")))
     };
     list.into_iter().map(read).collect()
 }
