@@ -9,9 +9,9 @@ use crate::rust::closing;
 use crate::tree::Tree;
 
 /// Where the limits are listed.
-pub(crate) const LIMITS: &str = "docs/LIMITS.md";
+pub(crate) const LIMITS: &str = "docs/reference/LIMITS.md";
 /// Where the error codes are listed.
-pub(crate) const ERRORS: &str = "docs/ERRORS.md";
+pub(crate) const ERRORS: &str = "docs/reference/ERRORS.md";
 
 /// Where other programs read the error codes.
 const ERROR_LIST: &str = "spec/errors.json";
