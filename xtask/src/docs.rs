@@ -1,11 +1,11 @@
 //! Pages and lists that are made from the code, of limits and of errors, and the figures that other
 //! pages show.
 
-use crate::expectations;
 use crate::figures;
 use crate::limits::{self, Limit};
 use crate::process::{self, Outcome};
 use crate::rust::closing;
+use crate::threats;
 use crate::tree::Tree;
 
 /// Where the limits are listed.
@@ -60,7 +60,7 @@ pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
     pages.push((ERRORS.to_owned(), Ok(errors_page(&rows))));
     pages.push((ERROR_LIST.to_owned(), Ok(error_list(&rows))));
     pages.push((HUB_ERRORS.to_owned(), Ok(hub_errors(&rows))));
-    pages.extend(expectations::page(tree));
+    pages.extend(threats::page(tree));
     pages
 }
 
