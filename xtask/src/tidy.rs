@@ -6,6 +6,7 @@ mod dead;
 mod documented;
 mod grows;
 mod layers;
+mod links;
 mod machines;
 mod proofs;
 mod sizes;
@@ -52,6 +53,7 @@ pub(crate) fn layer_of(path: &str) -> usize {
 const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     sizes::check,
     layers::check,
+    links::check,
     dead::check,
     machines::check,
     documented::check,
