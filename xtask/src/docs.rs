@@ -145,11 +145,12 @@ fn error_list(rows: &[ErrorRow]) -> String {
     format!("[\n{}\n]\n", rows.collect::<Vec<_>>().join(",\n"))
 }
 
-/// The errors of a hub for the client library, which depends on neither hub nor node.
+/// The errors that a hub answers, for the client library. Some stand in the table of
+/// `sealane-node`, on which the library does not depend.
 fn hub_errors(rows: &[ErrorRow]) -> String {
     let mut list = String::from(
-        "// `cargo xtask docs` makes this list from the `errors!` tables of hub and node, on which \
-         the\n// library does not depend.\n\nhub_errors! {\n",
+        "// `cargo xtask docs` makes this list: each error that a hub answers, from the tables of \
+         `errors!`.\n\nhub_errors! {\n",
     );
     let of_a_hub = |row: &&ErrorRow| STEPS_OF_A_HUB.iter().any(|step| row.code.starts_with(step));
     for ErrorRow { code, name, cause, retry, .. } in rows.iter().filter(of_a_hub) {
