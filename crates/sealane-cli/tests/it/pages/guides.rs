@@ -91,7 +91,7 @@ fn operations() {
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
 fn a_node() {
-    Guide::new().type_page(include_str!("../../../../../docs/OPERATIONS.md"), 31, 2);
+    Guide::new().type_page(include_str!("../../../../../docs/OPERATIONS.md"), 29, 2);
 }
 
 #[test]
