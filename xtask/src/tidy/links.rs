@@ -19,9 +19,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = vec![];
     for (path, text) in texts {
         for (index, line) in text.lines().enumerate() {
-            let missing = links(path, line).chain(mentions(line)).find(|page| {
-                !paths.contains(page.as_str())
-            });
+            let missing =
+                links(path, line).chain(mentions(line)).find(|page| !paths.contains(page.as_str()));
             if let Some(page) = missing {
                 let what = format!("there is no {page}");
                 findings.push(Finding::new(path, index + 1, what, "name the page that is there"));
@@ -35,9 +34,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 fn links<'t>(path: &'t str, line: &'t str) -> impl Iterator<Item = String> + 't {
     let is_markdown = path.ends_with(PAGE);
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-    let pages = targets.filter(move |target| {
-        is_markdown && target.ends_with(PAGE) && !target.contains("://")
-    });
+    let pages = targets
+        .filter(move |target| is_markdown && target.ends_with(PAGE) && !target.contains("://"));
     pages.map(|target| from_root(path, target))
 }
 

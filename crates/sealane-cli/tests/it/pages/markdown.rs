@@ -86,11 +86,10 @@ fn blocks_say_why_they_are_not_run_and_which_file_they_show() {
     let page = "<!-- not run: root -->\n```sh\na\n```\n\n```toml\n# a.toml\nb = 1\n```\n\
                 ```sh\n# b.toml\n```\n";
     let found = blocks(page);
-    assert_eq!(found.iter().map(|block| block.not_run).collect::<Vec<_>>(), [
-        Some("root"),
-        None,
-        None
-    ]);
+    assert_eq!(
+        found.iter().map(|block| block.not_run).collect::<Vec<_>>(),
+        [Some("root"), None, None]
+    );
     let files: Vec<_> = found.iter().map(Block::file).collect();
     assert_eq!(files, [None, Some("a.toml"), None]);
 }
