@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::process::{self, Outcome, SHIP};
+use crate::threats;
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "README.md",
+    "SECURITY.md",
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",
@@ -25,6 +27,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if let Some(argument) = arguments.first() {
         return Err(format!("dist takes no argument, not `{argument}`"));
     }
+    // A release that nobody can report a weakness of is none: refused before anything is built.
+    let security = process::root().join(threats::SECURITY);
+    threats::address(&fs::read_to_string(&security).map_err(|error| said(&security, &error))?)?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let flags = format!("target.{triple}.rustflags=['-Ctarget-feature=+crt-static']");
     let mut build = process::cargo();

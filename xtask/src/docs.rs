@@ -1,17 +1,17 @@
 //! Pages and lists that are made from the code, of limits and of errors, and the figures that other
 //! pages show.
 
-use crate::expectations;
 use crate::figures;
 use crate::limits::{self, Limit};
 use crate::process::{self, Outcome};
 use crate::rust::closing;
+use crate::threats;
 use crate::tree::Tree;
 
 /// Where the limits are listed.
-pub(crate) const LIMITS: &str = "docs/LIMITS.md";
+pub(crate) const LIMITS: &str = "docs/reference/LIMITS.md";
 /// Where the error codes are listed.
-pub(crate) const ERRORS: &str = "docs/ERRORS.md";
+pub(crate) const ERRORS: &str = "docs/reference/ERRORS.md";
 
 /// Where other programs read the error codes.
 const ERROR_LIST: &str = "spec/errors.json";
@@ -60,7 +60,7 @@ pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
     pages.push((ERRORS.to_owned(), Ok(errors_page(&rows))));
     pages.push((ERROR_LIST.to_owned(), Ok(error_list(&rows))));
     pages.push((HUB_ERRORS.to_owned(), Ok(hub_errors(&rows))));
-    pages.extend(expectations::page(tree));
+    pages.extend(threats::page(tree));
     pages
 }
 
@@ -145,11 +145,12 @@ fn error_list(rows: &[ErrorRow]) -> String {
     format!("[\n{}\n]\n", rows.collect::<Vec<_>>().join(",\n"))
 }
 
-/// The errors of a hub for the client library, which depends on neither hub nor node.
+/// The errors that a hub answers, for the client library. Some stand in the table of
+/// `sealane-node`, on which the library does not depend.
 fn hub_errors(rows: &[ErrorRow]) -> String {
     let mut list = String::from(
-        "// `cargo xtask docs` makes this list from the `errors!` tables of hub and node, on which \
-         the\n// library does not depend.\n\nhub_errors! {\n",
+        "// `cargo xtask docs` makes this list: each error that a hub answers, from the tables of \
+         `errors!`.\n\nhub_errors! {\n",
     );
     let of_a_hub = |row: &&ErrorRow| STEPS_OF_A_HUB.iter().any(|step| row.code.starts_with(step));
     for ErrorRow { code, name, cause, retry, .. } in rows.iter().filter(of_a_hub) {

@@ -6,6 +6,7 @@ mod dead;
 mod documented;
 mod grows;
 mod layers;
+mod links;
 mod machines;
 pub(crate) mod names;
 mod proofs;
@@ -54,6 +55,7 @@ pub(crate) fn layer_of(path: &str) -> usize {
 const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     sizes::check,
     layers::check,
+    links::check,
     dead::check,
     machines::check,
     names::check,

@@ -573,7 +573,7 @@ pub struct Man {
     /// Write a page for each verb into this folder
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// Print all verbs as one Markdown page: docs/CLI.md
+    /// Print all verbs as one Markdown page: docs/reference/CLI.md
     #[arg(long, hide = true)]
     pub markdown: bool,
 }

@@ -13,7 +13,7 @@ use crate::colour::{Colours, Tone};
 use crate::inspect::CaptureError;
 use crate::terminal::{harmless, record};
 
-/// The exit codes (docs/CLI.md).
+/// The exit codes (docs/reference/CLI.md).
 pub mod exit {
     use sealane_message::Exit;
 

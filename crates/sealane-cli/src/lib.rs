@@ -2,7 +2,7 @@
 //!
 //! Each verb is a function of this library that takes what was asked for and a [`Terminal`];
 //! `main.rs` only calls [`main`]. `args` holds every flag once: the parser, `--help`, the man
-//! pages, the completions and `docs/CLI.md` are made from it.
+//! pages, the completions and `docs/reference/CLI.md` are made from it.
 #![forbid(unsafe_code)]
 
 pub mod args;

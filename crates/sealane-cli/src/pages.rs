@@ -52,7 +52,7 @@ pub fn version(terminal: &mut Terminal) -> Result<(), Failure> {
     terminal.line(format_args!("sealane {VERSION}"))
 }
 
-/// `docs/CLI.md`.
+/// `docs/reference/CLI.md`.
 pub fn markdown() -> String {
     let mut command = args::command().disable_help_flag(true).disable_version_flag(true);
     command.build();

@@ -68,7 +68,7 @@ impl Retry {
     }
 }
 
-/// How a command ends that fails: the kind of its exit code, which docs/CLI.md lists.
+/// How a command ends that fails: the kind of its exit code, which docs/reference/CLI.md lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It failed, for none of the reasons below.

@@ -1,6 +1,6 @@
 //! The bounds of topics, events and documents, and the macro by which each crate states its own.
 //!
-//! `cargo xtask docs` makes `docs/LIMITS.md` of the `limits!` blocks of all crates, and
+//! `cargo xtask docs` makes `docs/reference/LIMITS.md` of the `limits!` blocks of all crates, and
 //! `cargo xtask tidy` refuses a limit that no code uses.
 
 /// The limits of a crate as constants: each says what is bounded and what happens beyond it, and in

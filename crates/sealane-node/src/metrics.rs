@@ -1,4 +1,5 @@
-//! `GET /metrics`: what the node counts and times, as Prometheus reads it (docs/METRICS.md).
+//! `GET /metrics`: what the node counts and times, as Prometheus reads it
+//! (docs/reference/METRICS.md).
 
 use std::borrow::Cow;
 use std::fmt;

@@ -28,7 +28,7 @@ LATER = (429, 502, 503, 504)
 
 
 class HubError(Exception):
-    """The hub has refused a request: `code` is a name of docs/ERRORS.md."""
+    """The hub has refused a request: `code` is a name of docs/reference/ERRORS.md."""
 
     def __init__(self, status, error):
         self.status = status

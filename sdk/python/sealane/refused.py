@@ -2,7 +2,7 @@
 
 
 class Refused(Exception):
-    """Carries the code of docs/ERRORS.md."""
+    """Carries the code of docs/reference/ERRORS.md."""
 
     def __init__(self, code: str):
         super().__init__(code)

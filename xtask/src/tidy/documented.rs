@@ -10,8 +10,8 @@ use crate::rust::{Rust, closing, is_word};
 use crate::tree::Tree;
 
 const ROUTES: &str = "spec/hub.md";
-const METRICS: &str = "docs/METRICS.md";
-const FLAGS: &str = "docs/CLI.md";
+const METRICS: &str = "docs/reference/METRICS.md";
+const FLAGS: &str = "docs/reference/CLI.md";
 const BENCH_FLAGS: &str = "docs/BENCHMARKING.md";
 const SIM_FLAGS: &str = "docs/SIMULATOR.md";
 
@@ -251,10 +251,11 @@ mod tests {
     #[test]
     fn stale_pages_are_found() {
         assert_eq!(found(&[]), Vec::<String>::new());
-        let tree = Tree::sample(&[("docs/LIMITS.md", "# Limits\n")]);
+        let tree = Tree::sample(&[(docs::LIMITS, "# Limits\n")]);
         let findings = said(&check(&tree));
         assert_eq!(findings.len(), 4, "{findings:?}");
-        assert!(findings.concat().contains("docs/ERRORS.md:1: not what the code"), "{findings:?}");
+        let stale = format!("{}:1: not what the code", docs::ERRORS);
+        assert!(findings.concat().contains(&stale), "{findings:?}");
     }
 
     #[test]
@@ -297,9 +298,9 @@ mod tests {
         let source = "const A: &str = \"# TYPE sealane_hub_acks_total counter\";\n\
                       const B: &str = \"sealane_node=info\";\n";
         let file = ("crates/sealane-node/src/metrics.rs", source);
-        let missing = found(&[file, ("docs/METRICS.md", "`sealane_hub_acks_total_more`\n")]);
+        let missing = found(&[file, (METRICS, "`sealane_hub_acks_total_more`\n")]);
         assert_eq!(missing.len(), 1, "{missing:?}");
-        assert!(found(&[file, ("docs/METRICS.md", "`sealane_hub_acks_total`\n")]).is_empty());
+        assert!(found(&[file, (METRICS, "`sealane_hub_acks_total`\n")]).is_empty());
     }
 
     #[test]
@@ -318,7 +319,7 @@ fn f() { Arg::new("q").long("quiet"); }
         let file = ("crates/sealane-cli/src/args.rs", source);
         let names: Vec<_> = flags(&Rust::scan(source)).into_iter().map(|(_, name)| name).collect();
         assert_eq!(names, ["--max-rate", "--for", "--quiet"]);
-        let missing = found(&[file, ("docs/CLI.md", "`--max-rate-of`, `--for`, `--quiet`\n")]);
+        let missing = found(&[file, (FLAGS, "`--max-rate-of`, `--for`, `--quiet`\n")]);
         assert_eq!(missing.len(), 1, "{missing:?}");
         assert!(missing[0].contains("args.rs:4: the flag `--max-rate`"), "{missing:?}");
     }

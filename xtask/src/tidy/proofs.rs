@@ -1,10 +1,11 @@
 //! The tests that pages name as proofs.
 
 use super::Finding;
+use crate::threats;
 use crate::tree::Tree;
 
 /// Pages whose claims name the test that tries to break them.
-const PAGES: &[&str] = &["PROMISES.md", "SECURITY.md", UPGRADING, crate::expectations::PAGE];
+const PAGES: &[&str] = &["PROMISES.md", threats::SECURITY, threats::THREATS, UPGRADING];
 /// The page of which every row says what happens to a format, and names the test of it.
 const UPGRADING: &str = "docs/UPGRADING.md";
 /// How the rows of its table of formats end.

@@ -61,7 +61,7 @@ struct Also {
 const MAX_EXAMPLES_OF_A_GROUP: usize = 4;
 
 /// The parser of the whole command line, which the help, the man pages, the completions and
-/// `docs/CLI.md` are made from, too.
+/// `docs/reference/CLI.md` are made from, too.
 pub fn command() -> Command {
     arranged(Cli::command(), "sealane")
 }

@@ -93,7 +93,7 @@ fn us(span: Span) -> Value {
     span.0.into()
 }
 
-/// The way to a machine as one line of JSON: docs/JSON.md, `mesh trace`.
+/// The way to a machine as one line of JSON: docs/reference/JSON.md, `mesh trace`.
 pub(super) fn traced(to: Slot, traced: Option<&Traced>) -> String {
     let slot = |slot: Slot| Value::from(u64::from(slot.number()));
     let way = |way: &TraceWay| {

@@ -34,7 +34,7 @@ pub(crate) struct EndTold {
 }
 
 impl Told {
-    /// One line of JSON: docs/JSON.md, `mesh status`.
+    /// One line of JSON: docs/reference/JSON.md, `mesh status`.
     pub(crate) fn json(&self) -> String {
         let status = &self.status;
         let groups = status.groups.iter().map(|group| {

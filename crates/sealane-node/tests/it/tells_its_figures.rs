@@ -11,7 +11,7 @@ use crate::exposition::Exposition;
 use crate::running::Running;
 use crate::socket::Socket;
 
-const PAGE: &str = include_str!("../../../../docs/METRICS.md");
+const PAGE: &str = include_str!("../../../../docs/reference/METRICS.md");
 const OTHER: &str = r#"stream="*other*""#;
 const OTHERS: &str = r#"stream="*other*",consumer="*other*""#;
 

@@ -1,5 +1,4 @@
-// `cargo xtask docs` makes this list from the `errors!` tables of hub and node, on which the
-// library does not depend.
+// `cargo xtask docs` makes this list: each error that a hub answers, from the tables of `errors!`.
 
 hub_errors! {
     /// `SL-HUB-01`: the body or frame is not JSON.

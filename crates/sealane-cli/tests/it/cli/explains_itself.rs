@@ -55,11 +55,11 @@ fn completions_and_man_pages_are_made() {
 
 #[test]
 fn the_page_of_the_documentation_is_not_stale() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLI.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/CLI.md");
     let is = fs::read_to_string(page).unwrap();
     assert!(
         is == sealane_cli::pages::markdown(),
-        "write it anew: cargo run -- man --markdown > docs/CLI.md"
+        "write it anew: cargo run -- man --markdown > docs/reference/CLI.md"
     );
 }
 

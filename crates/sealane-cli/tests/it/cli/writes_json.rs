@@ -10,7 +10,7 @@ use sealane::Value;
 use super::fleet::{file, fleet, said};
 use crate::cli::{NodeProcess, json, sealane};
 
-const PAGE: &str = include_str!("../../../../../docs/JSON.md");
+const PAGE: &str = include_str!("../../../../../docs/reference/JSON.md");
 
 /// What one verb writes, as the page says it.
 #[derive(Debug, Default)]

@@ -68,7 +68,7 @@ fn lines_in_their_order() {
     let typed: Vec<Line> = shell.flat_map(|block| lines(&block.text)).collect();
     assert_eq!(typed.len(), LINES.len(), "LINES has another number of lines than the README");
     let mut follower = None;
-    for (Line { who, typed }, (begins, then)) in typed.iter().zip(LINES) {
+    for (Line { who, typed, .. }, (begins, then)) in typed.iter().zip(LINES) {
         assert!(typed.starts_with(begins), "`{typed}` stands where LINES has `{begins}`");
         match then {
             Builds => builds(typed),

@@ -2,6 +2,7 @@
 //! hub's usual port is free, an empty home folder for each person, and `sealane` on the path.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,6 +13,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sealane");
 
 /// Where a node listens to which nothing else was said.
 pub(super) const HUB: &str = "127.0.0.1:9087";
+
+/// How a line begins that says why a line of a page was not typed.
+pub(super) const NOT_RUN: &str = "not run,";
 
 /// What ends, ends within this time, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -27,6 +31,10 @@ pub(super) fn enter(test: &str) {
     let output = unshare.output().expect("`unshare` is missing; run: cargo xtask needs");
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}");
+    // Written past the capture of tests: what was left out is seen in a run that is well, too.
+    for left_out in said.lines().filter(|line| line.starts_with(NOT_RUN)) {
+        writeln!(std::io::stderr(), "{left_out}").unwrap();
+    }
     let is_well = output.status.success() && said.contains(" 1 passed;");
     assert!(is_well, "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -119,6 +127,20 @@ impl Stage {
     /// Waits until what goes on has written this.
     pub(super) fn wait_for(&mut self, running: usize, part: &str) {
         self.wait(running, part, |running| running.output().contains(part));
+    }
+
+    /// Waits until what goes on has said something, as daemons do once they have started.
+    pub(super) fn wait_for_words(&mut self, running: usize) {
+        self.wait(running, "says something", |running| {
+            !running.output().is_empty() || !running.errors().is_empty()
+        });
+    }
+
+    /// Demands that what goes on has not ended.
+    pub(super) fn still_runs(&mut self, running: usize) {
+        let Running { line, child, .. } = &mut self.running[running];
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "`{line}` ended: {}", self.running[running].errors());
     }
 
     /// Waits until so many connections are read by.
