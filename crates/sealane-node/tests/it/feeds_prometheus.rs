@@ -69,6 +69,7 @@ async fn the_dashboard_and_the_rules_ask_for_what_a_node_tells() {
 }
 
 #[tokio::test]
+#[ignore = "lab: needs Prometheus"]
 async fn a_prometheus_takes_the_rules_and_answers_the_dashboard() {
     let (hub, _member) = busy().await;
     answers(&hub, &questions()).await;
