@@ -77,9 +77,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "test",
-        arguments: "[--no-fuzz] [--fuzz-seconds N]",
+        arguments: "[--lab] [--no-fuzz] [--fuzz-seconds N]",
         summary: "install what the tests need, check, run every test, fuzz for 4 minutes in all",
         run: test::run,
+    },
+    Command {
+        name: "lab",
+        arguments: "[ARGUMENT ...]",
+        summary: "cargo test with these arguments, and with tests that need root or a program",
+        run: test::lab,
     },
     Command {
         name: "fuzz",

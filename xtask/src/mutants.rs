@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::process::{self, Outcome};
+use crate::test::LAB;
 
 /// The part of the viable mutants that has to be caught.
 const CAUGHT_MIN: f64 = 0.9;
@@ -168,6 +169,8 @@ impl Sample {
         command.args(["--minimum-test-timeout", TEST_SECONDS_MIN]);
         command.args(["--build-timeout", BUILD_SECONDS_MAX]).envs(MODEL);
         command.args(["--colors", "never", "--output"]).arg(&folder);
+        // The laboratory's tests notice mutants that no other test does.
+        command.args(["--", "--"]).args(LAB);
         // Dependencies are built once for all samples.
         command.env("CARGO_TARGET_DIR", process::target().join("mutants/build"));
         eprintln!("$ {}", process::shown(&command));

@@ -84,6 +84,15 @@ pub(crate) fn install() -> Outcome {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
+/// Makes this machine a laboratory: it can run all tests, or the first lines say what it lacks.
+pub(crate) fn laboratory() -> Outcome {
+    // Half of the group mounts file systems or makes networks, so the downloads would be in vain.
+    if !is_superuser() {
+        return Err("this user is not root, and may neither mount nor make networks".to_owned());
+    }
+    install()
+}
+
 /// What the proof of relays needs: all of it, and programs that people run over networks.
 pub(crate) fn network() -> Outcome {
     install().and_then(|()| bring(NETWORK_TOOLS))

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use crate::date;
 use crate::process::{self, Outcome, SHIP};
+use crate::test::LAB;
 use list::PROOFS;
 use verdict::Verdict;
 
@@ -106,13 +107,12 @@ impl Runs {
     /// What cargo is told.
     fn arguments(&self) -> Vec<&'static str> {
         let test = |package, rest: &[&'static str]| {
-            [&["test", "--profile", SHIP, "--package", package], rest].concat()
+            let begin = ["test", "--profile", SHIP, "--package", package];
+            [&begin, rest, &["--"], &LAB, &[SHOWN]].concat()
         };
         match *self {
-            Self::Test { package, named } => {
-                test(package, &["--test", PROMISES, named, "--", SHOWN])
-            }
-            Self::Unit { package, named } => test(package, &["--lib", named, "--", SHOWN]),
+            Self::Test { package, named } => test(package, &["--test", PROMISES, named]),
+            Self::Unit { package, named } => test(package, &["--lib", named]),
             Self::Bench { package, bench } => {
                 vec!["bench", "--profile", SHIP, "--package", package, "--bench", bench]
             }

@@ -6,17 +6,34 @@ use crate::steps::{Done, Steps};
 use crate::verdict::Verdict;
 use crate::{bench_guard, check, needs};
 
-/// `cargo xtask test [--no-fuzz] [--fuzz-seconds N]`; `FUZZ_SECONDS` stands for the latter.
+/// Words for test programs that run the tests of the laboratory as well. They leave out the tests
+/// that another test starts as a process: alone such a test waits for ever, or shows nothing.
+pub(crate) const LAB: [&str; 3] = ["--include-ignored", "--skip", "as_process_"];
+
+/// `cargo xtask test [--lab] [--no-fuzz] [--fuzz-seconds N]`; `FUZZ_SECONDS` stands for the latter.
+///
+/// Without a laboratory its tests are counted as not run. With `--lab` that is a failure.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::read(arguments, std::env::var("FUZZ_SECONDS").ok().as_ref())?;
     let mut steps = Steps::in_budget()?;
-    steps.step("install", needs::install);
-    check::add(&mut steps);
     let mut verdict = Verdict::default();
+    steps.optional("install", || match needs::laboratory() {
+        Err(lack) if !options.lab => {
+            eprintln!("{lack}");
+            verdict.lack = Some(lack);
+            Ok(Done::Skipped("there is no laboratory: its tests are NOT RUN, see above"))
+        }
+        equipped => equipped.map(|()| Done::Passed),
+    });
+    check::add(&mut steps);
     let limit = steps.left();
     steps.step("tests", || {
         let mut command = process::cargo();
         command.args(["test", "--workspace", "--no-fail-fast"]);
+        // A laboratory that lacks something has its tests fail: so the run shows what it lacks.
+        if verdict.lack.is_none() {
+            command.arg("--").args(LAB);
+        }
         command.env("PATH", needs::search_path());
         // Many tests wait for processes and for time: two of each core keep it busy.
         if std::env::var_os("RUST_TEST_THREADS").is_none() {
@@ -29,8 +46,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         })
     });
     steps.step("bench-guard", bench_guard::of_built);
-    steps.optional("typescript", typescript);
-    steps.optional("python", python);
+    steps.optional("typescript", || typescript(options.lab));
+    steps.optional("python", || python(options.lab));
     steps.optional("fuzz", || match options.no_fuzz {
         true => Ok(Done::Skipped("switched off")),
         false => fuzz::short(options.fuzz_seconds),
@@ -39,8 +56,19 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     steps.finish()
 }
 
+/// `cargo xtask lab [ARGUMENT ...]`: `cargo test` with these arguments, and the laboratory's tests.
+pub(crate) fn lab(arguments: &[String]) -> Outcome {
+    let mut halves = arguments.splitn(2, |argument| argument == "--");
+    let (of_cargo, of_tests) = (halves.next(), halves.next());
+    let mut command = process::cargo();
+    command.arg("test").args(of_cargo.unwrap_or_default());
+    command.arg("--").args(LAB).args(of_tests.unwrap_or_default());
+    process::run(command.env("PATH", needs::search_path()))
+}
+
 #[derive(Debug, Default, PartialEq)]
 struct Options {
+    lab: bool,
     no_fuzz: bool,
     fuzz_seconds: Option<u64>,
 }
@@ -55,6 +83,7 @@ impl Options {
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
+                "--lab" => options.lab = true,
                 "--no-fuzz" => options.no_fuzz = true,
                 "--fuzz-seconds" => {
                     options.fuzz_seconds = Some(number("--fuzz-seconds", arguments.next())?);
@@ -67,24 +96,33 @@ impl Options {
     }
 }
 
-fn typescript() -> Outcome<Done> {
+/// What is missing fails a laboratory. A contributor's machine goes on without it.
+fn lacks(lack: String, lab: bool, told: &'static str) -> Outcome<Done> {
+    eprintln!("{lack}");
+    if lab { Err(lack) } else { Ok(Done::Skipped(told)) }
+}
+
+fn typescript(lab: bool) -> Outcome<Done> {
     const FOLDER: &str = "sdk/typescript";
     if !needs::exists("sdk/typescript/package.json") {
         return Ok(Done::Skipped("there is no sdk/typescript"));
     }
-    needs::node_packages(FOLDER)?;
+    if let Err(lack) = needs::node_packages(FOLDER) {
+        return lacks(lack, lab, "NOT RUN: Node.js or its packages are missing");
+    }
     process::run(process::program("npm").args(["test", "--prefix", FOLDER]))?;
     Ok(Done::Passed)
 }
 
-fn python() -> Outcome<Done> {
+fn python(lab: bool) -> Outcome<Done> {
     if !needs::exists("sdk/python/pyproject.toml") {
         return Ok(Done::Skipped("there is no sdk/python"));
     }
-    needs::python_environment()?;
     let mut install = process::program(needs::python());
     install.args(["-m", "pip", "install", "--quiet", "--editable", "sdk/python[vault]"]);
-    process::run(&mut install)?;
+    if let Err(lack) = needs::python_environment().and_then(|()| process::run(&mut install)) {
+        return lacks(lack, lab, "NOT RUN: Python or its packages are missing");
+    }
     let arguments = ["-m", "unittest", "discover", "--start-directory", "sdk/python/tests"];
     process::run(process::program(needs::python()).args(arguments))?;
     Ok(Done::Passed)
@@ -103,6 +141,7 @@ mod tests {
         assert_eq!(read("", Some(&seven)).unwrap().fuzz_seconds, Some(7));
         assert_eq!(read("--fuzz-seconds 9", Some(&seven)).unwrap().fuzz_seconds, Some(9));
         assert!(read("--no-fuzz", None).unwrap().no_fuzz);
+        assert!(read("--lab", None).unwrap().lab);
         assert!(read("--fuzz-seconds 0", None).unwrap().no_fuzz);
         assert!(read("--fuzz-seconds soon", None).is_err());
         assert!(read("--fast", None).is_err());

@@ -1,9 +1,11 @@
 //! What the test runner said at its end, so that it can be said again where a reader looks first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the runner says of a test that takes long.
 const SLOW: &str = " has been running for over 60 seconds";
+/// How the runner tells of a test of the laboratory that it leaves out.
+const LEFT_OUT: &str = " ... ignored, lab: needs ";
 /// So many lines of what failed tests printed are kept.
 const MOST_LINES: usize = 300;
 
@@ -21,6 +23,10 @@ pub(crate) struct Verdict {
     /// What failed tests printed: from `failures:` to the list of their names.
     said: Vec<String>,
     part: Part,
+    /// What this machine lacks to be a laboratory.
+    pub(crate) lack: Option<String>,
+    /// Tests of the laboratory that did not run, by what they need.
+    not_run: BTreeMap<String, u64>,
 }
 
 /// Which part of a binary's output is being read.
@@ -56,6 +62,9 @@ impl Verdict {
     /// `test NAME has been running for over 60 seconds`, and later `test NAME ... ok`.
     fn follow(&mut self, line: &str) {
         let Some(line) = line.strip_prefix("test ") else { return };
+        if let Some((_, need)) = line.split_once(LEFT_OUT) {
+            *self.not_run.entry(need.to_owned()).or_default() += 1;
+        }
         if let Some(name) = line.strip_suffix(SLOW) {
             self.slow.insert(name.to_owned());
         } else if let Some((name, _)) = line.split_once(" ... ") {
@@ -80,6 +89,25 @@ impl Verdict {
     }
 }
 
+impl Verdict {
+    /// The block about tests that did not run. Without it a green run would pass for a whole one.
+    fn say_not_run(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sum: u64 = self.not_run.values().sum();
+        if sum == 0 && self.lack.is_none() {
+            return Ok(());
+        }
+        let frame = "#".repeat(80);
+        writeln!(f, "{frame}\n## NOT RUN: {sum} tests of the laboratory, which need")?;
+        for (need, count) in &self.not_run {
+            writeln!(f, "##   {count:4}  {need}")?;
+        }
+        for line in self.lack.iter().flat_map(|lack| lack.lines()) {
+            writeln!(f, "## {line}")?;
+        }
+        writeln!(f, "## `cargo xtask test --lab` runs them as root; so does `.ci/run`.\n{frame}")
+    }
+}
+
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for line in &self.said {
@@ -91,6 +119,7 @@ impl std::fmt::Display for Verdict {
         for name in &self.slow {
             writeln!(f, "test {name} was still running: FAILED")?;
         }
+        self.say_not_run(f)?;
         let Self { passed, failed, ignored, binaries, .. } = self;
         let word = if *failed == 0 && self.slow.is_empty() { "ok" } else { "FAILED" };
         write!(f, "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; ")?;
@@ -129,6 +158,27 @@ mod tests {
         assert!(text.starts_with("test hangs was still running: FAILED\ntest result: FAILED."));
         verdict.hear("test result: ok. 2 passed; 0 failed");
         assert!(!verdict.to_string().contains("FAILED"), "{verdict}");
+    }
+
+    #[test]
+    fn tests_that_did_not_run_are_counted_by_what_they_need() {
+        let mut verdict = Verdict::default();
+        for line in [
+            "test a ... ignored, lab: needs zsh",
+            "test b ... ignored, lab: needs root (network namespaces)",
+            "test c ... ignored, lab: needs zsh",
+            "test as_process_d ... ignored, started by another",
+            "test result: ok. 1 passed; 0 failed; 4 ignored; 0 measured; 0 filtered out",
+        ] {
+            verdict.hear(line);
+        }
+        verdict.lack = Some("this user is not root".to_owned());
+        let text = verdict.to_string();
+        let block = "## NOT RUN: 3 tests of the laboratory, which need\n\
+            ##      1  root (network namespaces)\n##      2  zsh\n## this user is not root\n";
+        assert!(text.contains(block), "{text}");
+        assert!(text.ends_with("1 passed; 0 failed; 4 ignored; of 1 test binaries"), "{text}");
+        assert!(!Verdict::default().to_string().contains("NOT RUN"));
     }
 
     #[test]

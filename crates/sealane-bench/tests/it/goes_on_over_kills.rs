@@ -11,6 +11,7 @@ use crate::{PROGRAM, said};
 const KILLS: &str = "5";
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn killed_relays_and_ends_go_on_and_take_nothing_twice() {
     let words = ["relay", "--only", "kills", "--kills", KILLS, "--without-iperf"];
     let shown = said(&Command::new(PROGRAM).args(words).output().unwrap());
@@ -28,6 +29,7 @@ fn killed_relays_and_ends_go_on_and_take_nothing_twice() {
 
 /// What judges the captures finds what it is to find.
 #[test]
+#[ignore = "lab: needs Python 3"]
 fn captures_that_repeat_themselves_are_told_from_those_that_do_not() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python/captures.py");
     let mut python = Command::new("python3");
@@ -36,6 +38,7 @@ fn captures_that_repeat_themselves_are_told_from_those_that_do_not() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_run_that_is_killed_leaves_no_namespace_behind() {
     let mut command = Command::new(PROGRAM);
     command.args(["relay", "--only", "kills", "--without-iperf"]);

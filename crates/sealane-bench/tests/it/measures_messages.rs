@@ -22,6 +22,7 @@ fn cost(home: &Path, args: &[&str], input: &str) -> Value {
 }
 
 #[test]
+#[ignore = "lab: needs Chromium and npm packages"]
 fn the_report_has_every_way_and_its_page_draws_them() {
     let home = tempfile::tempdir().unwrap();
     let page = home.path().join("cost.html");

@@ -3,6 +3,7 @@
 use crate::{bench, draws, every_field_is_documented, json, number, rows, said, text};
 
 #[test]
+#[ignore = "lab: needs Chromium and npm packages"]
 fn reports_are_reproduced_row_by_row_with_a_page() {
     let home = tempfile::tempdir().unwrap();
     let page = home.path().join("book.html");

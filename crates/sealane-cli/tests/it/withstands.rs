@@ -119,7 +119,7 @@ async fn a_hostile_crowd() {
 /// Sends the crowd, a process that runs when nobody else wants a processor: attackers have their
 /// own machines.
 fn attack(whom: SocketAddr, size: usize, addresses: usize, seconds: usize) -> Child {
-    ourselves("attacker", &["chrt", "--idle", "0"])
+    ourselves("as_process_attacker", &["chrt", "--idle", "0"])
         .env("SEALANE_ATTACK", format!("{whom} {size} {addresses} {seconds}"))
         .spawn()
         .unwrap()
@@ -174,7 +174,8 @@ struct Bystander {
 
 impl Bystander {
     fn start() -> Self {
-        let mut child = ourselves("bystander", &[]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = ourselves("as_process_bystander", &[]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let said = |line: std::io::Result<String>| line.unwrap().parse().ok();
         let address = lines.find_map(said).unwrap();
@@ -191,7 +192,7 @@ impl Drop for Bystander {
 
 #[tokio::test]
 #[ignore = "started by a_hostile_crowd"]
-async fn bystander() {
+async fn as_process_bystander() {
     attack::open_many();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     // On a line of its own: the harness has begun one.
@@ -221,7 +222,7 @@ fn refusals(metrics: &BTreeMap<String, u64>) -> BTreeMap<&str, u64> {
 /// The crowd, in a process of its own that the test starts.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "started by a_hostile_crowd"]
-async fn attacker() {
+async fn as_process_attacker() {
     if let Ok(work) = std::env::var("SEALANE_ATTACK") {
         attack::run(&work).await;
     }
@@ -235,6 +236,7 @@ async fn a_stalled_reader() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "lab: needs root (mounted file systems)"]
 async fn publishes_over_a_stalled_disk() {
     let _turn = crate::TURN.lock().await;
     let (publishers, seconds) = (number("SEALANE_PUBLISHERS", 300), number("SEALANE_SECONDS", 3));

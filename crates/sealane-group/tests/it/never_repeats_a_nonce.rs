@@ -117,7 +117,7 @@ fn seal_with(sender: &mut Sender, count: u64, mut told: impl FnMut(Run)) {
 }
 
 /// The full name of the ignored test that is started as a process of its own.
-const PROCESS: &str = "never_repeats_a_nonce::a_process_of_its_own";
+const PROCESS: &str = "never_repeats_a_nonce::as_process_of_its_own";
 
 /// A process that does something with a key folder.
 fn process(folder: &Path, what: &str) -> Command {
@@ -152,7 +152,7 @@ fn seals(folder: &Path) -> Vec<Run> {
 /// Not a test by itself: what a process of its own does.
 #[test]
 #[ignore = "a process that others start"]
-fn a_process_of_its_own() {
+fn as_process_of_its_own() {
     let Some(path) = std::env::var_os("SEALANE_TEST_KEYS") else { return };
     let path = Path::new(&path);
     let what = std::env::var("SEALANE_TEST_DOES").unwrap();
@@ -369,6 +369,7 @@ fn a_process_that_forks() {
 }
 
 #[test]
+#[ignore = "lab: needs root (mounted file systems)"]
 fn a_disk_that_is_put_back() {
     mounted::require();
     let place = Place::new();
@@ -400,6 +401,7 @@ fn a_disk_that_is_put_back() {
 }
 
 #[test]
+#[ignore = "lab: needs root (mounted file systems)"]
 fn containers_of_one_image() {
     mounted::require();
     let place = Place::new();
@@ -427,6 +429,7 @@ fn deployed(host: &str, folder: &Path, what: &str) -> Child {
 }
 
 #[test]
+#[ignore = "lab: needs root (namespaces of a container)"]
 fn a_container_that_is_deployed_again_under_another_name() {
     mounted::require();
     let place = Place::new();

@@ -139,11 +139,14 @@ fn frames_cross_from_a_wire_to_radios_and_back() {
     let has_come = |at: &Machined| !at.came.lock().is_empty();
     one.send_until(&mut Maker::new(0), tag(1), || has_come(&four));
     four.send_until(&mut Maker::new(1), tag(0), || has_come(&one));
-    four.came.lock().clear();
-    one.send_until(&mut Maker::new(2), PeerTag::BROADCAST, || has_come(&four));
-    let frame = four.came.lock()[0].clone();
-    assert_eq!(frame[27..35], tag(2).to_bytes());
-    assert_eq!(frame[16], 15 - 4, "one hop for each machine, those with a radio too");
+    // Frames of before may still be on their way.
+    let broadcast = || {
+        let came = four.came.lock();
+        came.iter().find(|frame| frame[27..35] == tag(2).to_bytes()).cloned()
+    };
+    one.send_until(&mut Maker::new(2), PeerTag::BROADCAST, || broadcast().is_some());
+    let hops = broadcast().unwrap()[16];
+    assert_eq!(hops, 15 - 4, "one hop for each machine, those with a radio too");
     assert!(two.status().spent.iter().all(|link| link.parts[0].0 > 0), "{:?}", two.status());
     drop((two, three));
 }
@@ -175,11 +178,14 @@ fn a_neighbour_on_a_radio_keeps_a_few_frames_of_one_that_sleeps_and_the_urgent_o
     let dropped = || one.status().counters.no_air_time;
     let (came_before, dropped_before) = (leaf.came.lock().len(), dropped());
     let mut port = one.relay.port();
-    for number in 0..COUNT {
+    let seal = |number: usize| {
         let what = if number == 0 { DataType::EMERGENCY } else { DataType::LOCATION };
         let fields = HeaderFields { next_hop: PeerTag::BROADCAST, ..maker.fields(tag(1)) };
-        let fields = HeaderFields { data_type: what.number(), ..fields };
-        port.push(&mut maker.seal(&fields, b"wake up"));
+        maker.seal(&HeaderFields { data_type: what.number(), ..fields }, b"wake up")
+    };
+    // They are sealed before: few hellos come while they are sent.
+    for mut frame in (0..COUNT).map(seal).collect::<Vec<_>>() {
+        port.push(&mut frame);
         port.flush();
     }
     // A hello may come while they are sent: then as many more are kept.
@@ -257,7 +263,7 @@ fn leaves_a_black_hole(stage: &Stage, sender: &Machined, chooser: &Machined) {
         has_come(0)
     });
     println!("frames came after {:?}", begun.elapsed());
-    assert_eq!(via(chooser, 3), Some(2));
+    wait_until("the honest way is used", || via(chooser, 3) == Some(2));
     assert!(hole.relay.tally().dropped(Reason::UnknownSource) > 8, "{:?}", hole.relay.tally());
 }
 

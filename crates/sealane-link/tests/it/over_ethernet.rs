@@ -115,6 +115,7 @@ fn collect(link: &Link, count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn frames_of_all_lengths_go_on_as_they_came_in_order() {
     let setting = Setting::new(1500);
     let mut maker = Maker::new(0);
@@ -142,6 +143,7 @@ fn frames_of_all_lengths_go_on_as_they_came_in_order() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn frames_for_other_cards_are_not_looked_at_and_other_senders_are_strangers() {
     let setting = Setting::new(1500);
     let mut maker = Maker::new(0);
@@ -163,6 +165,7 @@ fn frames_for_other_cards_are_not_looked_at_and_other_senders_are_strangers() {
 
 /// A card puts zeros behind what is shorter than 46 bytes: no part of a frame is.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn no_part_of_a_frame_is_so_short_that_the_card_would_fill_it() {
     let setting = Setting::new(300);
     let mut maker = Maker::new(1);
@@ -189,6 +192,7 @@ fn no_part_of_a_frame_is_so_short_that_the_card_would_fill_it() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_note_that_the_card_has_filled_with_zeros_is_one() {
     let setting = Setting::new(1500);
     let own = Maker::new(1).announcement();
@@ -206,6 +210,7 @@ fn a_note_that_the_card_has_filled_with_zeros_is_one() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn an_interface_that_vanishes_is_counted_and_taken_again_when_it_returns() {
     let Setting { relay, peer, beyond, space } = Setting::new(1500);
     let mut maker = Maker::new(0);
@@ -226,6 +231,7 @@ fn an_interface_that_vanishes_is_counted_and_taken_again_when_it_returns() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn an_interface_that_is_not_there_is_named() {
     let _space = Space::enter();
     for (name, said) in [("nowhere", "link l: "), ("lo", "link l: ")] {

@@ -14,7 +14,7 @@ use sealane_seal::{
 
 /// Members of the group: the first ones are neighbours.
 const MEMBERS: u8 = 9;
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn group() -> GroupTag {
     GroupTag::from_bytes([0x9a; 4])

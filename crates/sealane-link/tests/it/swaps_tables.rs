@@ -1,12 +1,13 @@
 //! Tables that are swapped while frames come: each frame goes by the one or by the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use sealane_frame::RELAY_BYTES;
 use sealane_link::{Address, Config, Inbox, Link, MemoryNet, Ready, Reason, Relay};
 
 use crate::relays_in_memory::link;
-use crate::stage::{Maker, PATIENCE, card, relay_tag, tag, wait_until};
+use crate::stage::{Maker, card, relay_tag, tag, wait_until};
 
 /// Frames to slot 7 go to the neighbour of slot 1 or 2.
 fn config(net: &MemoryNet, via: u8) -> Config {
@@ -66,7 +67,7 @@ fn no_frame_is_lost_or_doubled_by_a_thousand_swaps() {
                 got[1] += count(&other, 2, &frame, &mut inbox);
                 waited += 1;
                 assert!(waited < 100_000, "{got:?} of {sent}");
-                let _ = one.wait(Ready::ToReceive, PATIENCE / 10_000);
+                let _ = one.wait(Ready::ToReceive, Duration::from_millis(1));
             }
         }
     });

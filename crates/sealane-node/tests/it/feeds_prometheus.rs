@@ -69,6 +69,7 @@ async fn the_dashboard_and_the_rules_ask_for_what_a_node_tells() {
 }
 
 #[tokio::test]
+#[ignore = "lab: needs Prometheus"]
 async fn a_prometheus_takes_the_rules_and_answers_the_dashboard() {
     let (hub, _member) = busy().await;
     answers(&hub, &questions()).await;
@@ -175,7 +176,7 @@ async fn answers(hub: &Running, questions: &[String]) {
     let looked = "count_over_time(sealane_stream_streams[1m]) > 3";
     while prometheus.ask(looked).await.is_none_or(|result| result.is_empty()) {
         let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-        assert!(start.elapsed() < Duration::from_secs(30), "{}", log());
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", log());
         hub.enqueue("a", json!({})).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

@@ -52,7 +52,7 @@ async fn a_draining_node_tells_everybody_and_finishes_what_it_began() {
     begun.write_all(&body.as_bytes()[5..]).await.unwrap();
     let mut said = String::new();
     let reading = tokio::io::AsyncReadExt::read_to_string(&mut begun, &mut said);
-    let _ = tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap();
+    let _ = tokio::time::timeout(Duration::from_secs(60), reading).await.unwrap();
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
     let folder = stopping.await.unwrap();
     let hub = Running::over(folder, sealane_stream::Level::Os).await;

@@ -8,7 +8,7 @@ use crate::running::Running;
 use crate::socket::offsets;
 
 /// Retention looks at the streams several times a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn settles(hub: &Running, topic: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();

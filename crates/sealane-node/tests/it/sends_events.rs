@@ -17,7 +17,7 @@ use crate::http;
 use crate::running::Running;
 
 /// What comes, comes within this time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Source {
     body: Incoming,

@@ -59,7 +59,7 @@ async fn an_address_has_so_many_connections_and_others_are_not_concerned() {
     assert_eq!(refused(&hub, "TooManyConnections").await, 1);
     held.pop();
     let health = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    for _ in 0..100 {
+    for _ in 0..3000 {
         let mut again = from("127.0.0.2", hub.address()).await;
         again.write_all(health).await.unwrap();
         let (said, _) = until_end(&mut again).await;
@@ -100,7 +100,8 @@ async fn who_is_too_slow_gives_the_place_back() {
         tokio::join!(until_end(&mut silent), slow_head, slow_body, until_end(&mut idle));
     let lasted = |at: Instant, ms: u64| {
         let (lasted, limit) = (at - began, Duration::from_millis(ms));
-        assert!(lasted >= limit && lasted < limit + Duration::from_secs(5), "{lasted:?} {limit:?}");
+        let longest = limit + Duration::from_secs(60);
+        assert!((limit..longest).contains(&lasted), "{lasted:?} {limit:?}");
     };
     lasted(silent.1, MAX_WAITING_MS);
     lasted(head.1, MAX_HEAD_MS);
@@ -155,18 +156,18 @@ async fn ask(hub: &Running, byte: u8, method: &str, path: &str, body: &str) -> h
 #[tokio::test]
 async fn a_token_enqueues_at_its_rate() {
     let hub = guarded(Limits { enqueue_rate: 10, ..Limits::default() }).await;
-    let batch = json!({"to": "a", "envelopes": vec![json!({}); 19]}).to_string();
-    // A batch is taken while anything is left, and then owed.
+    let batch = json!({"to": "a", "envelopes": vec![json!({}); 39]}).to_string();
+    // A batch is taken while anything is left, and then owed: here for three seconds.
     assert_eq!(ask(&hub, 1, "POST", "/v1/enqueue/batch", &batch).await.status, 200);
     let one = json!({"to": "a", "envelope": {}}).to_string();
     let reply = ask(&hub, 1, "POST", "/v1/enqueue", &one).await;
     assert_eq!((reply.status, reply.error().as_str()), (429, "TooFast"));
     let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=2).contains(&wait), "{wait}");
+    assert!((1..=3).contains(&wait), "{wait}");
     tokio::time::sleep(Duration::from_secs(wait)).await;
     assert_eq!(ask(&hub, 1, "POST", "/v1/enqueue", &one).await.status, 200);
     let state = ask(&hub, 1, "GET", "/v1/streams/a", "").await.json();
-    assert_eq!(state["next"], 20, "what was refused is not there");
+    assert_eq!(state["next"], 40, "what was refused is not there");
 }
 
 #[tokio::test]
@@ -175,8 +176,7 @@ async fn nothing_is_read_of_who_may_publish_nowhere() {
     let rights = Rights { read: vec!["**".parse().unwrap()], ..Rights::default() };
     Tokens::add(hub.folder.path(), "reader", &Secret::new([2; 32]), rights, None).unwrap();
     hub.node.reload().unwrap();
-    // Nothing of the body is sent, and the answer does not wait for it.
-    let began = Instant::now();
+    // Nothing of the body is sent. An answer that waited for it would be 408.
     for path in ["/v1/enqueue", "/v1/enqueue/batch"] {
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
@@ -186,7 +186,6 @@ async fn nothing_is_read_of_who_may_publish_nowhere() {
         let reply = http::exchange(hub.address(), request.as_bytes()).await;
         assert_eq!((reply.status, reply.error().as_str()), (403, "Forbidden"), "{path}");
     }
-    assert!(began.elapsed() < Duration::from_millis(MAX_BODY_GRACE_MS));
 }
 
 #[tokio::test]

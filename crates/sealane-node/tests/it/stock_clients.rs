@@ -27,6 +27,7 @@ async fn run(hub: &Running, part: &'static str) {
 }
 
 #[tokio::test]
+#[ignore = "lab: needs Node.js and npm packages"]
 async fn ws_speaks_json() {
     let hub = Running::start().await;
     run(&hub, "json").await;
@@ -36,6 +37,7 @@ async fn ws_speaks_json() {
 }
 
 #[tokio::test]
+#[ignore = "lab: needs Node.js and npm packages"]
 async fn msgpackr_speaks_msgpack() {
     let hub = Running::start().await;
     run(&hub, "msgpack").await;
@@ -43,6 +45,7 @@ async fn msgpackr_speaks_msgpack() {
 }
 
 #[tokio::test]
+#[ignore = "lab: needs Node.js and npm packages"]
 async fn msgpackr_speaks_records() {
     let hub = Running::start().await;
     run(&hub, "records").await;

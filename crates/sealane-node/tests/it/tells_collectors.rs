@@ -49,7 +49,7 @@ impl Collector {
 
     /// The spans of the next list.
     async fn spans(&mut self) -> Vec<Value> {
-        let next = tokio::time::timeout(Duration::from_secs(20), self.handed.recv());
+        let next = tokio::time::timeout(Duration::from_secs(60), self.handed.recv());
         let body = next.await.expect("spans come").unwrap();
         let resource = &body["resourceSpans"][0];
         let service = &resource["resource"]["attributes"][0];
@@ -149,7 +149,7 @@ async fn requests_of_sampled_traces_become_spans_and_no_others() {
     // They count when the collector's answer has come.
     let start = Instant::now();
     while hub.metric("sealane_carry_spans_total").await != 3 {
-        assert!(start.elapsed() < Duration::from_secs(10), "what was taken is counted");
+        assert!(start.elapsed() < Duration::from_secs(60), "what was taken is counted");
     }
     // What was not told before the node stops is told then.
     assert_eq!(enqueue(&hub, &[&sampled()]).await, 200);
@@ -166,7 +166,7 @@ async fn a_collector_that_refuses_or_stands_holds_up_nobody() {
     collector.spans().await;
     let start = Instant::now();
     while hub.metric("sealane_carry_spans_dropped_total").await != 1 {
-        assert!(start.elapsed() < Duration::from_secs(10), "a refused span is counted");
+        assert!(start.elapsed() < Duration::from_secs(60), "a refused span is counted");
     }
     // It comes back, and is told of what is new.
     collector.status.store(200, Ordering::Relaxed);
@@ -182,7 +182,7 @@ async fn a_collector_that_refuses_or_stands_holds_up_nobody() {
     let (_held, _) = silent.accept().await.unwrap();
     assert_eq!(enqueue(&hub, &[&sampled()]).await, 200);
     hub.stop().await;
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

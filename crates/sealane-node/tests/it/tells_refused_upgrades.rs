@@ -187,7 +187,7 @@ async fn a_flood_is_told_by_http_and_leaves_nothing() {
     assert_eq!(refused(&hub, "Unauthorized").await, (MAX_TOLD_REFUSALS + 50) as u64);
     // The node lets go of those who read nothing, and then tells others again.
     while metric(&hub, connections).await > before {
-        assert!(began.elapsed() < Duration::from_secs(30), "somebody is still held");
+        assert!(began.elapsed() < Duration::from_secs(60), "somebody is still held");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(knock(&hub).await.0, 101);

@@ -30,6 +30,7 @@ pub(crate) fn browse(script: &str, arguments: &[&str]) {
 }
 
 #[test]
+#[ignore = "lab: needs Chromium and npm packages"]
 fn a_map_on_which_machines_move_and_which_fetches_nothing() {
     let scenario = crate::sketch(20, SIX);
     let watch = Watch::new().with_page(&scenario, 1);

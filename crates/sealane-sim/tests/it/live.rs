@@ -115,6 +115,7 @@ impl Drop for Live {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn processes_meet_over_the_radio_as_their_places_and_orders_have_it() {
     let mut live = Live::start("a");
     live.waits("neighbours hear each other", || live.reaches("car-1", 1));
@@ -154,6 +155,7 @@ fn processes_meet_over_the_radio_as_their_places_and_orders_have_it() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn orders_and_runs_that_cannot_be_are_refused_by_name() {
     let mut live = Live::start("b");
     let file = live.file();
@@ -209,6 +211,7 @@ fn keys_that_are_not_there_are_refused_by_name() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces), Chromium and npm packages"]
 fn the_page_of_a_live_run_shows_it_and_obeys_whoever_has_its_key() {
     let live = Live::start("c");
     crate::draws::browse("live.mjs", &[&live.page, "4"]);

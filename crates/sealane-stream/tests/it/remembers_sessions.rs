@@ -179,7 +179,7 @@ async fn a_stream_that_is_made_anew_counts_anew() {
     assert_eq!(skipped, [Err(Error::NumberSkipped { next: 1 })]);
     publish(&hub, &session, "a", [1]).await;
     // What the removed stream has left goes with its blocks.
-    for _ in 0..200 {
+    for _ in 0..2400 {
         if sessions(folder.path()) == 1 {
             return;
         }
@@ -202,7 +202,7 @@ async fn sessions_of_yesterday_are_forgotten_and_others_are_not() {
     assert_eq!(store.execute(old, []).unwrap(), 1);
     drop(store);
     let hub = open(folder.path());
-    for _ in 0..200 {
+    for _ in 0..2400 {
         if sessions(folder.path()) == 1 {
             break;
         }

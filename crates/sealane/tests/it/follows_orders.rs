@@ -15,7 +15,7 @@ async fn publish(group: &Group, n: u64) {
 /// Waits until a client has come to an epoch.
 async fn reached(group: &Group, events: &mut sealane::Events, epoch: u64) {
     loop {
-        let next = tokio::time::timeout(Duration::from_secs(10), events.next());
+        let next = tokio::time::timeout(Duration::from_secs(60), events.next());
         match next.await.expect("an order within 10 s") {
             Some(Event::Keys { epoch: now, .. }) if now >= epoch => return,
             Some(_) => {}

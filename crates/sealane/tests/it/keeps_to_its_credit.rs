@@ -12,8 +12,12 @@ async fn no_more_than_the_window_is_under_way() {
         client.publish("a", &numbered(n)).await.unwrap();
     }
     let mut member = client.subscribe("a").consumer("c").credit(10).await.unwrap();
+    let in_flight = async || client.stream("a").await.unwrap().consumers[0].in_flight;
+    while in_flight().await < 10 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(client.stream("a").await.unwrap().consumers[0].in_flight, 10);
+    assert_eq!(in_flight().await, 10);
     let all = numbers(&mut member, 100).await;
     assert!(all.into_iter().eq(0..100));
     member.close().await;

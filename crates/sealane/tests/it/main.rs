@@ -45,7 +45,7 @@ fn number(message: &Message) -> u64 {
 }
 
 async fn next(subscription: &mut Subscription) -> Message {
-    let next = tokio::time::timeout(Duration::from_secs(10), subscription.next());
+    let next = tokio::time::timeout(Duration::from_secs(60), subscription.next());
     next.await.expect("a message within 10 s").expect("no end").unwrap()
 }
 

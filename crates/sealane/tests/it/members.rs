@@ -56,7 +56,7 @@ pub(crate) async fn fleet(client: &Client) -> (Person, Person) {
 pub(crate) async fn refusals(events: &mut Events, count: usize) -> Vec<&'static str> {
     let mut names = Vec::new();
     while names.len() < count {
-        let next = tokio::time::timeout(Duration::from_secs(10), events.next());
+        let next = tokio::time::timeout(Duration::from_secs(60), events.next());
         match next.await.expect("an event within 10 s").expect("no end") {
             Event::Refused { name, .. } => names.push(name),
             _ => continue,

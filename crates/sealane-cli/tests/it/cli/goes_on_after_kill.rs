@@ -29,10 +29,16 @@ fn a_node_that_is_stopped_lets_its_readers_go_and_come_back() {
     let mut follow = node.follow(&["sub", "a", "--from", "first", "-n", "2"]);
     node.run(&["pub", "a", "1"]);
     follow.line();
-    let began = std::time::Instant::now();
-    assert!(node.terminate().status.success());
-    assert!(began.elapsed().as_secs() < 4, "it did not wait for a reader in vain");
-    node.kill_and_restart();
+    let mut stops = (0..5).map(|_| {
+        let began = std::time::Instant::now();
+        assert!(node.terminate().status.success());
+        let took = began.elapsed();
+        node.kill_and_restart();
+        node.wait_for_reader("a");
+        took
+    });
+    // A node that waits for readers in vain takes 5 s each time, and a busy machine not each time.
+    assert!(stops.any(|took| took.as_secs() < 4), "it waits for a reader in vain");
     node.run(&["pub", "a", "2"]);
     assert_eq!(json(&follow.rest()).field("data"), Some(&2_u64.into()));
 }

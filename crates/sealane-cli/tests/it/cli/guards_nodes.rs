@@ -22,7 +22,7 @@ fn make(node: &NodeProcess, args: &[&str]) -> String {
 fn wait_until_guarded(node: &NodeProcess) {
     let began = std::time::Instant::now();
     while node.command(&["stream", "ls"]).output().unwrap().status.code() != Some(4) {
-        assert!(began.elapsed().as_secs() < 5, "without a token nothing is done");
+        assert!(began.elapsed().as_secs() < 60, "without a token nothing is done");
     }
 }
 
@@ -53,7 +53,7 @@ fn a_token_opens_what_it_grants_until_it_is_taken_back() {
     assert!(token(&node, &["revoke", "writer"]).status.success());
     let began = std::time::Instant::now();
     while with(&secret, &["pub", "fleet/1", "{}"]).status.success() {
-        assert!(began.elapsed().as_secs() < 5, "a token that was taken back opens nothing");
+        assert!(began.elapsed().as_secs() < 60, "a token that was taken back opens nothing");
     }
 }
 

@@ -36,6 +36,7 @@ fn a_card_and_an_invitation_are_pasted_as_text() {
 }
 
 #[test]
+#[ignore = "lab: needs script"]
 fn a_terminal_shows_text_and_a_file_takes_bytes() {
     let home = Home::fleet(&[], &["base"]);
     assert!(home.run("base", &["key", "card"]).starts_with(b"SLCD"));

@@ -28,7 +28,7 @@ use crate::crosses_a_blind_hub::net::{self, Net};
 use crate::crosses_a_blind_hub::search::Needles;
 use crate::crosses_a_blind_hub::wire::Recorder;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const CAR: &str = "10.9.0.2";
 const BASE: &str = "10.9.0.1";
 
@@ -255,6 +255,7 @@ impl Row {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -303,6 +304,7 @@ fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
 /// One end has an interface of frames, and asks by ARP for whom it talks to; the other has one that
 /// goes packet by packet.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn ends_with_interfaces_of_all_kinds_talk_to_each_other() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -337,6 +339,7 @@ fn packet(from: [u8; 4]) -> Vec<u8> {
 
 /// A member gone bad, which seals whatever it likes.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_member_speaks_for_no_address_but_its_own_and_for_each_packet_once() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -365,7 +368,10 @@ fn a_member_speaks_for_no_address_but_its_own_and_for_each_packet_once() {
         let frame = sender.seal(fields, &Binding::link(), &packet, &mut buf).unwrap();
         (0..times).for_each(|_| send(frame));
     }
-    std::thread::sleep(Duration::from_millis(500));
+    row.told(1, "base", |told| {
+        let Some(Value::Array(all)) = told.field("dropped") else { return false };
+        all.iter().map(|one| number(one, "units")).sum::<u64>() >= 5
+    });
     let said = base.stop();
     let dropped = said.field("dropped").unwrap();
     assert_eq!((number(dropped, "false_address"), number(dropped, "unopened")), (3, 2), "{said:?}");
@@ -374,6 +380,7 @@ fn a_member_speaks_for_no_address_but_its_own_and_for_each_packet_once() {
 /// A group changes under an end that runs: members that have come and gone are known without a
 /// signal, and a configuration may name those who are yet to come.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn an_end_knows_who_comes_and_goes_without_a_signal() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -406,6 +413,7 @@ fn an_end_knows_who_comes_and_goes_without_a_signal() {
 /// The wire of an end's link goes away and comes back: what is sent meanwhile is counted, and it
 /// goes on by itself.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_wire_that_vanishes_and_returns_is_used_again() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();

@@ -35,6 +35,7 @@ fn sizes(data: &Path, process: u32) -> (u64, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "lab: needs faketime"]
 async fn a_day_of_retention_leaves_disk_and_memory_flat() {
     let library = library();
     let hours: usize = std::env::var("SEALANE_HOURS").map_or(9, |text| text.parse().unwrap());

@@ -11,7 +11,7 @@ use super::writes_json::Page;
 use crate::cli::home::{Home, number};
 use crate::cli::{json, sealane, text};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A relay with a page, and its home.
 struct Told {

@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(2);
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
 const CREDIT: u64 = 1 << 32;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Numbers members, so that what the hub owes to a dead one is known.
 static MEMBERS: AtomicU64 = AtomicU64::new(0);

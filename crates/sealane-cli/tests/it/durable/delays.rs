@@ -15,7 +15,7 @@ use super::random::Random;
 use super::websocket::{Frame, WebSocket};
 
 /// How much later than due a message may come, on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Their writers, apart from all others.
 const WRITER: u64 = 1 << 15;

@@ -36,13 +36,14 @@ for message in Hub("127.0.0.1:9087").follow("a/**", start="first"):
 "#;
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own), Python 3"]
 fn a_python_client() {
-    stage::enter("pages::python::python_on_its_own_network");
+    stage::enter("pages::python::as_process_python_on_its_own_network");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn python_on_its_own_network() {
+fn as_process_python_on_its_own_network() {
     let mut stage = Stage::new();
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/python/sealane");
     for (name, script) in [("publishes.py", PUBLISHES), ("follows.py", FOLLOWS)] {

@@ -54,13 +54,14 @@ const LINES: &[(&str, Then)] = &[
 ];
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn what_it_says_is_typed_does_it() {
-    stage::enter("pages::readme::lines_in_their_order");
+    stage::enter("pages::readme::as_process_lines_in_their_order");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn lines_in_their_order() {
+fn as_process_lines_in_their_order() {
     let mut stage = Stage::new();
     fs::create_dir(stage.work().join("docs")).unwrap();
     fs::write(stage.work().join("docs/page.md"), "a page\n").unwrap();
@@ -160,13 +161,14 @@ fn modules() -> PathBuf {
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own), Node.js and npm packages"]
 fn its_javascript_runs_on_node_20_and_22() {
-    stage::enter("pages::readme::javascript_on_node_20_and_22");
+    stage::enter("pages::readme::as_process_javascript_on_node_20_and_22");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn javascript_on_node_20_and_22() {
+fn as_process_javascript_on_node_20_and_22() {
     let mut stage = Stage::new();
     with_messages(&mut stage, "sealane up");
     let (modules, snippet) = (modules(), snippet("js"));
@@ -185,13 +187,14 @@ fn javascript_on_node_20_and_22() {
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own), Chromium and npm packages"]
 fn its_javascript_runs_in_a_page() {
-    stage::enter("pages::readme::javascript_in_a_page");
+    stage::enter("pages::readme::as_process_javascript_in_a_page");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn javascript_in_a_page() {
+fn as_process_javascript_in_a_page() {
     let mut stage = Stage::new();
     let node = inline("sealane up --origin ");
     with_messages(&mut stage, node);
@@ -205,24 +208,25 @@ fn javascript_in_a_page() {
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn its_rust_is_an_example_that_runs() {
-    stage::enter("pages::readme::rust_as_an_example");
+    stage::enter("pages::readme::as_process_rust_as_an_example");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn rust_as_an_example() {
+fn as_process_rust_as_an_example() {
     let mut stage = Stage::new();
     with_messages(&mut stage, "sealane up");
     let mut example = Command::new(std::env::current_exe().unwrap());
-    example.args(["--exact", "pages::readme::follows", "--ignored", "--nocapture"]);
+    example.args(["--exact", "pages::readme::as_process_follows", "--ignored", "--nocapture"]);
     let running = stage.follow("examples/follow.rs", example);
     stage.wait_for(running, &format!("{}", MESSAGES - 1));
 }
 
 #[tokio::test]
 #[ignore = "a process of the test above, which ends it"]
-async fn follows() {
+async fn as_process_follows() {
     follow::follow().await.unwrap();
 }
 

@@ -63,45 +63,49 @@ fn type_all(page: &'static str, at_least: usize) {
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn from_nats() {
-    stage::enter("pages::tables::on_a_network_as_nats");
+    stage::enter("pages::tables::as_process_from_nats");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn on_a_network_as_nats() {
+fn as_process_from_nats() {
     type_all(include_str!("../../../../../docs/FROM-NATS.md"), 38);
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn from_centrifugo() {
-    stage::enter("pages::tables::on_a_network_as_centrifugo");
+    stage::enter("pages::tables::as_process_from_centrifugo");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn on_a_network_as_centrifugo() {
+fn as_process_from_centrifugo() {
     type_all(include_str!("../../../../../docs/FROM-CENTRIFUGO.md"), 22);
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn from_mqtt() {
-    stage::enter("pages::tables::on_a_network_as_mqtt");
+    stage::enter("pages::tables::as_process_from_mqtt");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn on_a_network_as_mqtt() {
+fn as_process_from_mqtt() {
     type_all(include_str!("../../../../../docs/FROM-MQTT.md"), 25);
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn from_restic() {
-    stage::enter("pages::tables::on_a_network_as_restic");
+    stage::enter("pages::tables::as_process_from_restic");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn on_a_network_as_restic() {
+fn as_process_from_restic() {
     type_all(include_str!("../../../../../docs/FROM-RESTIC.md"), 30);
 }

@@ -131,6 +131,7 @@ fn hold(who: &str, links: &str) -> String {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     let _turn = crate::TURN.blocking_lock();
     let field = Field::new(&["base", "relay", "car"], &[(BASE, RELAY), (RELAY, CAR)]);
@@ -198,6 +199,7 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
 /// At a low battery documents wait. Nobody is told that they are stored before they are, and who
 /// tells the machine to end loses none.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn what_waits_for_its_turn_is_said_so_and_is_stored_when_the_machine_is_told_to_end() {
     let _turn = crate::TURN.blocking_lock();
     let field = Field::new(&["base", "relay", "car"], &[(BASE, RELAY), (RELAY, CAR)]);
@@ -275,6 +277,7 @@ fn tells_what_it_counts(field: &Field) {
 /// Two machines with one key folder, of which one was restored: both seal under one counter. Who
 /// hears both says so beside the value.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_conflict_of_two_authentic_documents_is_shown_beside_the_value() {
     let _turn = crate::TURN.blocking_lock();
     let field = Field::new(&["base", "car"], &[(0, 1)]);

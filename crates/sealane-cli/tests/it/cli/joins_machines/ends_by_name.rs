@@ -41,6 +41,7 @@ fn started_by(unit: &str, row: &Row, side: Option<usize>, who: &str) -> Machine 
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn the_units_of_relays_and_ends_start_them() {
     let _turn = crate::TURN.blocking_lock();
     let mut row = Row::new();
@@ -60,6 +61,7 @@ fn the_units_of_relays_and_ends_start_them() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn an_end_whose_interface_is_deleted_ends_by_name_and_makes_it_again() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -91,6 +93,7 @@ fn an_end_whose_interface_is_deleted_ends_by_name_and_makes_it_again() {
 /// Packets of a program wait in the interface, and frames of the base at the link, when the car is
 /// asked to end.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn what_waits_when_an_end_is_asked_to_end_is_carried() {
     const WAITING: u16 = 400;
     const BEHIND: u16 = 20;

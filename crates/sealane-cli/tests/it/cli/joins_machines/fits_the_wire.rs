@@ -91,6 +91,7 @@ fn send_until_it_comes(from: &str, to: (&'static str, u16), word: &[u8], socket:
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn what_is_longer_than_the_interface_is_answered_with_its_width() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -117,6 +118,7 @@ fn what_is_longer_than_the_interface_is_answered_with_its_width() {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn frames_go_in_parts_where_a_wire_is_narrower_than_its_link_says() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -144,6 +146,7 @@ fn frames_go_in_parts_where_a_wire_is_narrower_than_its_link_says() {
 /// The phone is the member here, and the car a router between it and the relay: the wire behind the
 /// router is narrower than the phone's own, which only the router can tell.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn frames_go_in_parts_where_the_path_behind_a_wire_is_narrower() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();
@@ -175,6 +178,7 @@ fn frames_go_in_parts_where_the_path_behind_a_wire_is_narrower() {
 
 /// A route may say that packets are longer than the interface takes: they go in parts, too.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn a_packet_longer_than_the_interface_goes_whole_where_a_route_has_it_so() {
     let _turn = crate::TURN.blocking_lock();
     let row = Row::new();

@@ -16,6 +16,7 @@ fn brought(scene: &Scene, machine: usize) -> (u64, u64) {
 }
 
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn two_gateways_of_one_mesh_store_each_frame_once() {
     let _turn = crate::TURN.blocking_lock();
     let mut scene = Scene::prepare(&["other"], &[(CLOUD, OTHER), (RELAY, OTHER)]);
@@ -32,8 +33,10 @@ fn two_gateways_of_one_mesh_store_each_frame_once() {
     until("both have brought all", || is_brought(GATEWAY) && is_brought(OTHER));
     let [one, other] = [GATEWAY, OTHER].map(|machine| brought(&scene, machine));
     println!("{} frames: (stored, known already) {one:?} and {other:?}", scene.sent);
-    assert_eq!(one.0 + other.0, scene.sent, "each was stored by one of them");
-    assert_eq!(one.1 + other.1, scene.sent, "and was known when the other brought it");
+    // A gateway that waits in vain for an answer brings a frame again, and finds it known.
+    assert!(one.0 + other.0 <= scene.sent, "none was stored by both of them");
+    assert!(one.1 + other.1 >= scene.sent, "and was known when the other brought it");
+    assert_eq!(scene.stored(), scene.sent, "nothing twice");
 
     // One of them is killed, and brings again what it had not heard to be stored.
     scene.kill(GATEWAY);
