@@ -107,18 +107,16 @@ impl Mesh {
     /// Whether a frame says that it is a message of the mesh that nobody sends on, whatever its hop
     /// limit: all but reports go from neighbour to neighbour.
     fn is_stray(&self, header: &Header) -> bool {
-        let is_ours = header.kind() == Kind::Routing && header.group() == self.voice.group();
         let is_report = header.class() == Class::Signed
             && header.data_type() == MessageType::Report as u16
             && header.destination() == PeerTag::BROADCAST;
-        is_ours && !is_report
+        header.is_routing(self.voice.group()) && !is_report
     }
 
     /// Whether frames of a source are carried. The reports of the mesh's own group always are.
     fn is_known(&self, header: &Header) -> bool {
         let Some(sources) = self.sources.as_ref() else { return true };
-        let is_report = header.kind() == Kind::Routing && header.group() == self.voice.group();
-        is_report || sources.get(&header.source()) == Some(&header.group())
+        header.is_routing(self.voice.group()) || sources.get(&header.source()) == Some(&header.group())
     }
 
     /// Counts frames that have come to this gateway by a data path of the driver's own.

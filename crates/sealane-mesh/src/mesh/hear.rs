@@ -1,6 +1,6 @@
 //! What a machine makes of what it hears.
 
-use sealane_frame::{CompactUnit, FrameError, PeerTag, Unit};
+use sealane_frame::{CompactUnit, FrameError, FrameView, Kind, PeerTag, Unit};
 use sealane_seal::{Form, Slot};
 
 use super::Mesh;
@@ -220,7 +220,8 @@ impl Mesh {
 
     /// Takes a frame that the mesh's own seal protects.
     fn own_frame(&mut self, from: From, frame: &[u8]) -> Result<(), MeshError> {
-        if frame.get(18) == Some(&(sealane_frame::Kind::Control as u8)) {
+        let is_control = FrameView::peek(frame).is_some_and(|one| one.kind() == Kind::Control);
+        if is_control {
             match self.voice.hear_announcement(frame) {
                 Ok(true) => self.started_anew(from.interface),
                 Ok(false) => {}

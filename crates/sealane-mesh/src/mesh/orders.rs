@@ -71,7 +71,7 @@ impl Mesh {
         if keeper.has_removal(notice) {
             return Ok(());
         }
-        let told = keeper.of.verify(notice).inspect_err(|_| self.counters.unsigned += 1)?;
+        let told = Told::verify(&keeper.of, notice).inspect_err(|_| self.counters.unsigned += 1)?;
         let first = keeper.held().first;
         let turned = keeper.take(told, notice.into());
         let is_lower = keeper.held().first < first;

@@ -9,7 +9,8 @@ use super::{Giver, HeldOf, Range};
 use crate::limits::{
     MAX_EARLY_ORDERS, MAX_KEPT_ORDER_BYTES, MAX_KEPT_ORDERS, MAX_KEPT_REMOVALS, MAX_ORDER_GIVERS,
 };
-use crate::notice::{KeptGroup, Told};
+use crate::KeptGroup;
+use crate::notice::Told;
 
 /// An order that the authority has signed.
 #[derive(Debug, Clone)]
