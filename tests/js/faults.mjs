@@ -2,7 +2,8 @@
 // HOST:PORT TOKEN
 //
 // `open` is a hub without tokens whose stream `sealed/strange` has six frames, one of them with a
-// sender context of which every bit is 1. `guarded` is a hub where TOKEN reads `orders` and may do nothing else.
+// sender context of which every bit is 1. `guarded` is a hub where TOKEN reads `orders` and may do
+// nothing else.
 import assert from 'node:assert/strict';
 import {
   button,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{
     ANNOUNCEMENT_TYPE, Announced, CompactUnit, CompactView, Dictionary, FrameBuf, FrameView,
-    GroupTag, Header, HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster, open_announcement,
-    open_compact, open_frame, open_stored, seal_compact, seal_frame,
+    GroupTag, Header, HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster,
+    open_announcement, open_compact, open_frame, open_stored, seal_compact, seal_frame,
 };
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, Opened, Opener, Sealer,
@@ -453,9 +453,8 @@ mod tests {
     #[test]
     fn only_messages_between_neighbours_go_without_a_hop_seal() {
         let group = GroupTag::from_bytes([1; 4]);
-        let header = |fields: &HeaderFields| {
-            Header::new(fields, 0, 0, SenderContext([0xff; 8])).unwrap()
-        };
+        let header =
+            |fields: &HeaderFields| Header::new(fields, 0, 0, SenderContext([0xff; 8])).unwrap();
         let hello = HeaderFields {
             kind: Kind::Routing,
             hop_limit: 0,
