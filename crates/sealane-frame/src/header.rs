@@ -144,8 +144,10 @@ impl Header {
         })
     }
 
-    /// The same header with other flags and codec: those of a dictionary entry.
-    pub(crate) fn with_entry(mut self, flags: u8, codec: u8) -> Self {
+    /// The same header with other flags and codec, which are not looked at: those of a dictionary
+    /// entry, or of a brief form of the frame.
+    #[must_use]
+    pub fn with_entry(mut self, flags: u8, codec: u8) -> Self {
         self.flags = flags;
         self.codec = codec;
         self

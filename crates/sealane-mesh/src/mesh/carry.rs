@@ -463,7 +463,7 @@ impl Mesh {
             }
             let Some(neighbour) = self.neighbours.get_mut(&via) else { continue };
             if fate == Fate::Arrive {
-                self.is_stale |= neighbour.blame_at(self.now).is_any();
+                self.is_stale |= neighbour.blame.at(self.now).is_any();
                 neighbour.blame.forgive();
                 continue;
             }

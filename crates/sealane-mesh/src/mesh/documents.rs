@@ -163,7 +163,7 @@ impl Mesh {
     }
 
     pub(super) fn hear_documents(&mut self, by: LinkId, body: &[u8]) -> Result<(), MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         if version(fields.byte()?)? != 0 {
             return Err(MeshError::Range);
         }
@@ -176,7 +176,7 @@ impl Mesh {
         };
         self.rest_documents(by.interface);
         if to == ALL || to == self.voice.slot().number() {
-            let message = fields.0.to_vec();
+            let message = fields.rest().to_vec();
             self.outputs.push_back(Output::Documents { by: by.slot, tag, is_proven, message });
         }
         Ok(())
