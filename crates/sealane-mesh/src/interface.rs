@@ -49,10 +49,9 @@ pub(crate) struct Interface {
 /// Frames that go and come in parts.
 #[derive(Debug)]
 pub(crate) struct PartRooms {
-    /// What neighbours send in parts.
+    /// Frames of neighbours.
     pub(crate) known: Parts,
-    /// What others do. They have a room of their own: those whom nobody knows would take that of
-    /// neighbours.
+    /// Frames of others, in a room of their own: made-up senders would else take that of neighbours.
     pub(crate) strangers: Parts,
     pub(crate) sent: SentParts,
     pub(crate) wanted: WantedParts,

@@ -46,7 +46,7 @@ pub(crate) struct Neighbour {
     pub(crate) kept: KeptFrames,
 }
 
-/// What the last hello of a neighbour said.
+/// The last hello of a neighbour.
 #[derive(Debug)]
 pub(crate) struct LastHello {
     pub(crate) sequence: u16,
@@ -56,7 +56,7 @@ pub(crate) struct LastHello {
     near: VecDeque<Slot>,
 }
 
-/// What a neighbour has proved. A recorded hello proves none of it.
+/// The proofs that a neighbour has given. A recorded hello gives none.
 #[derive(Debug, Default)]
 pub(crate) struct NeighbourProof {
     /// It has given back what nobody could know before this machine started: it is there now, at
@@ -78,7 +78,7 @@ pub(crate) struct RouteIntake {
     asks: u8,
 }
 
-/// What the own hellos have said to a neighbour.
+/// The place of a neighbour in the own hellos.
 #[derive(Debug, Default)]
 pub(crate) struct HelloListing {
     /// In which of the own hellos it was listed last, and given a time stamp.

@@ -12,7 +12,7 @@ pub(crate) enum Told {
     Probe,
 }
 
-/// What waits for air time on an interface.
+/// The messages that wait for air time on an interface.
 #[derive(Debug)]
 pub(crate) struct AirTurns {
     /// What there was no air time for: all else leaves it as much as it takes.

@@ -1,4 +1,4 @@
-//! What is to be told of routes on an interface, and asked.
+//! The routes that an interface is to tell, and the requests that it is to send.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ pub(crate) struct Question {
     pub(crate) passed_by: Option<u8>,
 }
 
-/// What is to be asked, and when.
+/// The requests that wait for their moment.
 #[derive(Debug)]
 pub(crate) struct RequestQueue {
     pub(crate) at: Option<Time>,

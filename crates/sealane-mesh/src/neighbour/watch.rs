@@ -29,7 +29,7 @@ struct SentProbe {
     at: Time,
 }
 
-/// What is known of a neighbour's presence.
+/// A neighbour's presence, and the probes that ask for it.
 #[derive(Debug)]
 pub(crate) struct NeighbourWatch {
     pub(crate) presence: Presence,
