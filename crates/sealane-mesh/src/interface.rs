@@ -51,7 +51,8 @@ pub(crate) struct Interface {
 pub(crate) struct PartRooms {
     /// Frames of neighbours.
     pub(crate) known: Parts,
-    /// Frames of others, in a room of their own: made-up senders would else take that of neighbours.
+    /// Frames of others, in a room of their own: made-up senders would else take that of
+    /// neighbours.
     pub(crate) strangers: Parts,
     pub(crate) sent: SentParts,
     pub(crate) wanted: WantedParts,
