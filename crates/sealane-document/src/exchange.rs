@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use sealane_message::DataType;
+use sealane_message::bytes::put_leb128;
 use sealane_seal::limits::MAX_SLOT;
 use sealane_seal::{Epoch, Slot};
 
@@ -20,7 +21,7 @@ use crate::entry::{Entry, Stamp};
 use crate::limits::{MAX_ANSWERS_KEPT, kept};
 use crate::registers::{Register, Registers};
 use crate::{ExchangeError, Store};
-use bytes::{Input, leb128};
+use bytes::Input;
 
 /// The sorts of messages.
 mod sort {
@@ -94,7 +95,7 @@ pub fn overview(registers: &Registers, salt: u8, max_bytes: usize) -> Vec<Vec<u8
     let (mut first, mut next, mut part) = (0_u16, 0_u16, vec![]);
     for (slot, held) in registers.origins() {
         let mut checked = vec![];
-        leb128(slot.number().saturating_sub(next).into(), &mut checked);
+        put_leb128(slot.number().saturating_sub(next).into(), &mut checked);
         checked.extend(check(salt, held));
         if !part.is_empty() && OVERVIEW_HEAD_BYTES + part.len() + checked.len() > max_bytes {
             messages.push(overview_of(salt, first..=next.saturating_sub(1), &part));
@@ -163,7 +164,7 @@ pub fn inventory(registers: &Registers, origins: &[Slot], max_bytes: usize) -> V
         let mut part = origin.number().to_le_bytes().to_vec();
         let none = BTreeMap::new();
         let held = registers.origin(*origin).unwrap_or(&none);
-        leb128(held.len() as u64, &mut part);
+        put_leb128(held.len() as u64, &mut part);
         held.iter().for_each(|(data_type, register)| put_stamps(*data_type, register, &mut part));
         match messages.last_mut().filter(|last| last.len() + part.len() <= max_bytes) {
             Some(last) => last.extend(part),
@@ -255,20 +256,20 @@ fn first_bytes<const N: usize>(hasher: &blake3::Hasher) -> [u8; N] {
 
 /// Writes the stamps of a register, the newest first, each later one as its distance from it.
 fn put_stamps(data_type: DataType, register: &Register, out: &mut Vec<u8>) {
-    leb128(data_type.number().into(), out);
-    leb128(register.len() as u64, out);
+    put_leb128(data_type.number().into(), out);
+    put_leb128(register.len() as u64, out);
     out.extend(marks(register));
     let mut above: Option<Stamp> = None;
     for stamp in register.keys().rev() {
         match above {
             Some(above) if above.epoch == stamp.epoch => {
-                leb128(0, out);
-                leb128(above.counter - stamp.counter, out);
+                put_leb128(0, out);
+                put_leb128(above.counter - stamp.counter, out);
             }
             above => {
                 let epochs = above.map_or(stamp.epoch.0, |above| above.epoch.0 - stamp.epoch.0);
-                leb128(epochs, out);
-                leb128(stamp.counter, out);
+                put_leb128(epochs, out);
+                put_leb128(stamp.counter, out);
             }
         }
         above = Some(*stamp);

@@ -5,7 +5,7 @@ use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
-use crate::{Compression, FrameError, GroupTag, Kind, PeerTag, Priority};
+use crate::{ANNOUNCEMENT_TYPE, Compression, FrameError, GroupTag, Kind, PeerTag, Priority};
 
 /// The full header's length.
 pub const HEADER_BYTES: usize = size_of::<Header>();
@@ -144,8 +144,10 @@ impl Header {
         })
     }
 
-    /// The same header with other flags and codec: those of a dictionary entry.
-    pub(crate) fn with_entry(mut self, flags: u8, codec: u8) -> Self {
+    /// The same header with other flags and codec, which are not looked at: those of a dictionary
+    /// entry, or of a brief form of the frame.
+    #[must_use]
+    pub fn with_entry(mut self, flags: u8, codec: u8) -> Self {
         self.flags = flags;
         self.codec = codec;
         self
@@ -199,6 +201,20 @@ impl Header {
     pub fn kind(&self) -> Kind {
         let [_, kind] = self.version_and_kind.to_bytes();
         Kind::from_id(kind).unwrap_or(Kind::Message)
+    }
+
+    /// Whether the frame is a message between machines of that group's mesh.
+    #[inline]
+    pub fn is_routing(&self, group: GroupTag) -> bool {
+        self.kind() == Kind::Routing && self.group() == group
+    }
+
+    /// Whether the frame says that it announces a sender of that group. The class is left to the
+    /// member that opens it.
+    #[inline]
+    pub fn is_announcement(&self, group: GroupTag) -> bool {
+        let what = (self.kind(), self.data_type(), self.group());
+        what == (Kind::Control, ANNOUNCEMENT_TYPE, group)
     }
 
     /// What the seal protects.
@@ -333,6 +349,7 @@ const KINDS: u16 = (Kind::ALL.len() as u16 - 1) << 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FrameView;
 
     #[test]
     fn every_field_lies_where_the_specification_says() {
@@ -370,6 +387,27 @@ mod tests {
         at(47, &[0x75, 0x74, 0x73, 0x72, 0x71, 0, 0, 0]);
         at(55, &[0x90, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98]);
         assert_eq!(header.authenticated(), &bytes[17..]);
+    }
+
+    /// Relays and the mesh decide by these bytes before any seal is checked, so that they are
+    /// written here as the specification counts them and not as the struct lies.
+    #[test]
+    fn messages_between_machines_are_known_by_the_places_of_the_specification() {
+        let (group, other) = (GroupTag::from_bytes([9; 4]), GroupTag::from_bytes([8; 4]));
+        let mut unit = [0x55; 70];
+        unit[17..19].copy_from_slice(&[2, 2]);
+        unit[23..27].copy_from_slice(&[9; 4]);
+        let header = FrameView::peek(&unit).unwrap();
+        assert!(header.is_routing(group) && !header.is_routing(other));
+        assert!(!header.is_announcement(group));
+        unit[18] = 1;
+        unit[21..23].copy_from_slice(&[3, 0]);
+        let header = FrameView::peek(&unit).unwrap();
+        assert!(header.is_announcement(group) && !header.is_announcement(other));
+        assert!(!header.is_routing(group));
+        unit[21] = 4;
+        assert!(!FrameView::peek(&unit).unwrap().is_announcement(group));
+        assert!(FrameView::peek(&unit[..63]).is_none());
     }
 
     #[test]

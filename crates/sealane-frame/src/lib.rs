@@ -59,6 +59,7 @@ mod forward;
 mod fragment;
 mod header;
 pub mod limits;
+pub mod machine;
 mod open;
 mod reassembly;
 mod ring;

@@ -51,6 +51,14 @@ impl<'a> FrameView<'a> {
         Ok(Self { bytes, header, layout })
     }
 
+    /// The header that a unit begins with, of which nothing is checked: a relay chooses the part of
+    /// the program that takes a unit before any part has looked at it. A unit that is shorter than
+    /// a header has none.
+    #[inline]
+    pub fn peek(unit: &'a [u8]) -> Option<&'a Header> {
+        Header::ref_from_prefix(unit).ok().map(|(header, _)| header)
+    }
+
     /// The header.
     pub fn header(&self) -> &'a Header {
         self.header

@@ -213,7 +213,8 @@ impl Reader {
     /// Takes what the authority has signed.
     fn take(&self, message: &Message, last: &mut Last) {
         let notice = notice(message);
-        let counted = match notice.as_deref().map(|notice| (self.of.verify(notice), notice)) {
+        let counted = match notice.as_deref().map(|notice| (Told::verify(&self.of, notice), notice))
+        {
             // It is counted when it is handed over.
             Some((Ok(told), notice)) => return last.keep(told, notice),
             Some((Err(_), notice)) if is_heartbeat(notice) => &self.counts.passed,

@@ -8,7 +8,7 @@ use sealane_seal::{
 use zeroize::Zeroizing;
 
 use crate::sender::{Source, Standing};
-use crate::{Change, EpochSource, Error, Notice, Sender};
+use crate::{Change, EpochSource, Error, Leaving, Notice, Sender};
 
 /// A member of such a group. It keeps nothing on disk.
 #[derive(Debug, Clone)]
@@ -181,6 +181,10 @@ impl EpochSource for Agreed {
 
     fn live_from(&self) -> Epoch {
         Epoch(0)
+    }
+
+    fn leaving(&self) -> &[Leaving] {
+        &[]
     }
 
     fn apply(&mut self, _: &Notice) -> Result<Vec<Change>, Error> {

@@ -5,7 +5,7 @@ use sealane_seal::{Binding, Epoch, Epochs, Group, History, Slot, Term};
 
 #[cfg(feature = "test-kind")]
 use crate::Agreed;
-use crate::{Change, ControlCursor, EpochSource, Error, Mark, Member, Notice, Sender};
+use crate::{Change, ControlCursor, EpochSource, Error, Leaving, Mark, Member, Notice, Sender};
 
 /// This process in a group, whatever decides who is in it.
 #[derive(Debug)]
@@ -211,6 +211,10 @@ impl EpochSource for Membership {
 
     fn live_from(&self) -> Epoch {
         each!(self, kind => kind.live_from())
+    }
+
+    fn leaving(&self) -> &[Leaving] {
+        each!(self, kind => EpochSource::leaving(&**kind))
     }
 
     fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {

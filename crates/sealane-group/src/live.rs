@@ -69,7 +69,7 @@ impl Member {
         opener.set_live_floor(floor);
         kept.iter().for_each(|state| opener.restore(state));
         let store = SessionStore::new(Arc::clone(&self.keys), self.name(), kept);
-        Ok(LiveReader { store, opener, floor, leavers: self.leavers().clone() })
+        Ok(LiveReader { store, opener, floor, leavers: Leavers::of(self) })
     }
 }
 
@@ -79,10 +79,10 @@ impl LiveReader {
     /// # Errors
     ///
     /// As [`EpochSource::refresh`].
-    pub fn follow(&mut self, member: &Member) -> Result<(), Error> {
-        member.refresh(&mut self.opener)?;
-        self.opener.set_live_floor(self.floor.max(member.live_from()));
-        self.leavers = member.leavers().clone();
+    pub fn follow(&mut self, source: &impl EpochSource) -> Result<(), Error> {
+        source.refresh(&mut self.opener)?;
+        self.opener.set_live_floor(self.floor.max(source.live_from()));
+        self.leavers = Leavers::of(source);
         Ok(())
     }
 

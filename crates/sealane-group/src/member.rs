@@ -161,10 +161,6 @@ impl Member {
         self.leavers.0.iter().all(|one| one.removal.allows(slot, epoch, counter))
     }
 
-    pub(crate) fn leavers(&self) -> &Leavers {
-        &self.leavers
-    }
-
     /// Keeps whom the authority is about to remove.
     fn leave(&mut self, removal: Removal) -> Result<Vec<Change>, Error> {
         let lock = self.keys.lock()?;
@@ -348,6 +344,10 @@ impl EpochSource for Member {
 
     fn live_from(&self) -> Epoch {
         self.state.live_from
+    }
+
+    fn leaving(&self) -> &[Leaving] {
+        &self.leavers.0
     }
 
     fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {

@@ -5,7 +5,7 @@ use sealane_seal::{Epoch, Opened, Slot};
 use crate::folder::{IdentityKeys, Lock};
 use crate::limits::MAX_ROSTER_MEMBERS;
 use crate::wire::Reader;
-use crate::{Document, Error};
+use crate::{Document, EpochSource, Error};
 
 /// That a member is about to be removed. The order that removes it is long, and may take hours on a
 /// slow radio; a notice is one short frame, so that everybody stops taking the member's frames at
@@ -70,6 +70,10 @@ impl Removal {
 pub(crate) struct Leavers(pub(crate) Vec<Leaving>);
 
 impl Leavers {
+    pub(crate) fn of(source: &impl EpochSource) -> Leavers {
+        Leavers(source.leaving().to_vec())
+    }
+
     /// Takes a removal unless a later one of the same slot is known.
     pub(crate) fn add(&mut self, leaving: Leaving) -> bool {
         let slot = leaving.removal.slot;

@@ -1,3 +1,4 @@
+use data_encoding::HEXLOWER;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::{Epoch, GroupId, Slot, Term};
 
@@ -184,7 +185,7 @@ pub(crate) fn group_tag(routing: &[u8; 32], group: GroupId) -> GroupTag {
 
 /// Lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(bytes)
 }
 
 #[cfg(test)]

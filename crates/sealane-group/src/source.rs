@@ -1,6 +1,6 @@
 use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
-use crate::{Error, Notice};
+use crate::{Error, Leaving, Notice};
 
 /// Where a group's epoch secrets come from: an authority's orders ([`crate::Member`]), or members
 /// that agree on them among themselves.
@@ -21,6 +21,10 @@ pub trait EpochSource {
 
     /// The epoch before which nothing is taken live any more, since a member was removed then.
     fn live_from(&self) -> Epoch;
+
+    /// The members that are about to be removed. A live reader takes nothing new of them. Each kind
+    /// of group says it itself: a default would let them through where a kind forgets it.
+    fn leaving(&self) -> &[Leaving];
 
     /// Takes a message of the group's control stream, and those that were held until it came; again
     /// does no harm. Gives what has changed.

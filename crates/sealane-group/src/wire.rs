@@ -1,5 +1,7 @@
 //! Fixed tables of bytes, big-endian: what every card, order and file of this crate is made of.
 
+use sealane_message::bytes::ByteReader;
+
 use crate::limits::MAX_NAME_BYTES;
 use crate::{Document, Error};
 
@@ -43,13 +45,13 @@ fn turns_text(c: char) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     document: Document,
-    rest: &'a [u8],
+    rest: ByteReader<'a>,
 }
 
 impl<'a> Reader<'a> {
     /// Reads bytes that have no head of their own.
     pub(crate) fn new(document: Document, bytes: &'a [u8]) -> Reader<'a> {
-        Reader { document, rest: bytes }
+        Reader { document, rest: ByteReader::new(bytes) }
     }
 
     /// Reads a document behind its head, whose kind and version must be the ones that are known.
@@ -75,15 +77,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (first, rest) = self.rest.split_first_chunk().ok_or_else(|| self.malformed())?;
-        self.rest = rest;
-        Ok(*first)
+        self.rest.array().ok_or(Error::Malformed(self.document))
     }
 
     pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Error> {
-        let (first, rest) = self.rest.split_at_checked(len).ok_or_else(|| self.malformed())?;
-        self.rest = rest;
-        Ok(first)
+        self.rest.bytes(len).ok_or(Error::Malformed(self.document))
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8, Error> {
@@ -106,7 +104,7 @@ impl<'a> Reader<'a> {
     /// asks for more memory than the bytes that came.
     pub(crate) fn count(&mut self, max: usize, least: usize) -> Result<usize, Error> {
         let count = usize::from(self.u16()?);
-        let fits = count <= max && count.saturating_mul(least) <= self.rest.len();
+        let fits = count <= max && count.saturating_mul(least) <= self.left();
         if fits { Ok(count) } else { Err(self.malformed()) }
     }
 
@@ -124,16 +122,16 @@ impl<'a> Reader<'a> {
 
     /// All that is left.
     pub(crate) fn rest(self) -> &'a [u8] {
-        self.rest
+        self.rest.rest()
     }
 
     /// How many bytes are left.
     pub(crate) fn left(&self) -> usize {
-        self.rest.len()
+        self.rest.rest().len()
     }
 
     /// Nothing may be left.
     pub(crate) fn end(self) -> Result<(), Error> {
-        if self.rest.is_empty() { Ok(()) } else { Err(self.malformed()) }
+        if self.left() == 0 { Ok(()) } else { Err(self.malformed()) }
     }
 }

@@ -63,6 +63,7 @@ impl Bundle {
         if packet.len() > MAX_PACKET_BYTES {
             return false;
         }
+        // The first packet is taken whatever it is: one that cannot be joined goes by itself.
         if self.is_empty() {
             let segment = Segment::parse(packet).filter(|one| self.is_joined(one));
             copy_into(&mut self.bytes, MARK_BYTES, packet);
@@ -87,6 +88,8 @@ impl Bundle {
         let joint = self.joint.filter(|joint| !joint.is_whole)?;
         let segment = Segment::parse(packet)?;
         let first = joint.segment;
+        // The kernel writes the headers of all segments from those of the first. A packet with
+        // other headers would not come out as it came.
         let is_alike = (segment.ip, segment.transport, segment.headers)
             == (first.ip, first.transport, first.headers);
         let is_next = match first.transport {
@@ -101,6 +104,7 @@ impl Bundle {
         let payload = packet.get(segment.headers..)?;
         copy_into(&mut self.bytes, MARK_BYTES + self.packet_bytes, payload);
         self.packet_bytes += payload.len();
+        // The reader is woken by the last segment's flag, which stands in the headers of all.
         if segment.is_pushed
             && let Some(flags) = self.packet_mut().get_mut(segment.ip.header_bytes() + 13)
         {
@@ -109,6 +113,7 @@ impl Bundle {
         self.joint = Some(Joint {
             sequence: segment.next_sequence(packet),
             count: joint.count + 1,
+            // A shorter segment can only be the last: the kernel cuts all others to one length.
             is_whole: segment.is_pushed || segment.payload_bytes < first.payload_bytes,
             ..joint
         });
@@ -121,6 +126,8 @@ impl Bundle {
         let same = |from: usize, to: usize| first.get(from..to) == packet.get(from..to);
         let same_ip = match joint.segment.ip {
             Ip::V4 { .. } => {
+                // A packet that may not be split needs no id (RFC 6864). The kernel counts the ids
+                // of all others up, so that only such ids come out as they were.
                 let has_free_id = u16_at(first, 6).is_some_and(|word| word & DO_NOT_FRAGMENT != 0);
                 let id = u16_at(first, 4).map(|id| id.wrapping_add(joint.count as u16));
                 let follows = has_free_id || id == u16_at(packet, 4);
@@ -154,6 +161,7 @@ impl Bundle {
     /// The packet with the kernel's mark before it. The bundle is empty from then on.
     pub fn take(&mut self) -> &[u8] {
         let mut mark = [0; MARK_BYTES];
+        // One packet alone goes with a mark of zeros, and keeps the checksum that its sender made.
         if let Some(Joint { segment, count: 2.., .. }) = self.joint.take() {
             let Segment { ip, transport, headers, payload_bytes, .. } = segment;
             let at = ip.header_bytes();
@@ -226,6 +234,8 @@ impl Segment {
         if header_bytes < transport.header_bytes() || !is_right {
             return None;
         }
+        // Offload tells the kernel that the checksums are right. A packet whose checksum is wrong
+        // would be made a right one here.
         let before = pseudo_header(ip, transport, packet, length);
         let sums = checksum(packet.get(at..)?, before) == 0xffff;
         sums.then_some(Segment { ip, transport, headers, payload_bytes, is_pushed })

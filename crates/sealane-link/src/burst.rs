@@ -115,6 +115,8 @@ impl Burst {
             Shape::Nothing => {}
             Shape::One(unsummed) => {
                 copy_into(out, 0, self.packet());
+                // The field already holds the sum of the pseudo header: the kernel leaves the rest
+                // to the card, and this is the card.
                 if let Some(Unsummed { start, field }) = unsummed {
                     let sum = !checksum(out.get(start..).unwrap_or_default(), 0);
                     put_u16(out, field, if sum == 0 { 0xffff } else { sum });
@@ -145,6 +147,8 @@ impl Burst {
         let [flags, kind, ..] = *mark;
         let (segment_bytes, start, offset) = (number(4)?, number(6)?, number(8)?);
         let packet = self.packet();
+        // The mark is the kernel's, and is checked all the same: a number beyond the packet must not
+        // become an index.
         let Some(transport) = Transport::of_mark(kind) else {
             let field = start + offset;
             let needs = flags & NEEDS_CHECKSUM != 0;
@@ -174,6 +178,7 @@ impl Run {
         match self.ip {
             Ip::V4 { header_bytes } => {
                 put_u16(out, 2, out.len() as u16);
+                // Segments that are split on their way are put together by this id (RFC 791).
                 let id = u16_at(out, 4).unwrap_or(0).wrapping_add(index as u16);
                 put_u16(out, 4, id);
                 put_u16(out, 10, 0);
@@ -191,6 +196,7 @@ impl Run {
                 let sequence = u32_at(out, at + 4).unwrap_or(0).wrapping_add(step);
                 copy_into(out, at + 4, &sequence.to_be_bytes());
                 if let Some(flags) = out.get_mut(at + 13) {
+                    // Only the last segment ends the stream, and a reduced window is told once.
                     *flags &= if is_last { 0xff } else { !(FIN | PUSH) };
                     *flags &= if index == 0 { 0xff } else { !WINDOW_REDUCED };
                 }

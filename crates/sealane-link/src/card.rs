@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use data_encoding::HEXLOWER;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_mesh::KeptGroup;
 use sealane_seal::{Epoch, GroupId, Slot};
@@ -98,7 +99,7 @@ impl RelayCard {
             self.group, self.epoch.0
         );
         if let Some(Orders { id, authority, count }) = &self.orders {
-            let (id, authority) = (tag::to_hex(&id.0), tag::to_hex(authority));
+            let (id, authority) = (HEXLOWER.encode(&id.0), HEXLOWER.encode(authority));
             let _ = writeln!(text, "id = \"{id}\"\nauthority = \"{authority}\"\norders = {count}");
         }
         text.push_str("\n[members]\n");
@@ -140,7 +141,7 @@ impl RelayCard {
 fn orders(text: &Text) -> Result<Option<Orders>, LinkError> {
     let wrong = |what: String| Err(LinkError::Card(what));
     let key = |name: &str, hex: &str| {
-        let key = tag::key_from_hex(hex);
+        let key = tag::bytes_from_hex(hex);
         key.ok_or_else(|| LinkError::Card(format!("{name}: it is no 64 hexadecimal digits")))
     };
     match (text.version, &text.id, &text.authority, text.orders) {

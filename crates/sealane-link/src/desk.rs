@@ -78,6 +78,7 @@ impl Desk {
             let units = segments.len().div_ceil(segment_bytes).max(1);
             return self.outlet.tally.drop(Reason::Stranger, units as u64);
         };
+        // One batch of the kernel can hold units for the mesh and others: each is looked at.
         for unit in segments.chunks(segment_bytes.max(1)) {
             let passed = match gate.is_for(unit) {
                 true => gate.pass(from, unit),
@@ -92,6 +93,8 @@ impl Desk {
     /// Hands a frame that has no way here to the machine that routes, if it is a message of its.
     #[cold]
     fn refused(&mut self, brought: Brought, why: Reason, frame: &[u8]) -> Result<(), Reason> {
+        // Messages of the mesh name no route here, and come with sources that are on no card. They
+        // fail the checks first, so that the frames of a relay pay nothing for the question.
         let Some(gate) = self.gate.as_mut().filter(|gate| gate.is_for(frame)) else {
             return Err(why);
         };
@@ -112,6 +115,8 @@ impl Desk {
                 self.other_unit(brought, unit);
                 None
             };
+            // Frames of a flow come in runs to one neighbour. Such a run leaves by one system call,
+            // from the buffer in which it came.
             if run.is_none_or(|run| to != Some(run.to)) {
                 self.leave(run, segments.get(..at), segment_bytes);
                 run = to.map(|to| Run { to, start: at });
@@ -160,6 +165,7 @@ impl Desk {
     fn deliver(&mut self, frame: &mut [u8]) -> Result<(), Reason> {
         let end = self.shared.end.as_ref().ok_or(Reason::NoEnd)?;
         let frame_bytes = frame.len();
+        // The member opens the frame where it lies, so that the source is read before.
         let source = self.shared.counts_arrivals().then(|| source_of(frame)).flatten();
         (end.take)(Arrival::Frame(frame))?;
         if let Some(came) = source.map(|source| self.came.entry(source).or_default()) {
@@ -171,6 +177,8 @@ impl Desk {
 
     /// Tells the member whose machine this is that no more has come at once.
     pub(crate) fn pause(&mut self) {
+        // Counts go to the machine once a batch: a queue entry for each frame would cost more than
+        // the frame.
         if let Some(routing) = &self.shared.routing {
             self.went.tell(routing);
         }
@@ -190,10 +198,12 @@ impl Desk {
     /// Takes a frame to everybody and sends it on, if it was not here before.
     fn flood(&mut self, brought: Brought, bytes: &mut [u8]) -> Result<(), Reason> {
         let by = self.table.neighbour(brought.by).map(|by| by.tag).ok_or(Reason::Stranger)?;
+        // The machine of the radio writes hops of its own, so that it gets the frame as it came.
         let for_radio = self.shared.has_radio().then(|| bytes.to_vec());
         let frame = FrameAtHop::parse(bytes, self.table.own()).map_err(|_| Reason::Malformed)?;
         let header = *frame.header();
         let goes_on = frame.pass_on(PeerTag::BROADCAST).is_ok();
+        // A frame at its last hop still ends here if this is a member's machine.
         if !goes_on && self.shared.end.is_none() {
             return Err(Reason::HopLimit);
         }
@@ -212,6 +222,7 @@ impl Desk {
             self.outlet.tally.drop(why, 1);
         }
         let table = Arc::clone(&self.table);
+        // Neighbours of a radio hear the frame from the machine that routes, in its air time.
         let wires = table.neighbours().iter().enumerate().filter(|(_, one)| !one.is_radio);
         for (to, _) in wires.filter(|(to, _)| goes_on && *to != usize::from(brought.by)) {
             self.send(to as NeighbourIndex, bytes, bytes.len());
@@ -246,6 +257,8 @@ impl Desk {
             Ok(Progress::Waiting | Progress::Repeated) => {}
             Err(_) => self.outlet.tally.drop(Reason::Fragment, 1),
         }
+        // Parts that were given up are counted as the frame that they were of: every frame that came
+        // has either gone on or has a reason.
         let after = reassembly.losses();
         let given_up = after.expired + after.crowded_out - before.expired - before.crowded_out;
         self.outlet.tally.drop(Reason::Fragment, given_up);
@@ -290,9 +303,12 @@ pub(crate) fn way(
         _ => Reason::Malformed,
     })?;
     let header = frame.header();
+    // Tags can be copied and addresses forged. The check keeps honest mistakes out of loops; a proof
+    // is only what a reader opens.
     if table.neighbour(brought_by).is_none_or(|by| by.tag != header.previous_hop()) {
         return Err(Reason::FalseHop);
     }
+    // An own frame that comes back is a loop, or somebody plays a recording.
     if header.source() == table.own() || header.source() == table.end() {
         return Err(Reason::Own);
     }
@@ -307,9 +323,11 @@ pub(crate) fn way(
     if to == table.own() || to == table.end() {
         return Ok(Way::Here);
     }
+    // Two groups that share a relay are not joined by it: nobody reaches the other group's members.
     let member = table.member(to).filter(|member| member.group == header.group());
     let via = member.and_then(|member| member.via).ok_or(Reason::NoRoute)?;
     let next = table.neighbour(via).ok_or(Reason::NoRoute)?;
+    // The neighbour would send it here again: the two would pass it on until its hops are spent.
     if via == brought_by {
         return Err(Reason::Backwards);
     }

@@ -73,6 +73,8 @@ impl EthernetLink {
                 Ok(false) => break,
                 // What has come before is taken first.
                 Err(_) if taken > 0 => break,
+                // A socket of a deleted interface never receives again, though one of the same name
+                // may come: only a new socket helps.
                 Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
                     drop(card);
                     self.card.write().is_lost = true;
@@ -103,6 +105,7 @@ impl EthernetLink {
         let mut bytes = 0;
         for unit in segments.chunks(segment_bytes.max(1)) {
             let parts = [IoSlice::new(&header), IoSlice::new(unit)];
+            // One call a unit: a raw socket has no offload that would cut a run.
             let mut control = SendAncillaryBuffer::default();
             match sendmsg(&card.socket, &parts, &mut control, SendFlags::DONTWAIT) {
                 Ok(_) => bytes += unit.len(),

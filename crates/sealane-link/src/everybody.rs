@@ -56,6 +56,8 @@ impl Everybody {
     /// Joins again, if the interface was made anew.
     pub(crate) fn rejoin(&self, sender: &UdpSocket) -> io::Result<()> {
         let interface = Interface::of(self.own)?;
+        // An interface of the same name that was made anew has another number, and the kernel has
+        // dropped the membership with the old one.
         if interface.number != self.joined.read().interface {
             let fresh = join(self.own, self.group, &interface, sender)?;
             *self.joined.write() = fresh;
@@ -77,6 +79,7 @@ impl Interface {
             let v6 = at.and_then(|at| at.as_sockaddr_in6()).map(|at| IpAddr::V6(at.ip()));
             v4.or(v6) == Some(own.ip())
         };
+        // The configuration names an address, and multicast needs the interface that has it.
         let name = getifaddrs()?.find(has_it).map(|one| one.interface_name);
         let name = name.ok_or(io::ErrorKind::AddrNotAvailable)?;
         let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -30,6 +30,8 @@ impl Floods {
     /// Keeps a sender's announcement, as it came from a neighbour: none can take the place of what
     /// another has brought.
     pub(crate) fn hold(&mut self, source: PeerTag, from: PeerTag, frame: &[u8]) {
+        // The first stay where there is no room: an attacker that makes up sources would else push
+        // the announcements of members out.
         let has_room = self.held.len() < MAX_ANNOUNCEMENTS_HELD;
         if has_room || self.held.contains_key(&(source, from)) {
             let held = self.held.entry((source, from)).or_default();
@@ -121,6 +123,8 @@ impl Repeats {
             return false;
         }
         if self.newer.len() >= HALF {
+            // Two sets forget without a time for each frame. A frame is known for at least half of
+            // the bound, and nothing is allocated.
             std::mem::swap(&mut self.newer, &mut self.older);
             self.newer.clear();
         }

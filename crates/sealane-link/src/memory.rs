@@ -97,6 +97,7 @@ impl MemoryLink {
         let at_once = (BATCH_BYTES / segment_bytes).max(1) * segment_bytes;
         let mut bytes = 0;
         let mut waiting = port.waiting.lock();
+        // If the port fills up in between, the caller learns how much has gone: no unit goes twice.
         for part in segments.chunks(at_once) {
             let from = Address::Memory(self.number);
             if !waiting.put(Arrived { from, bytes: part.len(), segment_bytes }, part) {

@@ -53,6 +53,7 @@ impl Outlet {
         if frame.len() <= most {
             return self.put(link, to, frame, frame.len()).is_none();
         }
+        // Ids only need to differ among the frames that a neighbour has not put together yet.
         let mut fragments = std::mem::take(&mut self.fragments);
         fragments.clear();
         self.fragment_id = self.fragment_id.wrapping_add(1);
@@ -91,6 +92,8 @@ impl Outlet {
             let error = stopped?;
             let count = rest.len().div_ceil(unit_bytes).max(1);
             let is_full = error.kind() == io::ErrorKind::WouldBlock;
+            // One wait for all units of a call. A link that takes nothing would else hold up the
+            // frames to every other neighbour.
             if is_full && !waited {
                 let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
                 waited = true;

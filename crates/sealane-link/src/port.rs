@@ -81,10 +81,12 @@ impl Port {
         let (via, is_reported) = (member.via.ok_or(Reason::NoRoute)?, member.is_reported);
         let next = self.table.neighbour(via).ok_or(Reason::NoRoute)?;
         let (next_hop, link, is_radio) = (next.tag, next.link, next.is_radio);
+        // Room is made before the frame is: it is sealed in the place from which it leaves.
         self.make_room(via, frame_bytes);
         let own = self.table.own();
         let frame = self.frames.get_mut(self.filled..).and_then(|room| room.get_mut(..frame_bytes));
         let frame = frame.ok_or(Reason::Malformed)?;
+        // A frame that was not made leaves nothing behind: `filled` has not moved.
         fill(frame)?;
         if is_radio {
             return self.shared.to_radio(frame);
@@ -123,6 +125,8 @@ impl Port {
     fn count(&mut self, leg: Option<Leg>) {
         let Some(leg) = leg else { return };
         self.went.add(leg);
+        // The machine learns of a way that swallows frames by comparing what went with what was
+        // reported. A port that is never flushed must not keep that from it.
         if self.went.is_much() {
             self.tell_went();
         }
@@ -147,6 +151,7 @@ impl Port {
     /// Goes on with the newest table.
     #[inline]
     fn follow(&mut self) {
+        // Frames that have gathered were addressed by the old table, and leave by it.
         if self.shared.version() != self.version {
             self.flush();
             (self.table, self.version) = (self.shared.table(), self.shared.version());
@@ -164,6 +169,7 @@ impl Port {
     /// Sends what has gathered, unless the next frame goes along with it.
     #[inline]
     fn make_room(&mut self, to: NeighbourIndex, frame_bytes: usize) {
+        // The kernel cuts a run into datagrams of one length (UDP_SEGMENT); the last may be shorter.
         let goes_along = self
             .run
             .is_none_or(|run| run.to == to && !run.is_whole && frame_bytes <= run.frame_bytes);

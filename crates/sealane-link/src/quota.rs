@@ -19,6 +19,7 @@ impl Quota {
 
     /// How many of `wanted` frames are taken.
     pub(crate) fn take(&mut self, wanted: usize, now_us: u64) -> usize {
+        // A tenth of a second fills the bucket. The product below stays small after a long silence.
         let passed_us = now_us.saturating_sub(self.filled_us).min(SECOND_US);
         let more = passed_us * self.per_second / SECOND_US;
         if more > 0 {

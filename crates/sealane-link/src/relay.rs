@@ -132,6 +132,7 @@ impl Relay {
     pub fn open(config: &Config, cards: &[RelayCard], beside: Beside) -> Result<Relay, LinkError> {
         let Beside { end, machine } = beside;
         let end_tag = end.as_ref().map(|end| end.tag);
+        // All that can be refused is made before a link is opened: a wrong file opens nothing.
         let (mesh, routing) = machine_of(config, cards, end_tag, machine)?.unzip();
         let own = own_of(end_tag, routing.as_deref());
         let table = Table::new(config, cards, own, &Found::default())?;
@@ -263,6 +264,8 @@ fn machine_of(
         return value("routing: the keys of the mesh's group are missing");
     };
     let group = machine.keys.tag;
+    // A machine holds the mesh's keys. On a card of the same group it would be a relay that can read
+    // what it carries.
     if cards.iter().any(|card| card.group() == group) {
         return value("routing.group: a mesh is a group of its own, and a card is of this one");
     }
@@ -321,6 +324,7 @@ impl Shared {
     /// Goes on with another configuration, and what was found until now.
     fn follow(&self, config: &Config, cards: &[RelayCard]) -> Result<Change, LinkError> {
         let mut plan = self.plan.lock();
+        // Threads hold the links that are open. Everything else is in the table, which is swapped.
         if config.links != self.links || config.routing != plan.config.routing {
             return Err(LinkError::LinksChanged);
         }
@@ -371,9 +375,12 @@ impl Shared {
         let before = self.table();
         let change = Change::between(&before, &table);
         table.go_on_counting(&before);
+        // Announcements that a neighbour brought leave with it. Nobody vouches for them any more.
         let is_neighbour = |tag| table.neighbours().iter().any(|one| one.tag == tag);
         self.with_floods(|floods| floods.keep_of(is_neighbour));
         *self.table.lock() = Arc::new(table);
+        // The number changes behind the table. A thread that sees the number finds the new table; one
+        // that does not goes on with a whole old one.
         self.version.fetch_add(1, Ordering::Release);
         change
     }

@@ -70,6 +70,8 @@ impl Table {
         let configured = config.tag.map(|who| find(cards, who)).transpose()?;
         let Own { hop, end } = own;
         let own = hop.or(configured).ok_or_else(|| value("tag: a relay needs an own address"))?;
+        // A machine of a mesh has the address that its keys give it. With another one in the file,
+        // neighbours would send to a tag that this machine does not take.
         if configured.is_some_and(|tag| tag != own) {
             return Err(value("tag: it is not the address of this member"));
         }
@@ -108,6 +110,7 @@ impl Table {
     /// Goes on with the counts of those who were neighbours before.
     pub(crate) fn go_on_counting(&mut self, before: &Table) {
         for one in &mut self.neighbours {
+            // A neighbour that moved to another address goes on counting; on another link it is new.
             let is_same = |known: &&Neighbour| (known.tag, known.link) == (one.tag, one.link);
             if let Some(known) = before.neighbours.iter().find(is_same) {
                 one.traffic = Arc::clone(&known.traffic);
@@ -182,6 +185,8 @@ struct Members {
 
 impl Members {
     fn new(all: &[Member]) -> Self {
+        // Twice as many places as members keep the runs of taken places short. A power of two makes
+        // the remainder a shift.
         let bits = (2 * all.len()).next_power_of_two().trailing_zeros().max(1);
         let mut members = Self { places: vec![None; 1 << bits], shift: u64::BITS - bits };
         for member in all {
@@ -196,6 +201,7 @@ impl Members {
     /// The place of a tag: its own, or the free one where it would be.
     #[inline]
     fn place(&self, tag: PeerTag) -> Option<usize> {
+        // No keyed hash is needed: nobody but the cards puts tags into the table.
         let hash = u64::from_le_bytes(tag.to_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (first, mask) = ((hash >> self.shift) as usize, self.places.len() - 1);
         (0..self.places.len()).map(|step| (first + step) & mask).find(|&at| {
@@ -216,6 +222,7 @@ fn check(cards: &[RelayCard]) -> Result<(), LinkError> {
         return value(format!("cards: {} are more than {MAX_RELAY_GROUPS}", cards.len()));
     }
     let mut tags = HashSet::new();
+    // A tag on two cards would be a member of two groups, and frames of one would go to the other.
     for card in cards {
         for (_, tag) in card.members() {
             if !tags.insert(tag) {
@@ -319,6 +326,7 @@ fn members(ways: &Ways<'_>, cards: &[RelayCard], own: [PeerTag; 2]) -> Result<Me
             )));
         }
     }
+    // Such a route would be a loop of one machine.
     if own.iter().any(|own| routes.contains_key(own)) {
         return Err(LinkError::ConfigValue("route: it leads to this machine itself".to_owned()));
     }

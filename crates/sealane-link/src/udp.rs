@@ -35,6 +35,7 @@ impl UdpLink {
     ) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
+        // Fragments of IP fail together, and a stranger can spoil one with a forged part.
         keep_whole(&socket, &address)?;
         enlarge(&socket);
         let address = socket.local_addr()?;
@@ -84,6 +85,7 @@ impl UdpLink {
     }
 
     pub(crate) fn send(&self, to: SocketAddr, segments: &[u8], segment_bytes: usize) -> Sent {
+        // Kernels differ in how many segments they cut, and old ones cut none.
         let at_once = self.state.max_gso_segments().min(MAX_SENT_BYTES / segment_bytes.max(1));
         let mut bytes = 0;
         for contents in segments.chunks(segment_bytes.max(1) * at_once.max(1)) {

@@ -41,6 +41,8 @@ impl Width {
     /// Notes that a unit of so many bytes was too long; gives whether shorter ones can be tried.
     #[cold]
     pub(crate) fn narrow(&self, unit_bytes: usize) -> bool {
+        // ICMP can be forged. The width goes down in steps, and no lie makes it smaller than
+        // `MIN_UNIT_BYTES`: a lie costs fragments and nothing else.
         if unit_bytes <= MIN_UNIT_BYTES {
             return false;
         }

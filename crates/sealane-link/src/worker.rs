@@ -48,6 +48,7 @@ impl Worker {
         self.greet(&[]);
         let links = Arc::clone(&self.links);
         let Some(link) = links.get(self.link) else { return };
+        // A sender that does not stop must not keep a relay from ending.
         let mut batches_left = MAX_LAST_BATCHES;
         while batches_left > 0 {
             if self.shared.version() != self.version {
@@ -62,11 +63,15 @@ impl Worker {
                     }
                     let _ = link.wait(Ready::ToReceive, TURN);
                 }
+                // The interface may be gone, and come back under its name. Without the pause the
+                // thread would ask the system as fast as it can.
                 Err(_) => {
                     self.desk.outlet.tally.drop(Reason::LinkFault, 1);
                     std::thread::sleep(TURN);
                 }
             }
+            // Threads count for themselves and add up once a batch: shared counters for each frame
+            // would have the threads wait for one cache line.
             self.shared.counters.take(&mut self.desk.outlet.tally);
             batches_left -= u32::from(ends);
         }
@@ -85,6 +90,7 @@ impl Worker {
             }
             let by = desk.table.at(*link, from);
             let known = by.zip(by.and_then(|by| quotas.get_mut(usize::from(by))));
+            // Every unit of a radio goes to the machine, which alone opens hop seals.
             let is_radio = desk.gate.as_ref().is_some_and(|gate| gate.is_radio);
             let Some((by, quota)) = known.filter(|_| !is_radio) else {
                 desk.take_for_mesh(From { by, address: from, now_us }, segments, segment_bytes);
@@ -94,6 +100,8 @@ impl Worker {
                 continue;
             };
             let dropped_before = desk.outlet.tally.dropped_in_all();
+            // The quota counts before the frames are looked at, or a neighbour could have this
+            // thread check garbage all day.
             let taken = quota.take(units, now_us);
             if taken < units {
                 desk.outlet.tally.drop(Reason::Quota, (units - taken) as u64);
@@ -126,6 +134,7 @@ impl Worker {
         let now_us = self.shared.now_us();
         let table = Arc::clone(&self.desk.table);
         let quotas = std::mem::take(&mut self.quotas);
+        // A neighbour that stays keeps what is left of its quota: a reload would else refill it.
         let quota = |one: &Neighbour| {
             let known = before.iter().position(|known| known == one);
             let known = known.and_then(|at| quotas.get(at)).copied();

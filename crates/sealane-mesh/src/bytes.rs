@@ -1,19 +1,26 @@
 //! Fields one after the other, the low byte first.
 
 use sealane_frame::PeerTag;
+use sealane_message::bytes::ByteReader;
 use sealane_seal::Slot;
 
 use crate::MeshError;
 
 /// What is left to read of a message.
 #[derive(Debug)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+pub(crate) struct Fields<'a>(ByteReader<'a>);
 
-impl Fields<'_> {
+impl<'a> Fields<'a> {
+    pub(crate) fn new(body: &'a [u8]) -> Self {
+        Self(ByteReader::new(body))
+    }
+
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], MeshError> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(MeshError::Truncated)?;
-        self.0 = rest;
-        Ok(*taken)
+        self.0.array().ok_or(MeshError::Truncated)
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0.rest()
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, MeshError> {
@@ -37,7 +44,7 @@ impl Fields<'_> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.rest().is_empty()
     }
 
     /// Nothing may be left.

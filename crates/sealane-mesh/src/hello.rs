@@ -131,7 +131,7 @@ impl Hello {
     /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`],
     /// [`MeshError::TooLong`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         let counts = version(fields.byte()?)?;
         let (gateways, echoes) = (counts >> GATEWAYS_SHIFT, counts & ECHOES_MASK);
         let flags = fields.byte()?;

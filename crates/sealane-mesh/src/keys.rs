@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sealane_frame::machine::{KeptGroup, Keys, Member, Rekeyed};
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::{
     Epoch, EpochSecret, Epochs, Group, GroupId, History, SenderContext, SigningKey, Slot, Suite,
@@ -9,51 +10,6 @@ use sealane_seal::{
 };
 
 use crate::MeshError;
-
-/// A member of the mesh's group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
-    /// Its address.
-    pub tag: PeerTag,
-    /// Its slot, when it had it, and what verifies its signatures.
-    pub term: Term,
-}
-
-/// All that a machine holds of the mesh's group.
-#[derive(Debug)]
-pub struct Keys {
-    /// The group.
-    pub group: Group,
-    /// Its tag.
-    pub tag: GroupTag,
-    /// The machine's slot.
-    pub slot: Slot,
-    /// 8 random bytes, drawn at each start.
-    pub context: SenderContext,
-    /// Milliseconds since 1970-01-01 UTC when the machine started, above those of earlier starts.
-    pub start_ms: u64,
-    /// How many orders of the group were obeyed.
-    pub orders: u64,
-    /// The secrets that are held.
-    pub epochs: Epochs,
-    /// All members, this machine too.
-    pub members: Arc<[Member]>,
-    /// What signs for this machine.
-    pub signing: SigningKey,
-}
-
-/// What changes with an order of the group's authority.
-#[derive(Debug)]
-pub struct Rekeyed {
-    /// The secrets that are held from now on.
-    pub epochs: Epochs,
-    /// All members from now on.
-    pub members: Arc<[Member]>,
-    /// How many orders were obeyed.
-    pub orders: u64,
-    /// What signs for this machine.
-    pub signing: SigningKey,
-}
 
 /// The member that has a slot in an epoch.
 pub(crate) fn member_at(members: &[Member], slot: Slot, epoch: Epoch) -> Option<&Member> {
@@ -166,10 +122,10 @@ impl Provision {
     }
 
     /// The group, as machines keep its orders that are no members.
-    pub fn kept(&self, orders: u64) -> Option<crate::KeptGroup> {
+    pub fn kept(&self, orders: u64) -> Option<KeptGroup> {
         let authority = self.members.first()?.term.verifying_key;
         let (tag, id) = (self.tag, self.group.id());
-        Some(crate::KeptGroup { tag, id, authority, orders, has_member: false })
+        Some(KeptGroup { tag, id, authority, orders, has_member: false })
     }
 
     /// The address of a member; of a slot that nobody has, nobody's.

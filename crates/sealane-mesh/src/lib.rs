@@ -80,14 +80,15 @@ pub use hello::{
     INTERVAL_STEP, LISTED_BYTES, Listed,
 };
 pub use hop::{HOP_SEAL_BYTES, HopReader, HopSender, HopWriter};
-pub use keys::{Keys, Member, Provision, Rekeyed};
+pub use keys::Provision;
 pub use mesh::Mesh;
 pub use messages::{
     Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
     TraceWay,
 };
-pub use notice::{KeptGroup, REMOVAL_NOTICE_BYTES, Told, is_heartbeat};
+pub use notice::{REMOVAL_NOTICE_BYTES, Told, is_heartbeat};
 pub use orders::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
 pub use routes::margin;
+pub use sealane_frame::machine::{KeptGroup, Keys, Member, Rekeyed};
 pub use table::{Hop, Route, Table};
 pub use time::{Span, Time};

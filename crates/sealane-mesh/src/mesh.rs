@@ -250,11 +250,11 @@ impl Mesh {
             slot: one.id.slot,
             interface: one.id.interface,
             address: one.address,
-            heard: one.arrived.of_fifteen(),
-            told: one.told,
-            round_trip: one.round_trip,
+            heard: one.quality.heard(),
+            told: one.quality.told(),
+            round_trip: one.quality.round_trip(),
             cost: one.cost(),
-            is_avoided: one.blame_at(self.now).is_any(),
+            is_avoided: one.blame.at(self.now).is_any(),
         };
         self.neighbours.values().map(status).collect()
     }
@@ -271,7 +271,7 @@ impl Mesh {
             is_avoided: self
                 .neighbours
                 .get(&via)
-                .is_some_and(|one| one.blame_at(self.now).is_any()),
+                .is_some_and(|one| one.blame.at(self.now).is_any()),
         };
         let mut ways: Vec<_> = destination.ways().map(status).collect();
         ways.sort_by_key(|way| (!way.is_used, way.metric()));
@@ -306,7 +306,7 @@ impl Mesh {
         self.sweep_members();
         self.obeyed(orders, stays);
         self.obeyed_at = self.now;
-        self.neighbours.values_mut().for_each(|one| one.has_opened = false);
+        self.neighbours.values_mut().for_each(|one| one.proof.has_opened = false);
         for interface in self.interfaces.values_mut() {
             interface.hasten_announcement(self.now);
             interface.hasten_hello(self.now);
@@ -408,7 +408,7 @@ impl Mesh {
 
     /// A moment within the next part of a hello interval.
     fn soon(&mut self, interface: InterfaceId, part: u64) -> Time {
-        let interval = self.interfaces.get(&interface).map_or(Span(0), |one| one.interval);
+        let interval = self.interfaces.get(&interface).map_or(Span(0), |one| one.hello.interval);
         self.now + self.random.within(interval.part(part))
     }
 
@@ -420,8 +420,8 @@ impl Mesh {
     /// What a choice of ways has to know of a neighbour.
     fn way_by(neighbour: &Neighbour, now: Time) -> Option<Way> {
         let cost = neighbour.cost()?;
-        let patience = neighbour.interval.times(PATIENCE);
-        let (blame, is_anew) = (neighbour.blame_at(now), neighbour.is_blamed_anew(now));
+        let patience = neighbour.hello.interval.times(PATIENCE);
+        let (blame, is_anew) = (neighbour.blame.at(now), neighbour.blame.is_anew(now));
         Some(Way { cost, blame, is_anew, patience })
     }
 
@@ -439,7 +439,7 @@ impl Mesh {
         if interface.note_news(slot, news) {
             let at = self.soon(id, 16);
             if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.hasten_routes(at);
+                interface.routes.hasten(at);
             }
         }
     }
@@ -448,7 +448,7 @@ impl Mesh {
     fn tell_all(&mut self, id: InterfaceId) {
         let at = self.soon(id, 8);
         if let Some(interface) = self.interfaces.get_mut(&id) {
-            interface.tell_all(at, Whole::Addresses);
+            interface.routes.want_all(at, Whole::Addresses);
         }
     }
 

@@ -139,10 +139,10 @@ impl RouteMessage {
     ///
     /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         zero(version(fields.byte()?)?)?;
         let mut message = Self { sequence: fields.word()?, routes: vec![] };
-        message.routes.reserve(fields.0.len() / crate::hello::DISTANCE_BYTES);
+        message.routes.reserve(fields.rest().len() / crate::hello::DISTANCE_BYTES);
         while !fields.is_empty() {
             if message.routes.len() == MAX_MESSAGE_ROUTES {
                 return Err(MeshError::Range);
@@ -188,7 +188,7 @@ impl Request {
     ///
     /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
     pub fn parse(body: &[u8]) -> Result<Vec<Request>, MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         zero(version(fields.byte()?)?)?;
         let mut requests = vec![];
         while !fields.is_empty() {
@@ -233,7 +233,7 @@ impl Probe {
     ///
     /// All that [`crate::Hello::parse`] may say.
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         let flags = version(fields.byte()?)?;
         let probe = Self { is_answer: flags == 1, to: fields.slot()?, number: fields.long()? };
         zero(flags & !1)?;
@@ -269,7 +269,7 @@ impl Missing {
     ///
     /// All that [`crate::Hello::parse`] may say.
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         zero(version(fields.byte()?)?)?;
         let (to, id) = (fields.slot()?, fields.word()?);
         let missing = Self { to, id, parts: fields.take().map(u64::from_le_bytes)? };
@@ -312,7 +312,7 @@ impl Report {
     ///
     /// All that [`crate::Hello::parse`] may say.
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         let flags = version(fields.byte()?)?;
         zero(flags & !1)?;
         let start = fields.take().map(u64::from_le_bytes)?;

@@ -1,38 +1,12 @@
 //! What a machine has to know of a group's notices to keep them and to pass them on: who has signed
 //! them, and their numbers. `spec/group.md` says what else is in them; no machine needs it here.
 
-use std::fmt;
-
-use sealane_frame::GroupTag;
+use sealane_frame::machine::KeptGroup;
 use sealane_seal::limits::SIGNATURE_BYTES;
 use sealane_seal::{Epoch, GroupId, Slot, verifies_open};
 
 use crate::MeshError;
 use crate::limits::MAX_NOTICE_BYTES;
-
-/// A group whose orders a machine keeps, and gives to neighbours that lack them. The machine needs
-/// no secret of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct KeptGroup {
-    /// Its tag.
-    pub tag: GroupTag,
-    /// Its identity, which no notice of another group is signed for.
-    pub id: GroupId,
-    /// What verifies the authority's Ed25519 signatures.
-    pub authority: [u8; 32],
-    /// From which order on they are kept: how many the machine's member of the group has obeyed, or
-    /// how many were given when a relay was told of the group.
-    pub orders: u64,
-    /// A member of the group on this machine obeys them, so that none may be missing between them.
-    /// A machine without one may begin later, where nobody holds the first ones any more.
-    pub has_member: bool,
-}
-
-impl fmt::Debug for KeptGroup {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("KeptGroup").field("tag", &self.tag).field("orders", &self.orders).finish()
-    }
-}
 
 /// What a notice says of itself, once the authority's signature verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,20 +48,15 @@ pub fn is_heartbeat(notice: &[u8]) -> bool {
     notice.first() == Some(&HEARTBEAT)
 }
 
-impl KeptGroup {
-    /// Whether both are of one group and one authority.
-    pub fn is_same_group(&self, other: &Self) -> bool {
-        (self.tag, self.id, self.authority) == (other.tag, other.id, other.authority)
-    }
-
-    /// What a notice says of itself, if the authority has signed it.
+impl Told {
+    /// What a notice says of itself, if the authority of that group has signed it.
     ///
     /// # Errors
     ///
     /// [`MeshError::TooLong`], [`MeshError::Truncated`], [`MeshError::Range`],
     /// [`MeshError::NotOurs`] for the renewal of another group, and what the seal says of the
     /// signature.
-    pub fn verify(&self, notice: &[u8]) -> Result<Told, MeshError> {
+    pub fn verify(of: &KeptGroup, notice: &[u8]) -> Result<Self, MeshError> {
         if notice.len() > MAX_NOTICE_BYTES {
             return Err(MeshError::TooLong);
         }
@@ -95,41 +64,45 @@ impl KeptGroup {
         match *kind {
             ORDER => {
                 let number = word(rest, 0)?;
-                self.check(ORDER_LABEL, notice).map(|()| Told::Order { number, is_anew: false })
+                check(of, ORDER_LABEL, notice).map(|()| Self::Order { number, is_anew: false })
             }
-            RENEWAL => self.renewal(rest),
+            RENEWAL => Self::renewal(of, rest),
             REMOVAL if notice.len() == REMOVAL_NOTICE_BYTES => {
                 let [high, low] = part(rest, 16)?;
                 let slot = crate::bytes::slot(u16::from_be_bytes([high, low]))?;
                 let order = word(rest, 0)?;
-                self.check(REMOVAL_LABEL, notice).map(|()| Told::Removal { order, slot })
+                check(of, REMOVAL_LABEL, notice).map(|()| Self::Removal { order, slot })
             }
             _ => Err(MeshError::Range),
         }
     }
 
-    fn renewal(&self, renewal: &[u8]) -> Result<Told, MeshError> {
+    fn renewal(of: &KeptGroup, renewal: &[u8]) -> Result<Self, MeshError> {
         let group: [u8; 32] = part(renewal, RENEWAL_HEAD.len())?;
-        if !renewal.starts_with(RENEWAL_HEAD) || group != self.id.0 {
+        if !renewal.starts_with(RENEWAL_HEAD) || group != of.id.0 {
             return Err(MeshError::NotOurs);
         }
         let (number, [flags]) = (word(renewal, 37)?, part(renewal, 53)?);
         let signed = renewal.len().checked_sub(LATTICE_SIGNATURE_BYTES);
         let signed = signed.and_then(|end| renewal.get(..end)).ok_or(MeshError::Truncated)?;
         let (bytes, signature) = signed.split_last_chunk().ok_or(MeshError::Truncated)?;
-        self.signed(&[RENEWAL_LABEL, bytes].concat(), signature)?;
-        Ok(Told::Order { number, is_anew: flags & ANEW != 0 })
+        check_signed(of, &[RENEWAL_LABEL, bytes].concat(), signature)?;
+        Ok(Self::Order { number, is_anew: flags & ANEW != 0 })
     }
+}
 
-    fn check(&self, label: &[u8], notice: &[u8]) -> Result<(), MeshError> {
-        let (bytes, signature) = notice.split_last_chunk().ok_or(MeshError::Truncated)?;
-        self.signed(&[label, &self.id.0, bytes].concat(), signature)
-    }
+fn check(of: &KeptGroup, label: &[u8], notice: &[u8]) -> Result<(), MeshError> {
+    let (bytes, signature) = notice.split_last_chunk().ok_or(MeshError::Truncated)?;
+    check_signed(of, &[label, &of.id.0, bytes].concat(), signature)
+}
 
-    fn signed(&self, labelled: &[u8], by: &[u8; SIGNATURE_BYTES]) -> Result<(), MeshError> {
-        let is_its = verifies_open(&self.authority, labelled, by);
-        if is_its { Ok(()) } else { Err(sealane_seal::Error::Signature.into()) }
-    }
+fn check_signed(
+    of: &KeptGroup,
+    labelled: &[u8],
+    by: &[u8; SIGNATURE_BYTES],
+) -> Result<(), MeshError> {
+    let is_its = verifies_open(&of.authority, labelled, by);
+    if is_its { Ok(()) } else { Err(sealane_seal::Error::Signature.into()) }
 }
 
 /// The notice of a removal, for simulations and tests: `sealane-group` makes those of people.

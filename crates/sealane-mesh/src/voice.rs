@@ -9,8 +9,8 @@ use std::sync::Arc;
 use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{
     ANNOUNCEMENT_TYPE, Announced, CompactUnit, CompactView, Dictionary, FrameBuf, FrameView,
-    GroupTag, HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster, open_announcement,
-    open_compact, open_frame, open_stored, seal_compact, seal_frame,
+    GroupTag, Header, HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster,
+    open_announcement, open_compact, open_frame, open_stored, seal_compact, seal_frame,
 };
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, Opened, Opener, Sealer,
@@ -18,10 +18,10 @@ use sealane_seal::{
 };
 
 use crate::hop::{HopSender, HopWriter};
-use crate::keys::{Member, member_at};
+use crate::keys::member_at;
 use crate::messages::MessageType;
 use crate::slots::{BySlot, Slots};
-use crate::{KeptGroup, Keys, MeshError, Rekeyed};
+use crate::{KeptGroup, Keys, Member, MeshError, Rekeyed};
 
 /// The mesh's group at work.
 pub(crate) struct Voice {
@@ -167,11 +167,7 @@ impl Voice {
     /// Whether a full frame is one of the mesh's own, which its seal alone protects: it is not
     /// relayed, and has no hop seal. A report has one, at the end of its way too.
     pub(crate) fn is_own(&self, frame: &[u8]) -> bool {
-        let [hop_limit, _, kind] = [16, 17, 18].map(|at| frame.get(at).copied());
-        let is_ours = frame.get(23..27) == Some(&self.group.to_bytes()[..]);
-        let is_report = frame.get(21..23) == Some(&(MessageType::Report as u16).to_le_bytes());
-        let is_routing = kind == Some(Kind::Routing as u8) && !is_report;
-        is_ours && hop_limit == Some(0) && (is_routing || kind == Some(Kind::Control as u8))
+        FrameView::peek(frame).is_some_and(|header| is_own(self.group, header))
     }
 
     /// Takes over what an order has changed, and gives those whose announced removal it has not
@@ -424,6 +420,17 @@ fn said(
     Ok(Said { by, tag: fields.source, what, body })
 }
 
+/// Whether a frame of that header is one of the mesh's own, which its seal alone protects.
+fn is_own(group: GroupTag, header: &Header) -> bool {
+    // The hop limit keeps a frame of the mesh that was made to be sent on out of here: such a frame
+    // needs the hop seal, so that no machine outside brings it in.
+    if header.group() != group || header.hop_limit() != 0 {
+        return false;
+    }
+    let is_report = header.data_type() == MessageType::Report as u16;
+    header.kind() == Kind::Control || header.kind() == Kind::Routing && !is_report
+}
+
 /// Which message of the mesh a frame carries, by its header.
 fn message_type(
     group: GroupTag,
@@ -442,6 +449,33 @@ fn message_type(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_messages_between_neighbours_go_without_a_hop_seal() {
+        let group = GroupTag::from_bytes([1; 4]);
+        let header =
+            |fields: &HeaderFields| Header::new(fields, 0, 0, SenderContext([0xff; 8])).unwrap();
+        let hello = HeaderFields {
+            kind: Kind::Routing,
+            hop_limit: 0,
+            ..HeaderFields::new(group, PeerTag::from_hash([2; 8]), MessageType::Hello as u16)
+        };
+        let announcement =
+            HeaderFields { kind: Kind::Control, data_type: ANNOUNCEMENT_TYPE, ..hello };
+        for own in [hello, announcement] {
+            assert!(is_own(group, &header(&own)));
+            for other in [
+                HeaderFields { kind: Kind::Message, ..own },
+                HeaderFields { kind: Kind::Gossip, ..own },
+                HeaderFields { hop_limit: 1, ..own },
+                HeaderFields { group: GroupTag::from_bytes([3; 4]), ..own },
+            ] {
+                assert!(!is_own(group, &header(&other)), "{other:?}");
+            }
+        }
+        let report = HeaderFields { data_type: MessageType::Report as u16, ..hello };
+        assert!(!is_own(group, &header(&report)));
+    }
 
     #[test]
     fn what_is_no_message_of_the_mesh_is_named() {

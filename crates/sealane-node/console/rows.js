@@ -1,7 +1,7 @@
 // One row for each message, gap and refusal.
 
 import { bytes, count, el, moment } from "./dom.js";
-import { bytesOf, visible } from "./frame.js";
+import { NotAFrame, bytesOf, visible } from "./frame.js";
 import { offset } from "./hub.js";
 import { entry, plain, write } from "./json.js";
 
@@ -62,13 +62,20 @@ function openParts(envelope) {
 
 function sealedParts(sealed) {
   const frame = bytesOf(sealed);
-  const fields = visible(frame) ?? [["bytes", String(frame.length)]];
+  const chip = el("span", { class: "chip sealed" }, "sealed");
+  let fields;
+  try {
+    fields = visible(frame);
+  } catch (error) {
+    if (!(error instanceof NotAFrame)) throw error;
+    // Its bytes may mean anything, so that no field of them is shown.
+    return [[chip, el("code", {}, `${bytes(frame.length)}, no frame`)], el("p", {}, error.message)];
+  }
   const [[, kind]] = fields;
   const words = `${bytes(frame.length)}, class ${kind}: only the group can read it`;
   const list = fields.flatMap(([name, value]) => [
     el("dt", {}, name),
     el("dd", {}, String(value)),
   ]);
-  const chip = el("span", { class: "chip sealed" }, "sealed");
   return [[chip, el("code", {}, words)], el("dl", {}, list)];
 }

@@ -213,7 +213,7 @@ impl End {
         self.reading.lock().reader.allow_trials();
         member.reload()?;
         let mut reading = self.reading.lock();
-        reading.reader.follow(&member)?;
+        reading.reader.follow(&*member)?;
         reading.commands.follow(&member);
         drop(reading);
         if member.is_strict() {

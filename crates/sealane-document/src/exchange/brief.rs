@@ -1,9 +1,10 @@
 //! A frame without what its neighbours know: `spec/document.md`, *Exchange*.
 
-use sealane_frame::{FrameView, GroupTag, Kind, PeerTag, RELAY_BYTES, VERSION};
-use sealane_seal::{Class, Epoch, Form, SframeHeader};
+use sealane_frame::{FrameView, GroupTag, Header, HeaderFields, PeerTag, RELAY_BYTES};
+use sealane_message::bytes::put_leb128;
+use sealane_seal::{Class, Epoch, Form, SenderContext, SframeHeader};
 
-use super::bytes::{Input, leb128};
+use super::bytes::Input;
 use crate::ExchangeError;
 use crate::limits::MAX_DOCUMENT_BYTES;
 
@@ -18,7 +19,7 @@ pub(super) fn brief(group: GroupTag, frame: &[u8]) -> Option<Vec<u8>> {
     let view = FrameView::parse(frame).ok()?;
     let header = view.header();
     let mut out = vec![header.flags(), header.codec()];
-    leb128(header.data_type().into(), &mut out);
+    put_leb128(header.data_type().into(), &mut out);
     out.extend(header.source().to_bytes());
     out.extend(header.context().0);
     out.push(header.orders());
@@ -47,15 +48,11 @@ pub(super) fn whole_form(group: GroupTag, brief: &[u8]) -> Result<Vec<u8>, Excha
     let signature = if *class == Class::Signed { SIGNATURE_BYTES } else { 0 };
     let around = seal_bytes + signature + TAG_BYTES;
     let body_bytes = rest.len().checked_sub(around).ok_or(ExchangeError::Length)?;
-    let mut frame = vec![VERSION, Kind::Message as u8, flags, codec];
-    frame.extend(data_type.to_le_bytes());
-    frame.extend(group.to_bytes());
-    frame.extend(source);
-    frame.extend(PeerTag::BROADCAST.to_bytes());
-    frame.extend(u32::try_from(body_bytes).map_err(|_| ExchangeError::Length)?.to_le_bytes());
-    frame.extend(seal.counter.to_le_bytes());
-    frame.extend(context);
-    frame.push(orders);
+    let fields =
+        HeaderFields { orders, ..HeaderFields::new(group, PeerTag::from_bytes(source), data_type) };
+    let header = Header::new(&fields, body_bytes, seal.counter, SenderContext(context));
+    let header = header.map_err(|_| ExchangeError::Order)?.with_entry(flags, codec);
+    let mut frame = header.authenticated().to_vec();
     if *class == Class::Authenticated {
         let (head, behind) = rest.split_at_checked(seal_bytes).ok_or(ExchangeError::Length)?;
         let (body, tag) = behind.split_at_checked(body_bytes).ok_or(ExchangeError::Length)?;

@@ -1,9 +1,10 @@
 //! Frames that are handed on, in one message.
 
 use sealane_frame::{GroupTag, PeerTag, RELAY_BYTES};
+use sealane_message::bytes::put_leb128;
 
 use super::brief::{brief, whole_form};
-use super::bytes::{Input, leb128};
+use super::bytes::Input;
 use super::sort;
 use crate::ExchangeError;
 use crate::limits::MAX_DOCUMENT_BYTES;
@@ -23,7 +24,7 @@ pub(crate) fn put_frame(group: GroupTag, frame: &[u8], message: &mut Vec<u8>) {
     let brief = brief(group, frame);
     let whole = frame.get(RELAY_BYTES..).unwrap_or_default();
     let (bytes, is_whole) = (brief.as_deref().unwrap_or(whole), brief.is_none());
-    leb128((bytes.len() as u64) << 1 | u64::from(is_whole), message);
+    put_leb128((bytes.len() as u64) << 1 | u64::from(is_whole), message);
     message.extend(bytes);
 }
 

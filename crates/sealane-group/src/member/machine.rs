@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealane_mesh::{KeptGroup, Keys, Rekeyed};
+use sealane_frame::machine::{self, KeptGroup, Keys, Rekeyed};
 use sealane_seal::{SenderContext, SigningKey};
 
 use super::Member;
@@ -61,13 +61,13 @@ impl Member {
     }
 
     /// All members of now and before, as machines of a mesh.
-    fn machines(&self) -> Arc<[sealane_mesh::Member]> {
+    fn machines(&self) -> Arc<[machine::Member]> {
         let entries = self.state.roster.entries().iter();
-        let machine = |entry: &crate::Entry| {
+        let as_machine = |entry: &crate::Entry| {
             let tag = self.state.peer_tag(entry.slot())?;
-            Some(sealane_mesh::Member { tag, term: entry.term() })
+            Some(machine::Member { tag, term: entry.term() })
         };
-        entries.filter_map(machine).collect()
+        entries.filter_map(as_machine).collect()
     }
 
     fn mesh_signing(&self) -> Result<SigningKey, Error> {

@@ -42,6 +42,7 @@ impl Everyone {
         let mut unit = vec![0; MAX_UNIT_BYTES].into_boxed_slice();
         let (mut joined, mut version) = (Instant::now(), u64::MAX);
         while !self.shared.ends() {
+            // No event tells of an interface that was made anew, and joining again costs little.
             if joined.elapsed() >= REJOIN {
                 joined = Instant::now();
                 // Where the interface is not there now, it may be the next time.
@@ -76,6 +77,7 @@ impl Everyone {
         if let Some(capture) = self.shared.tap.get() {
             capture.came(self.index, address, unit, unit.len());
         }
+        // The table's lock is taken for each unit: hellos are few.
         let by = self.shared.table().at(self.index, address);
         let from = From { by, address, now_us: self.shared.now_us() };
         let passed = match self.gate.is_for(unit) {

@@ -47,6 +47,7 @@ impl Gate {
 
     /// Goes on with so many neighbours.
     pub(crate) fn renew(&mut self, neighbours: usize, now_us: u64) {
+        // On a radio frames of others come by here too; on a wire only messages of the mesh do.
         let per_second = match self.is_radio {
             true => NEIGHBOUR_FRAMES_PER_SECOND,
             false => MAX_CONTROL_UNITS_PER_SECOND,
@@ -67,6 +68,8 @@ impl Gate {
     /// long as it says.
     pub(crate) fn pass(&mut self, from: From, unit: &[u8]) -> Result<(), Reason> {
         let known = from.by.and_then(|by| self.known.get_mut(usize::from(by)));
+        // Strangers share one quota and a queue of their own: however many addresses they make up,
+        // neighbours keep theirs.
         let (lane, quota) = match known {
             Some(quota) => (Lane::Known, quota),
             None => (Lane::Stranger, &mut self.strangers),
@@ -74,6 +77,7 @@ impl Gate {
         if quota.take(1, from.now_us) == 0 {
             return Err(Reason::Quota);
         }
+        // The quota counts a malformed unit as well: it has cost a look.
         let unit = without_length(unit, self.length_bytes).ok_or(Reason::Malformed)?.into();
         let heard = Task::Heard { link: self.link, from: from.address, unit };
         self.routing.intake.put(lane, heard)

@@ -79,10 +79,13 @@ impl Intake {
         let mut waiting = self.waiting.lock();
         let is_ending = waiting.ends;
         let queue = waiting.lanes.get_mut(lane as usize).ok_or(Reason::MeshFull)?;
+        // The newest is dropped, so that the others keep their order: a later hello must not come
+        // before an earlier one.
         if queue.len() >= MAX_MESH_WAITING || is_ending {
             return Err(Reason::MeshFull);
         }
         queue.push_back(task);
+        // The lock is free before the machine's thread wakes up, or it would wait again at once.
         drop(waiting);
         self.wakes.notify_one();
         Ok(())
@@ -114,6 +117,7 @@ impl Intake {
 
 impl Waiting {
     fn take(&mut self) -> Option<Task> {
+        // A neighbour that fills its queue delays each other queue by one task.
         for step in 0..LANES {
             let at = (self.turn + step) % LANES;
             if let Some(task) = self.lanes.get_mut(at).and_then(VecDeque::pop_front) {

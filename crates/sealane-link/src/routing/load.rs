@@ -28,6 +28,7 @@ impl Load {
     /// Once a second, the share of time since the last call that gave one, in millionths.
     pub(super) fn take(&mut self, now: Time) -> Option<u32> {
         let passed = now.since(self.since);
+        // Over a shorter time one unit of a slow radio would be the whole channel.
         if passed < TOLD {
             return None;
         }

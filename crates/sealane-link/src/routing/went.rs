@@ -54,6 +54,8 @@ impl Went {
 
     /// Tells the machine. Where it has too much to do it counts too few, and so blames nobody.
     pub(crate) fn tell(&mut self, routing: &Routing) {
+        // A leg that finds no room is lost, and too few frames are counted. Too many would blame a
+        // next hop that has done its work.
         self.frames = 0;
         for (leg, frames) in self.others.drain().chain(self.last.take()) {
             let _ = routing.intake.put(Lane::Data, Task::Went { leg, frames });

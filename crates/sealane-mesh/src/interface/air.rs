@@ -12,6 +12,15 @@ pub(crate) enum Told {
     Probe,
 }
 
+/// The messages that wait for air time on an interface.
+#[derive(Debug)]
+pub(crate) struct AirTurns {
+    /// What there was no air time for: all else leaves it as much as it takes.
+    pub(super) first: Option<Waiting>,
+    /// Nothing is said of documents before, where air time is scarce.
+    pub(crate) documents_at: Time,
+}
+
 /// Something that was refused air time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waiting {
@@ -36,7 +45,7 @@ impl Interface {
     /// Whether there is air time for an announcement; else it waits until there is.
     pub(crate) fn may_announce(&mut self, now: Time) -> bool {
         let ready = self.may_tell(now, Told::Announcement, ANNOUNCEMENT_BYTES).err();
-        self.announce_at = ready.or(self.announce_at);
+        self.announcement.at = ready.or(self.announcement.at);
         ready.is_none()
     }
 
@@ -47,7 +56,7 @@ impl Interface {
         let first = self.waits(now);
         let others = first.filter(|first| first.what != what);
         let told = self.may_say(now, bytes + others.map_or(0, |first| first.bytes));
-        self.first = match told {
+        self.turns.first = match told {
             Ok(()) => others,
             Err(ready) => others.or(Some(Waiting { what, bytes, ready })),
         };
@@ -57,13 +66,13 @@ impl Interface {
     /// What waits for air time.
     pub(super) fn waits(&self, now: Time) -> Option<Waiting> {
         let still = |first: &Waiting| match first.what {
-            Told::Announcement => self.announce_at.is_some(),
-            Told::Routes => self.routes_at.is_some(),
-            Told::Requests => self.ask_at.is_some(),
+            Told::Announcement => self.announcement.at.is_some(),
+            Told::Routes => self.routes.at.is_some(),
+            Told::Requests => self.requests.at.is_some(),
             // Who is heard meanwhile is not asked again.
             Told::Probe => now <= first.ready + self.gap().times(2),
         };
-        self.first.filter(|_| self.medium.has_duty()).filter(still)
+        self.turns.first.filter(|_| self.medium.has_duty()).filter(still)
     }
 
     /// Whether there is air time for a hello; else when there is.

@@ -13,7 +13,7 @@ fn is_busy(medium: Medium, every: u64) -> bool {
         let passed = second % every * 1_000_000;
         let share = hello.0.saturating_sub(passed).min(1_000_000) as u32;
         interface.hear_load(Time(second * 1_000_000), share);
-        interface.interval > interface.free_interval
+        interface.hello.is_stretched()
     })
 }
 

@@ -107,18 +107,17 @@ impl Mesh {
     /// Whether a frame says that it is a message of the mesh that nobody sends on, whatever its hop
     /// limit: all but reports go from neighbour to neighbour.
     fn is_stray(&self, header: &Header) -> bool {
-        let is_ours = header.kind() == Kind::Routing && header.group() == self.voice.group();
         let is_report = header.class() == Class::Signed
             && header.data_type() == MessageType::Report as u16
             && header.destination() == PeerTag::BROADCAST;
-        is_ours && !is_report
+        header.is_routing(self.voice.group()) && !is_report
     }
 
     /// Whether frames of a source are carried. The reports of the mesh's own group always are.
     fn is_known(&self, header: &Header) -> bool {
         let Some(sources) = self.sources.as_ref() else { return true };
-        let is_report = header.kind() == Kind::Routing && header.group() == self.voice.group();
-        is_report || sources.get(&header.source()) == Some(&header.group())
+        header.is_routing(self.voice.group())
+            || sources.get(&header.source()) == Some(&header.group())
     }
 
     /// Counts frames that have come to this gateway by a data path of the driver's own.
@@ -170,9 +169,9 @@ impl Mesh {
     fn pass(&mut self, frame: Arc<[u8]>, header: &Header, hop: &Hop, from: Option<LinkId>) {
         let id = LinkId { interface: hop.interface, slot: hop.slot };
         let kept = Kept { frame, urgency: urgency(header), from };
-        match self.neighbours.get_mut(&id).filter(|one| one.sleeps) {
+        match self.neighbours.get_mut(&id).filter(|one| one.hello.sleeps) {
             Some(neighbour) => {
-                if let Some(left) = neighbour.keep(kept) {
+                if let Some(left) = neighbour.kept.keep(kept) {
                     self.dropped(left.urgency, left.from.is_none());
                 }
             }
@@ -183,7 +182,7 @@ impl Mesh {
     /// Gives a neighbour that was heard what was kept for it.
     pub(super) fn give_kept(&mut self, id: LinkId) {
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let (address, kept) = (neighbour.address, std::mem::take(&mut neighbour.kept));
+        let (address, kept) = (neighbour.address, neighbour.kept.take());
         kept.into_iter().for_each(|kept| self.hand_on(id.interface, address, kept));
     }
 
@@ -305,8 +304,8 @@ impl Mesh {
         let is_enough = |heard_of: &[Slot]| {
             is_scarce
                 || is_report(header)
-                || near.iter().filter(|one| !one.is_in_crowd()).all(|one| {
-                    let hears = |slot: &Slot| *slot == one.id.slot || one.is_near(*slot);
+                || near.iter().filter(|one| !one.hello.is_in_crowd()).all(|one| {
+                    let hears = |slot: &Slot| *slot == one.id.slot || one.hello.is_near(*slot);
                     heard_of.iter().any(hears)
                 })
         };
@@ -464,12 +463,12 @@ impl Mesh {
             }
             let Some(neighbour) = self.neighbours.get_mut(&via) else { continue };
             if fate == Fate::Arrive {
-                self.is_stale |= neighbour.blame_at(self.now).is_any();
-                neighbour.forgive();
+                self.is_stale |= neighbour.blame.at(self.now).is_any();
+                neighbour.blame.forgive();
                 continue;
             }
             self.is_stale = true;
-            neighbour.blame(self.now);
+            neighbour.blame.blame(self.now);
             self.event(Event::BlackHole { via: via.slot, gateway });
             self.ask_later(gateway, None);
         }

@@ -60,12 +60,12 @@ impl Mesh {
     pub(super) fn rest_documents(&mut self, id: InterfaceId) {
         let others = self.neighbours.keys().filter(|link| link.interface == id).count() as u64;
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        if !interface.medium.has_duty() || interface.documents_at > self.now {
+        if !interface.medium.has_duty() || interface.turns.documents_at > self.now {
             return;
         }
         let air = interface.air(interface.medium.documents_bytes());
         let late = self.random.within(air.times(2 * others.min(CROWD)));
-        interface.documents_at = self.now + late;
+        interface.turns.documents_at = self.now + late;
     }
 
     /// Has a message wait for its turn.
@@ -163,19 +163,20 @@ impl Mesh {
     }
 
     pub(super) fn hear_documents(&mut self, by: LinkId, body: &[u8]) -> Result<(), MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         if version(fields.byte()?)? != 0 {
             return Err(MeshError::Range);
         }
         let to = fields.word()?;
-        let Some((tag, is_proven)) = self.neighbours.get(&by).map(|one| (one.tag, one.is_proven))
+        let Some((tag, is_proven)) =
+            self.neighbours.get(&by).map(|one| (one.tag, one.proof.is_proven))
         else {
             self.counters.stranger += 1;
             return Ok(());
         };
         self.rest_documents(by.interface);
         if to == ALL || to == self.voice.slot().number() {
-            let message = fields.0.to_vec();
+            let message = fields.rest().to_vec();
             self.outputs.push_back(Output::Documents { by: by.slot, tag, is_proven, message });
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What a machine makes of what it hears.
 
-use sealane_frame::{CompactUnit, FrameError, PeerTag, Unit};
+use sealane_frame::{CompactUnit, FrameError, FrameView, Kind, PeerTag, Unit};
 use sealane_seal::{Form, Slot};
 
 use super::Mesh;
@@ -8,7 +8,7 @@ use crate::hop::{HopReader, HopSender};
 use crate::interface::Interface;
 use crate::limits::MAX_MESH_NEIGHBOURS;
 use crate::messages::{Advertised, MessageType};
-use crate::neighbour::{HeardAt, LinkId, Neighbour, Presence, Stamp};
+use crate::neighbour::{HeardAt, LinkId, Neighbour, Stamp};
 use crate::parts::PartAt;
 use crate::routes::{Heard, ROUTE_INTERVALS, is_later};
 use crate::strangers::Asking;
@@ -146,12 +146,13 @@ impl Mesh {
             CompactUnit::Fragment(part) => part_at(from.address, &part.header()),
             _ => return Ok(()),
         };
-        if at.is_some_and(|at| interface.wanted_parts.has_ended(now, at.from, at.id)) {
+        if at.is_some_and(|at| interface.parts.wanted.has_ended(now, at.from, at.id)) {
             return Ok(());
         }
         let is_known = interface.addresses.contains_key(&from.address);
         // Those whom nobody knows take no room from neighbours, however many they make up.
-        let parts = if is_known { &mut interface.parts } else { &mut interface.stranger_parts };
+        let parts =
+            if is_known { &mut interface.parts.known } else { &mut interface.parts.strangers };
         let Ok(whole) = parts.take(now, name, &part) else {
             self.counters.fragments += 1;
             return Ok(());
@@ -159,14 +160,14 @@ impl Mesh {
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(PART_PAUSE);
         let Some(whole) = whole else {
             match at {
-                Some(at) if is_known => interface.wanted_parts.came(now, at, pause),
+                Some(at) if is_known => interface.parts.wanted.came(now, at, pause),
                 // Perhaps parts of an announcement, or of what cannot be read without one.
                 _ => self.ask_strangers(from.interface, None),
             }
             return Ok(());
         };
         if let Some(at) = at {
-            interface.wanted_parts.ends(now, at.from, at.id, pause);
+            interface.parts.wanted.ends(now, at.from, at.id, pause);
         }
         match (interface.medium.form, whole.first()) {
             // A frame of parts may not be one of parts again, or several.
@@ -220,7 +221,8 @@ impl Mesh {
 
     /// Takes a frame that the mesh's own seal protects.
     fn own_frame(&mut self, from: From, frame: &[u8]) -> Result<(), MeshError> {
-        if frame.get(18) == Some(&(sealane_frame::Kind::Control as u8)) {
+        let is_control = FrameView::peek(frame).is_some_and(|one| one.kind() == Kind::Control);
+        if is_control {
             match self.voice.hear_announcement(frame) {
                 Ok(true) => self.started_anew(from.interface),
                 Ok(false) => {}
@@ -302,7 +304,7 @@ impl Mesh {
             return;
         }
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        if !is_later(hello.sequence, neighbour.hello_sequence) {
+        if !is_later(hello.sequence, neighbour.hello.sequence) {
             self.counters.repeats += 1;
             return;
         }
@@ -317,21 +319,21 @@ impl Mesh {
             interface.addresses.remove(&neighbour.address);
             interface.addresses.insert(from.address, id.slot);
         }
-        let is_back = neighbour.presence == Presence::Silent;
+        let is_back = neighbour.watch.is_silent();
         neighbour.hear(at, hello);
-        neighbour.stamp = Some(stamp);
+        neighbour.listing.stamp = Some(stamp);
         let was_usable = neighbour.cost().is_some();
         let own = self.voice.slot();
         if let Some(listed) = hello.neighbours.iter().find(|listed| listed.slot == own) {
-            (neighbour.told, neighbour.told_at) = (listed.heard, self.now);
+            neighbour.quality.note_told(listed.heard, self.now);
         }
         let reader = Reader { own, now: self.now, since: self.obeyed_at };
         self.counters.bad_echoes += take_echoes(neighbour, interface, hello, reader);
         neighbour.settle(self.now);
-        let is_proven = neighbour.is_proven;
+        let is_proven = neighbour.proof.is_proven;
         let is_usable = neighbour.cost().is_some();
         let knows_this = neighbour.knows_this(self.now);
-        let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
+        let until = self.now + neighbour.hello.interval.times(ROUTE_INTERVALS);
         if hello.asks_of(own) && !knows_this {
             let at = self.soon(from.interface, 8);
             if let Some(interface) = self.interfaces.get_mut(&from.interface) {
@@ -374,19 +376,19 @@ impl Mesh {
     fn hear_routes(&mut self, id: LinkId, told: &RouteMessage) {
         let at_once = self.interfaces.get(&id.interface).map_or(0, |one| one.routes_at_once());
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let is_new = neighbour.routes_sequence.is_none_or(|last| is_later(told.sequence, last));
-        if !neighbour.is_proven || !is_new {
+        let is_new = neighbour.routes.sequence.is_none_or(|last| is_later(told.sequence, last));
+        if !neighbour.proof.is_proven || !is_new {
             self.counters.repeats += u64::from(!is_new);
             return;
         }
-        neighbour.routes_sequence = Some(told.sequence);
+        neighbour.routes.sequence = Some(told.sequence);
         // What is new is told by itself; of all routes the own one is the first.
         let first = told.routes.first().map(|route| route.distance.slot);
         let is_most = 2 * told.routes.len() >= self.routes.len().min(at_once);
-        neighbour.has_told_all |= self.has_asked && first == Some(id.slot) && is_most;
-        self.is_stale |= neighbour.presence == Presence::Silent;
+        neighbour.routes.has_told_all |= self.has_asked && first == Some(id.slot) && is_most;
+        self.is_stale |= neighbour.watch.is_silent();
         neighbour.is_there(self.now);
-        let until = self.now + neighbour.interval.times(ROUTE_INTERVALS);
+        let until = self.now + neighbour.hello.interval.times(ROUTE_INTERVALS);
         self.look_at(id);
         told.routes.iter().for_each(|route| self.hear_route(id, route, until));
     }
@@ -427,16 +429,17 @@ impl Mesh {
         if !probe.is_answer {
             neighbour.is_there(now);
             self.look_at(id);
-            let is_crowded = self.interfaces.get(&id.interface).is_some_and(|i| i.is_crowded());
+            let is_crowded =
+                self.interfaces.get(&id.interface).is_some_and(|i| i.channel.is_crowded());
             let to = if is_crowded { To::Everybody } else { To::Neighbour(address) };
             // Without air time for the answer the neighbour asks again.
             let _ = self.probe(id.interface, to, Probe { is_answer: true, to: id.slot, ..probe });
             return;
         }
-        if let Some(sent) = neighbour.answered(probe.number) {
-            self.is_stale |= neighbour.presence == Presence::Silent;
+        if let Some(sent) = neighbour.watch.answered(probe.number) {
+            self.is_stale |= neighbour.watch.is_silent();
             neighbour.is_there(now);
-            neighbour.took(now.since(sent));
+            neighbour.quality.took(now.since(sent));
             self.look_at(id);
         }
     }
@@ -447,7 +450,7 @@ impl Mesh {
             return;
         }
         let Some(interface) = self.interfaces.get_mut(&id.interface) else { return };
-        let Some(sent) = interface.sent_parts.get(missing.id) else { return };
+        let Some(sent) = interface.parts.sent.get(missing.id) else { return };
         let address = self.neighbours.get(&id).map(|one| one.address);
         if sent.to != To::Everybody && Some(sent.to) != address.map(To::Neighbour) {
             return;
@@ -496,12 +499,12 @@ fn take_echoes(
             continue;
         }
         let held = Span(hello.sent.wrapping_sub(echo.heard).into());
-        let whole = interface.stamp(echo.sent).map(|sent| now.since(sent));
+        let whole = interface.hello.stamp(echo.sent).map(|sent| now.since(sent));
         let round_trip = whole.and_then(|whole| whole.0.checked_sub(held.0)).map(Span);
         match round_trip {
-            Some(round_trip) if neighbour.took(round_trip) => {
-                neighbour.is_proven = true;
-                neighbour.has_opened |= whole.is_some_and(|whole| now.since(since) >= whole);
+            Some(round_trip) if neighbour.quality.took(round_trip) => {
+                neighbour.proof.is_proven = true;
+                neighbour.proof.has_opened |= whole.is_some_and(|whole| now.since(since) >= whole);
             }
             _ => bad += 1,
         }

@@ -71,7 +71,7 @@ impl Mesh {
         if keeper.has_removal(notice) {
             return Ok(());
         }
-        let told = keeper.of.verify(notice).inspect_err(|_| self.counters.unsigned += 1)?;
+        let told = Told::verify(&keeper.of, notice).inspect_err(|_| self.counters.unsigned += 1)?;
         let first = keeper.held().first;
         let turned = keeper.take(told, notice.into());
         let is_lower = keeper.held().first < first;
@@ -142,7 +142,7 @@ impl Mesh {
     /// Tells the neighbours of an interface soon which orders are held.
     pub(super) fn hasten_held(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get(&id) else { return };
-        let (least, now) = (interface.interval, self.now);
+        let (least, now) = (interface.hello.interval, self.now);
         let chance = Span(self.random.word() >> 1);
         let trickles = &mut self.orders.trickles;
         let fresh = || Trickle::new(now, least, chance);
@@ -155,7 +155,7 @@ impl Mesh {
             self.orders.behind.remove(&link);
             return;
         }
-        let interval = self.interfaces.get(&link.interface).map(|one| one.interval);
+        let interval = self.interfaces.get(&link.interface).map(|one| one.hello.interval);
         let until = self.now + interval.unwrap_or_default().times(BEHIND_INTERVALS);
         let known = self.orders.behind.get(&link).map(|behind| behind.epoch);
         if known.is_none() && self.orders.behind.len() >= MAX_MESH_NEIGHBOURS {
@@ -367,7 +367,7 @@ impl Mesh {
     /// Announces the machine to those who hold an earlier epoch, but not again and again.
     fn announce_in(&mut self, id: InterfaceId, epoch: Epoch) {
         let Some(interface) = self.interfaces.get(&id) else { return };
-        let (form, pause) = (interface.medium.form, interface.interval.part(2));
+        let (form, pause) = (interface.medium.form, interface.hello.interval.part(2));
         let last = self.orders.announced.get(&(id, epoch));
         if last.is_some_and(|at| self.now.since(*at) < pause) {
             return;
@@ -503,7 +503,7 @@ impl Mesh {
         }
         // The first few are told soon after each other: a third of them may be lost.
         let is_fresh = one.left > MAX_REMOVAL_REPEATS / 2;
-        one.at = self.now + interface.interval.part(if is_fresh { 4 } else { 1 });
+        one.at = self.now + interface.hello.interval.part(if is_fresh { 4 } else { 1 });
         one.left -= 1;
         self.say_urgently(one.interface, MessageType::Removal, &body);
         for epoch in behind {
@@ -520,7 +520,7 @@ impl Mesh {
         let here = self.neighbours.keys().filter(|link| link.interface == one.interface);
         let neighbour = self.neighbours.get(&link).filter(|_| here.count() > FEW_NEIGHBOURS);
         let near = |other: &crate::neighbour::Neighbour| {
-            one.tellers.iter().filter(|slot| other.is_near(**slot)).count()
+            one.tellers.iter().filter(|slot| other.hello.is_near(**slot)).count()
         };
         neighbour.is_some_and(|other| near(other) >= NEAR_TELLERS)
     }

@@ -8,7 +8,7 @@ use crate::hello::INFINITE;
 use crate::interface::{News, Question};
 use crate::limits::MAX_REQUESTS_KNOWN;
 use crate::messages::Advertised;
-use crate::neighbour::LinkId;
+use crate::neighbour::{LinkId, Neighbour};
 use crate::routes::is_later;
 use crate::{Distance, Request, Role, Span, Time};
 
@@ -71,8 +71,8 @@ impl Mesh {
         if !neighbour.lacks_routes(self.has_asked && may_insist) {
             return;
         }
-        let pause = if may_insist { REQUEST_PAUSE } else { neighbour.interval.times(2) };
-        if neighbour.may_ask_all(self.now, pause) {
+        let pause = if may_insist { REQUEST_PAUSE } else { neighbour.hello.interval.times(2) };
+        if neighbour.routes.may_ask_all(self.now, neighbour.hello.interval, pause) {
             self.ask_all(Some(id));
         }
         if may_insist {
@@ -94,7 +94,9 @@ impl Mesh {
         self.ask_all(None);
         for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
             let neighbour = self.neighbours.get_mut(&id).filter(|one| one.cost().is_some());
-            if neighbour.is_some_and(|one| one.may_ask_all(self.now, Span(0))) {
+            let may_ask =
+                |one: &mut Neighbour| one.routes.may_ask_all(self.now, one.hello.interval, Span(0));
+            if neighbour.is_some_and(may_ask) {
                 self.ask_lacking(id);
             }
         }
@@ -113,7 +115,7 @@ impl Mesh {
             let window = self.interfaces.get(&id).map_or(Span(0), |one| one.ask_window());
             let at = self.now + self.random.within(window);
             if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.ask(at, Question { request, passed_by });
+                interface.requests.ask(at, Question { request, passed_by });
             }
         }
     }
@@ -130,13 +132,13 @@ impl Mesh {
     }
 
     pub(super) fn hear_request(&mut self, by: LinkId, request: Request) {
-        let is_proven = self.neighbours.get(&by).is_some_and(|one| one.is_proven);
+        let is_proven = self.neighbours.get(&by).is_some_and(|one| one.proof.is_proven);
         let is_for_us = request.to.is_none_or(|to| to == self.voice.slot());
         if is_proven && !is_for_us && request.slot != by.slot {
             // What comes of it is told here too: then all who are near have the same sequence.
             self.know_request(request, false);
             if let Some(interface) = self.interfaces.get_mut(&by.interface) {
-                interface.hear_passed(&request);
+                interface.requests.hear_passed(&request);
             }
         }
         if is_proven {

@@ -43,7 +43,7 @@ impl Mesh {
         };
         let name = interface.part_name();
         interface.numbers.parts = parts.wrapping_add(1);
-        interface.sent_parts.keep(SentFrame::new(name, to, units.clone()));
+        interface.parts.sent.keep(SentFrame::new(name, to, units.clone()));
         let outputs = units.into_iter();
         self.outputs.extend(outputs.map(|unit| Output::Send { interface: id, to, unit, urgency }));
     }
@@ -54,15 +54,16 @@ impl Mesh {
         if !interface.may_announce(self.now) {
             return;
         }
-        interface.announced(self.now);
-        let again = interface.announced_in.filter(|(_, at)| self.now.since(*at) < PARTS_KEPT);
-        let again = again.and_then(|(id, _)| interface.sent_parts.get(id));
+        interface.announcement.told(self.now);
+        let again =
+            interface.announcement.in_parts.filter(|(_, at)| self.now.since(*at) < PARTS_KEPT);
+        let again = again.and_then(|(id, _)| interface.parts.sent.get(id));
         if let Some(units) = again.map(|sent| sent.units.clone()) {
             // Who has heard some of these parts needs the others only.
             return self.send_parts(id, To::Everybody, Urgency::Control, units);
         }
         let parts = interface.part_name();
-        interface.announced_in = Some((parts, self.now));
+        interface.announcement.in_parts = Some((parts, self.now));
         let form = interface.medium.form;
         let Ok(frame) = self.voice.announcement() else { return };
         let Some(unit) = in_form(form, frame) else { return };
@@ -75,18 +76,19 @@ impl Mesh {
     pub(super) fn hello(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         if let Err(ready) = interface.may_greet(self.now) {
-            interface.hello_at = ready;
+            interface.hello.at = ready;
             return;
         }
         let neighbours = self.neighbours.keys().filter(|link| link.interface == id).count();
         interface.adapt(neighbours, self.routes.len());
         // Never later than told, so that one that is late is one that is lost.
-        let (least, most) = (interface.interval.part(LAG_PART), interface.interval.part(8));
+        let (least, most) =
+            (interface.hello.interval.part(LAG_PART), interface.hello.interval.part(8));
         let early = least + self.random.within(Span(most.0 - least.0));
-        let next = self.now + Span(interface.interval.0 - early.0);
-        let asks = interface.asks().clone();
+        let next = self.now + Span(interface.hello.interval.0 - early.0);
+        let asks = interface.strangers.asks().clone();
         interface.count_hello(self.now, next);
-        let (interval, load) = (interface.interval, interface.load());
+        let (interval, load) = (interface.hello.interval, interface.channel.load());
         let hellos = interface.numbers.hellos;
         let digest = interface.digest_to_tell(self.digest);
         let mut hello = Hello {
@@ -103,7 +105,7 @@ impl Mesh {
         hello.gateways = self.nearest_gateways();
         self.list(id, hellos, asks.strangers(), &mut hello);
         if let Some(interface) = self.interfaces.get_mut(&id) {
-            interface.stamped(hello.sent, self.now);
+            interface.hello.stamped(hello.sent, self.now);
         }
         self.counters.hellos += 1;
         self.counters.digests += u64::from(hello.digest.is_some());
@@ -122,20 +124,21 @@ impl Mesh {
         let asks = hello.asks;
         let ones = self.neighbours.values_mut().filter(|one| here(&one.id));
         // One that is not heard and does not hear would be taken for a stranger.
-        let mut ones: Vec<_> = ones.filter(|one| !(asks && one.is_lost_both_ways())).collect();
-        ones.sort_by_key(|one| (one.listed, one.id));
+        let mut ones: Vec<_> =
+            ones.filter(|one| !(asks && one.quality.is_lost_both_ways())).collect();
+        ones.sort_by_key(|one| (one.listing.listed, one.id));
         ones.truncate(room.neighbours.saturating_sub(strangers.len()));
         for one in &mut ones {
-            one.listed = hellos;
-            let (slot, told) = (one.id.slot, one.told.min(BEST));
+            one.listing.listed = hellos;
+            let (slot, told) = (one.id.slot, one.quality.told().min(BEST));
             hello.neighbours.push(Listed { slot, heard: one.tell_heard(), told });
         }
         let mut stamps: Vec<_> = ones.into_iter().enumerate().collect();
-        stamps.retain(|(_, one)| one.stamp.is_some());
-        stamps.sort_by_key(|(at, one)| (one.echoed, *at));
+        stamps.retain(|(_, one)| one.listing.stamp.is_some());
+        stamps.sort_by_key(|(at, one)| (one.listing.echoed, *at));
         for (at, one) in stamps.into_iter().take(room.echoes) {
-            let Some(stamp) = one.stamp.take() else { continue };
-            one.echoed = hellos;
+            let Some(stamp) = one.listing.stamp.take() else { continue };
+            one.listing.echoed = hellos;
             let index = at as u8;
             hello.echoes.push(Echo { index, sent: stamp.sent, heard: stamp.heard });
         }
@@ -170,8 +173,7 @@ impl Mesh {
     /// Tells neighbours the routes that are new, or all of them.
     pub(super) fn tell_routes(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        interface.routes_at = None;
-        let (news, whole) = (interface.take_news(), interface.whole.take());
+        let (news, whole) = interface.routes.take();
         let own = self.voice.slot();
         let slots: Vec<_> = match whole {
             Some(_) => std::iter::once(own).chain(self.routes.iter().map(|one| one.0)).collect(),
@@ -180,8 +182,8 @@ impl Mesh {
         self.tell_these(id, slots, whole);
         // By chance: two who were not heard since they told at once are not to do so again.
         let again = self.soon(id, AGAIN_PART);
-        if let Some(interface) = self.interfaces.get_mut(&id).filter(|one| one.has_news()) {
-            interface.hasten_routes(again);
+        if let Some(interface) = self.interfaces.get_mut(&id).filter(|one| one.routes.is_any()) {
+            interface.routes.hasten(again);
         }
     }
 
@@ -246,10 +248,10 @@ impl Mesh {
     /// Tells routes later, when there is air time again.
     fn put_off(&mut self, id: InterfaceId, slots: impl Iterator<Item = Slot>) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        interface.put_off_news(slots);
+        interface.routes.put_off(slots);
         let room = interface.room() + CONTROL_BYTES;
         let ready = interface.may_tell(self.now, Told::Routes, room).err();
-        interface.hasten_routes(ready.unwrap_or(self.now + Span::millis(10)));
+        interface.routes.hasten(ready.unwrap_or(self.now + Span::millis(10)));
     }
 
     /// Sends the requests that wait on an interface.

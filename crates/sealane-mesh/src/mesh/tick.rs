@@ -4,7 +4,7 @@ use super::Mesh;
 use crate::interface::News;
 use crate::limits::MESH_PROBES;
 use crate::messages::Missing;
-use crate::neighbour::{LinkId, Neighbour, Presence, SentProbe};
+use crate::neighbour::{LinkId, Neighbour, Presence};
 use crate::routes::is_later;
 use crate::{Event, InterfaceId, MessageType, Probe, Role, Span, Time, To, Urgency};
 
@@ -25,7 +25,7 @@ impl Mesh {
             self.second_at = self.now + Span::seconds(1);
             self.voice.allow_trials();
             self.bad_signatures.clear();
-            let longest = self.interfaces.values().map(|one| one.interval).max();
+            let longest = self.interfaces.values().map(|one| one.hello.interval).max();
             self.routes.pace(longest.unwrap_or_default());
             let voice = &self.voice;
             self.routes.sweep(self.now, |slot| voice.is_member(slot));
@@ -61,7 +61,7 @@ impl Mesh {
             }
             let Some((_, grace)) = here else { continue };
             let wake = self.wake_of(neighbour, grace);
-            if self.now >= wake.min(neighbour.heard + lost_after(neighbour)) {
+            if self.now >= wake.min(neighbour.watch.heard + lost_after(neighbour)) {
                 due.push(*id);
             } else {
                 next = earlier(next, wake);
@@ -78,11 +78,11 @@ impl Mesh {
     fn tick_interface(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get(&id) else { return };
         let (now, is_due) = (self.now, |at: Option<Time>| at.is_some_and(|at| at <= self.now));
-        let announces = is_due(interface.announce_at);
-        let greets = interface.hello_at <= now;
-        let tells = is_due(interface.routes_at);
-        let asks = is_due(interface.ask_at);
-        let lacks = is_due(interface.wanted_parts.due());
+        let announces = is_due(interface.announcement.at);
+        let greets = interface.hello.at <= now;
+        let tells = is_due(interface.routes.at);
+        let asks = is_due(interface.requests.at);
+        let lacks = is_due(interface.parts.wanted.due());
         if announces {
             self.announce(id);
         }
@@ -104,7 +104,7 @@ impl Mesh {
     /// Now and then the own routes have a later sequence, so that others can take longer ways. It
     /// is seldom, since those who have heard of it do not take routes of those who have not.
     fn raise_own(&mut self) {
-        let shortest = self.interfaces.values().map(|one| one.interval).min();
+        let shortest = self.interfaces.values().map(|one| one.hello.interval).min();
         if self.now.since(self.own_raised) >= shortest.unwrap_or_default().times(RAISE_HELLOS) {
             self.own_raised = self.now;
             self.own_sequence = self.own_sequence.wrapping_add(1);
@@ -129,7 +129,7 @@ impl Mesh {
     fn ask_parts(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         let pause = interface.medium.air(interface.medium.mtu).times(4).max(Span::millis(20));
-        let lacks = interface.wanted_parts.ask(self.now, pause);
+        let lacks = interface.parts.wanted.ask(self.now, pause);
         for lack in lacks {
             let Some(interface) = self.interfaces.get_mut(&id) else { return };
             let Some(to) = interface.addresses.get(&lack.from).copied() else { continue };
@@ -162,11 +162,11 @@ impl Mesh {
 
     /// The same, where that is how long a neighbour may be overdue.
     fn wake_of(&self, neighbour: &Neighbour, grace: Span) -> Time {
-        let lost = neighbour.heard + lost_after(neighbour);
-        let silent = neighbour.due + grace;
-        match neighbour.presence {
-            Presence::Heard if !neighbour.sleeps && self.used.contains(neighbour.id) => {
-                neighbour.due.min(lost)
+        let lost = neighbour.watch.heard + lost_after(neighbour);
+        let silent = neighbour.watch.due + grace;
+        match neighbour.watch.presence {
+            Presence::Heard if !neighbour.hello.sleeps && self.used.contains(neighbour.id) => {
+                neighbour.watch.due.min(lost)
             }
             Presence::Heard => silent.min(lost),
             Presence::Asked { next, .. } => next.min(silent),
@@ -177,22 +177,22 @@ impl Mesh {
     fn tick_neighbour(&mut self, id: LinkId) {
         let Some(interface) = self.interfaces.get(&id.interface) else { return };
         let (gap, grace) = (interface.gap(), interface.grace());
-        let is_crowded = interface.is_crowded();
+        let is_crowded = interface.channel.is_crowded();
         let is_used = self.used.contains(id);
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        if now >= neighbour.heard + lost_after(neighbour) {
+        if now >= neighbour.watch.heard + lost_after(neighbour) {
             return self.lose(id);
         }
-        let is_late = now >= neighbour.due + grace;
-        match neighbour.presence {
+        let is_late = now >= neighbour.watch.due + grace;
+        match neighbour.watch.presence {
             Presence::Silent => {}
             _ if is_late => self.silence(id),
-            Presence::Heard if is_used && !neighbour.sleeps && now >= neighbour.due => {
+            Presence::Heard if is_used && !neighbour.hello.sleeps && now >= neighbour.watch.due => {
                 // Where many miss the same hello, the first answer is heard by all.
                 let late = if is_crowded { self.random.within(gap.part(2)) } else { Span(0) };
                 let next = now + late;
-                neighbour.presence = Presence::Asked { probes: 0, since: now, next };
+                neighbour.watch.presence = Presence::Asked { probes: 0, since: now, next };
                 if late.0 == 0 {
                     self.ask_neighbour(id, gap);
                 }
@@ -205,7 +205,7 @@ impl Mesh {
     /// Nothing goes by a neighbour until it is heard again.
     fn silence(&mut self, id: LinkId) {
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        neighbour.presence = Presence::Silent;
+        neighbour.watch.presence = Presence::Silent;
         self.is_stale = true;
         if self.used.contains(id) {
             self.event(Event::NextHopSilent { slot: id.slot, interface: id.interface });
@@ -220,11 +220,11 @@ impl Mesh {
         let late = self.random.within(gap.part(2));
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let Presence::Asked { probes, since, .. } = neighbour.presence else { return };
+        let Presence::Asked { probes, since, .. } = neighbour.watch.presence else { return };
         if probes == MESH_PROBES {
             return self.silence(id);
         }
-        neighbour.probed(SentProbe { number, at: now });
+        neighbour.watch.probed(number, now);
         let address = To::Neighbour(neighbour.address);
         let probe = Probe { is_answer: false, to: id.slot, number };
         let sent = self.probe(id.interface, address, probe);
@@ -236,7 +236,7 @@ impl Mesh {
             _ => (since + gap.times(probes.into())).max(now) + late,
         };
         if let Some(neighbour) = self.neighbours.get_mut(&id) {
-            neighbour.presence = Presence::Asked { probes, since, next };
+            neighbour.watch.presence = Presence::Asked { probes, since, next };
         }
     }
 
@@ -262,7 +262,7 @@ fn earlier(known: Option<Time>, other: Time) -> Option<Time> {
 
 /// After how long a neighbour is forgotten.
 fn lost_after(neighbour: &Neighbour) -> Span {
-    neighbour.interval.times(LOST_INTERVALS)
+    neighbour.hello.interval.times(LOST_INTERVALS)
 }
 
 /// Hellos between two sequences of the own routes.

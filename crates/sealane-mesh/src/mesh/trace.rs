@@ -46,7 +46,7 @@ impl Mesh {
     }
 
     pub(super) fn hear_trace(&mut self, by: LinkId, trace: Trace) {
-        let is_proven = self.neighbours.get(&by).is_some_and(|one| one.is_proven);
+        let is_proven = self.neighbours.get(&by).is_some_and(|one| one.proof.is_proven);
         let is_for_us = trace.to == self.voice.slot() && is_proven;
         if !is_for_us || !self.traces.may(self.now, trace.is_answer) {
             return;
@@ -65,7 +65,7 @@ impl Mesh {
         let hop = self.table.hop(trace.target).filter(|_| !is_there).copied();
         let via = hop.map(|hop| LinkId { interface: hop.interface, slot: hop.slot });
         let is_last = trace.hops.len() + 1 >= MAX_TRACE_HOPS;
-        let round_trip = via.and_then(|via| self.neighbours.get(&via)?.round_trip);
+        let round_trip = via.and_then(|via| self.neighbours.get(&via)?.quality.round_trip());
         let round_trip_us = round_trip.and_then(|trip| u32::try_from(trip.0).ok());
         if trace.hops.len() < MAX_TRACE_HOPS {
             let ways = if is_there { vec![] } else { self.trace_ways(trace.target) };

@@ -72,7 +72,7 @@ impl Trace {
     ///
     /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields(body);
+        let mut fields = Fields::new(body);
         let flags = version(fields.byte()?)?;
         if flags & !(ANSWER | CUT) != 0 {
             return Err(MeshError::Range);

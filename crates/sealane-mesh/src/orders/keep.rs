@@ -6,10 +6,11 @@ use std::sync::Arc;
 use sealane_seal::Slot;
 
 use super::{Giver, HeldOf, Range};
+use crate::KeptGroup;
 use crate::limits::{
     MAX_EARLY_ORDERS, MAX_KEPT_ORDER_BYTES, MAX_KEPT_ORDERS, MAX_KEPT_REMOVALS, MAX_ORDER_GIVERS,
 };
-use crate::notice::{KeptGroup, Told};
+use crate::notice::Told;
 
 /// An order that the authority has signed.
 #[derive(Debug, Clone)]

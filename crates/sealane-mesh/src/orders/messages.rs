@@ -148,7 +148,7 @@ impl Pieces {
         let group = fields.take().map(GroupTag::from_bytes)?;
         let number = long(&mut fields)?;
         let (length, first) = (fields.word()?, fields.word()?);
-        let bytes = fields.0.to_vec();
+        let bytes = fields.rest().to_vec();
         let end = usize::from(first) * PIECE_BYTES + bytes.len();
         let whole = usize::from(length);
         let is_cut_right = end == whole || end < whole && bytes.len().is_multiple_of(PIECE_BYTES);
@@ -195,7 +195,7 @@ impl RemovalMessage {
 
 /// The fields behind the first byte, of which no bit says anything.
 fn begin(body: &[u8]) -> Result<Fields<'_>, MeshError> {
-    let mut fields = Fields(body);
+    let mut fields = Fields::new(body);
     match version(fields.byte()?)? {
         0 => Ok(fields),
         _ => Err(MeshError::Range),

@@ -1,0 +1,75 @@
+//! Whether a neighbour is there: when it was heard, and the probes that ask it.
+
+use std::collections::VecDeque;
+
+use crate::{Span, Time};
+
+/// Whether a neighbour is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Its last hello came in time.
+    Heard,
+    /// It is asked.
+    Asked {
+        /// How many probes were sent.
+        probes: u8,
+        /// Since when.
+        since: Time,
+        /// When the next one is, or it is given up.
+        next: Time,
+    },
+    /// It does not answer: nothing goes by it.
+    Silent,
+}
+
+/// A probe that was not answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SentProbe {
+    number: u32,
+    at: Time,
+}
+
+/// A neighbour's presence, and the probes that ask for it.
+#[derive(Debug)]
+pub(crate) struct NeighbourWatch {
+    pub(crate) presence: Presence,
+    /// When anything authentic of it was heard last.
+    pub(crate) heard: Time,
+    /// Until when its next hello comes.
+    pub(crate) due: Time,
+    probes: VecDeque<SentProbe>,
+}
+
+impl NeighbourWatch {
+    pub(super) fn new(now: Time, interval: Span) -> Self {
+        Self { presence: Presence::Heard, heard: now, due: now + interval, probes: VecDeque::new() }
+    }
+
+    pub(crate) fn is_silent(&self) -> bool {
+        self.presence == Presence::Silent
+    }
+
+    /// The neighbour was heard, whatever was thought of it. A message of it was on its way for
+    /// `lag`, and the next hello is as much earlier than it was told.
+    pub(super) fn is_there(&mut self, now: Time, lag: Span, interval: Span) {
+        (self.heard, self.presence) = (now, Presence::Heard);
+        self.due = self.due.max(Time(now.0 - lag.0.min(now.0)) + interval);
+    }
+
+    /// Remembers a probe.
+    pub(crate) fn probed(&mut self, number: u32, at: Time) {
+        if self.probes.len() == PROBES_KEPT {
+            self.probes.pop_front();
+        }
+        self.probes.push_back(SentProbe { number, at });
+    }
+
+    /// When a probe with that number was sent, once: a second answer to it proves nothing.
+    pub(crate) fn answered(&mut self, number: u32) -> Option<Time> {
+        let at = self.probes.iter().position(|probe| probe.number == number)?;
+        self.probes.remove(at).map(|probe| probe.at)
+    }
+}
+
+/// Probes that may be answered late.
+const PROBES_KEPT: usize = 8;
