@@ -35,6 +35,7 @@ mod enqueue;
 mod error;
 mod features;
 mod fields;
+mod forms;
 mod frame;
 mod health;
 mod level;
