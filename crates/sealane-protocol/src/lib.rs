@@ -44,6 +44,8 @@ mod op;
 mod page;
 mod publish;
 mod purge;
+#[cfg(test)]
+mod schema;
 mod sealed;
 mod socket;
 mod state;
