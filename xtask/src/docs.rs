@@ -1,5 +1,5 @@
-//! Pages and lists that are made from the code, of limits and of errors, and the figures that other
-//! pages show.
+//! Pages and lists that are made from the code, of limits and of errors, schemas of the protocol,
+//! and the figures that other pages show.
 
 use crate::figures;
 use crate::limits::{self, Limit};
@@ -48,7 +48,15 @@ pub(crate) fn run(_: &[String]) -> Outcome {
             .map_err(|error| format!("{path}: {error}"))?;
         println!("{path} written");
     }
-    Ok(())
+    schemas()
+}
+
+/// The schema of the hub's protocol and its kin are made from types, so that a program makes them:
+/// the tests that compare them otherwise.
+fn schemas() -> Outcome {
+    let mut cargo = process::cargo();
+    cargo.current_dir(process::root()).env("SEALANE_WRITE_SCHEMAS", "1");
+    process::run(cargo.args(["test", "--quiet", "--package", "sealane-protocol", "--lib", "generated"]))
 }
 
 /// Each generated page and what it should say.

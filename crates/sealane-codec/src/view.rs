@@ -226,7 +226,7 @@ fn head(codec: Codec, input: &mut Input<'_>) -> Result<Head, CodecError> {
     }
 }
 
-fn scalar(codec: Codec, bytes: &[u8], expected: Kind) -> Result<Head, CodecError> {
+pub(crate) fn scalar(codec: Codec, bytes: &[u8], expected: Kind) -> Result<Head, CodecError> {
     if codec == Codec::Json {
         return json_top(bytes, Scalar, expected);
     }

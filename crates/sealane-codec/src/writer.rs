@@ -53,6 +53,34 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Begins a map whose fields are not counted yet, and says where its head stands.
+    pub(crate) fn uncounted_map(&mut self) -> usize {
+        self.tally.open(usize::MAX);
+        let head = self.out.len();
+        match self.codec {
+            Codec::Json => self.open(b'{', 1),
+            Codec::Cbor | Codec::MsgPack | Codec::MsgPackRecords => self.out.push(0),
+        }
+        head
+    }
+
+    /// Ends a map of so many fields, whose head is written now.
+    pub(crate) fn end_uncounted(&mut self, head: usize, fields: usize) {
+        self.tally.close_uncounted();
+        let mut counted = Vec::new();
+        match self.codec {
+            Codec::Json => {
+                self.out.push(b'}');
+                self.maps >>= 1;
+                return;
+            }
+            Codec::Cbor => cbor::write_head(&mut counted, major::MAP, fields as u64),
+            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_map(&mut counted, fields),
+        }
+        // Few fields have a head of one byte, and nothing moves.
+        self.out.splice(head..=head, counted);
+    }
+
     /// Ends the innermost container.
     pub fn end(&mut self) {
         self.tally.close();
@@ -223,6 +251,12 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn key_utf8(&mut self, key: &[u8]) {
         self.utf8(key);
+        self.end_key();
+    }
+
+    /// Stands behind a key that was written as text.
+    #[inline]
+    pub(crate) fn end_key(&mut self) {
         if self.codec == Codec::Json {
             self.out.push(b':');
         }

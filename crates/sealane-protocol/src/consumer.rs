@@ -2,12 +2,11 @@
 
 use std::ops::RangeInclusive;
 
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, Writer, typed};
 use sealane_message::Topic;
 
-use crate::error::{parameter_number, unknown_field};
-use crate::fields::Fields;
-use crate::state::{ConnectionState, ConsumerState, all, write_numbers};
+use crate::forms::{AsText, append, read_body, those_read};
+use crate::state::{ConnectionState, ConsumerState, Removed};
 use crate::{ConsumerSettings, Error, Malformed, Start};
 
 /// What is done to a consumer: the body of `POST /v1/consumers/{topic}`.
@@ -31,89 +30,86 @@ const VERB: &str = concat!(
     r#"{"skip": {"from": N, "to": N}}, {"redeliver": true}"#
 );
 
+/// A verb as it stands on the wire: the one field of a map.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "ConsumerVerb"))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum VerbForm {
+    /// It is given nothing until it is resumed: `false`.
+    Pause(bool),
+    /// It goes on at this place.
+    Reset(Start),
+    /// These offsets are done for it.
+    Skip(SkipForm),
+    /// What it has not finished comes again: `true`.
+    Redeliver(bool),
+}
+
+/// Offsets as acknowledgements name them: `{offset}` or `{from, to}`.
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SkipForm {
+    /// This one alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    /// The first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<u64>,
+    /// The last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<u64>,
+}
+
 impl ConsumerVerb {
     /// Reads a request's body, which is one verb.
     ///
     /// # Errors
     /// [`Error::Decode`], [`Error::UnknownField`] or [`Error::InvalidParameter`].
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Error> {
-        let decode = |cause| Error::Decode { codec: codec.name(), cause };
-        let fields = sealane_codec::fields(codec, body).map_err(decode)?;
-        let [(key, raw)] = fields.as_slice() else {
-            return Err(Error::parameter("body", "is not exactly one verb"));
-        };
-        let flag = |name| {
-            let flag = sealane_codec::read_bool(codec, raw);
-            flag.map_err(|_| Error::parameter(name, "is not true or false"))
-        };
-        match key.as_ref() {
-            "pause" => Ok(if flag("pause")? { Self::Pause } else { Self::Resume }),
-            "reset" => Ok(Self::Reset(read_place(codec, raw, "reset")?)),
-            "skip" => Ok(Self::Skip(read_offsets(codec, raw)?)),
-            "redeliver" if flag("redeliver")? => Ok(Self::Redeliver),
-            "redeliver" => Err(Error::parameter("redeliver", "is not true")),
-            other => Err(unknown_field(other, VERB)),
+        match read_body(codec, body, VERB)? {
+            VerbForm::Pause(true) => Ok(Self::Pause),
+            VerbForm::Pause(false) => Ok(Self::Resume),
+            VerbForm::Reset(start) => Ok(Self::Reset(start)),
+            VerbForm::Skip(skip) => Ok(Self::Skip(skip.offsets()?)),
+            VerbForm::Redeliver(true) => Ok(Self::Redeliver),
+            VerbForm::Redeliver(false) => Err(Error::parameter("redeliver", "is not true")),
         }
     }
 
     /// Appends the request's body.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        let mut writer = Writer::new(codec, out);
-        writer.map(1);
-        match self {
-            Self::Pause | Self::Resume => {
-                writer.key("pause");
-                writer.bool(*self == Self::Pause);
-            }
-            Self::Reset(start) => {
-                writer.key("reset");
-                writer.text(&start.to_string());
-            }
-            Self::Skip(offsets) => {
-                writer.key("skip");
-                writer.map(2);
-                write_numbers(&mut writer, &[("from", *offsets.start()), ("to", *offsets.end())]);
-                writer.end();
-            }
-            Self::Redeliver => {
-                writer.key("redeliver");
-                writer.bool(true);
-            }
-        }
-        writer.end();
+        let form = match self {
+            Self::Pause => VerbForm::Pause(true),
+            Self::Resume => VerbForm::Pause(false),
+            Self::Reset(start) => VerbForm::Reset(*start),
+            Self::Skip(offsets) => VerbForm::Skip(SkipForm {
+                offset: None,
+                from: Some(*offsets.start()),
+                to: Some(*offsets.end()),
+            }),
+            Self::Redeliver => VerbForm::Redeliver(true),
+        };
+        append(codec, &form, out);
     }
 }
 
-/// A place in a stream: an offset as a number, or any place as text.
-pub(crate) fn read_place(codec: Codec, raw: &[u8], name: &'static str) -> Result<Start, Error> {
-    if let Ok(offset) = sealane_codec::read_u64(codec, raw) {
-        return Ok(Start::Offset(offset));
-    }
-    let text = sealane_codec::read_text(codec, raw).ok();
-    let place = text.and_then(|text| text.parse().ok());
-    let cause = "is not first, new, an offset, an RFC 3339 time, or @ and Unix milliseconds";
-    place.ok_or_else(|| Error::parameter(name, cause))
-}
-
-/// Offsets as acknowledgements name them: `{offset}` or `{from, to}`.
-fn read_offsets(codec: Codec, raw: &[u8]) -> Result<RangeInclusive<u64>, Error> {
-    let wrong = || Error::parameter("skip", r#"is not {"offset": N} or {"from": N, "to": N}"#);
-    let fields = sealane_codec::fields(codec, raw).map_err(|_| wrong())?;
-    let (mut from, mut to) = (None, None);
-    for (key, raw) in fields {
-        let offset = Some(parameter_number(codec, raw, "skip")?);
-        match key.as_ref() {
-            "offset" if from.is_none() && to.is_none() => (from, to) = (offset, offset),
-            "from" if from.is_none() => from = offset,
-            "to" if to.is_none() => to = offset,
-            _ => return Err(wrong()),
+impl SkipForm {
+    fn offsets(self) -> Result<RangeInclusive<u64>, Error> {
+        let (from, to) = match (self.offset, self.from, self.to) {
+            (Some(offset), None, None) => (offset, offset),
+            (None, Some(from), Some(to)) => (from, to),
+            _ => {
+                let cause = r#"is not {"offset": N} or {"from": N, "to": N}"#;
+                return Err(Error::parameter("skip", cause));
+            }
+        };
+        if from > to {
+            return Err(Error::parameter("skip", "ends before it begins"));
         }
+        Ok(from..=to)
     }
-    let (from, to) = (from.ok_or_else(wrong)?, to.ok_or_else(wrong)?);
-    if from > to {
-        return Err(Error::parameter("skip", "ends before it begins"));
-    }
-    Ok(from..=to)
 }
 
 /// The consumer that a query names; none: all of the stream.
@@ -132,74 +128,59 @@ pub fn read_consumer_query(parameters: Vec<(String, String)>) -> Result<Option<S
 }
 
 /// One consumer, as `GET /v1/consumers/{topic}` shows it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ConsumerInfo {
     /// Its stream.
+    #[serde(with = "AsText")]
     pub stream: Topic,
     /// Its name, and how far it is.
+    #[serde(flatten)]
     pub state: ConsumerState,
     /// Messages of the stream that it has not been given.
     pub lag: u64,
     /// For how long the oldest of those has been stored, in milliseconds; 0: there is none.
+    #[serde(default)]
     pub lag_ms: u64,
     /// Of the messages in flight, those that a member has now. The others wait to come again.
+    #[serde(default)]
     pub held: u64,
     /// What it promises its members.
+    #[serde(flatten)]
     pub settings: ConsumerSettings,
     /// Who shares its work now; a list of consumers does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "those_read")]
     pub connections: Option<Vec<ConnectionState>>,
     /// The first of its messages that are not done; a list of consumers does not say them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Vec<PendingMessage>>,
 }
 
 /// A message that a consumer was given and has not finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct PendingMessage {
+    /// Who has it, by [`ConnectionState::connection`]; none: it waits to come again.
+    #[serde(default)]
+    pub connection: Option<u64>,
     /// Its offset.
     pub offset: u64,
     /// How often it was delivered.
     pub attempt: u32,
-    /// Who has it, by [`ConnectionState::connection`]; none: it waits to come again.
-    pub connection: Option<u64>,
     /// Since when somebody has it, in Unix milliseconds; 0: nobody has it.
+    #[serde(default)]
     pub since_ms: u64,
     /// When it comes again if it is not acknowledged before, in Unix milliseconds; 0: at once.
+    #[serde(default)]
     pub due_ms: u64,
 }
 
 impl ConsumerInfo {
     /// Writes the answer.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        let numbers = [
-            ("lag", self.lag),
-            ("lagMs", self.lag_ms),
-            ("held", self.held),
-            ("maxInFlight", u64::from(self.settings.max_in_flight)),
-            ("ackWaitMs", self.settings.ack_wait_ms),
-            ("maxAttempts", u64::from(self.settings.max_attempts)),
-        ];
-        let state = self.state.numbers();
-        let lists = usize::from(self.connections.is_some()) + usize::from(self.pending.is_some());
-        writer.map(2 + state.len() + numbers.len() + lists);
-        writer.key("stream");
-        writer.text(self.stream.as_str());
-        writer.key("consumer");
-        writer.text(&self.state.consumer);
-        write_numbers(writer, &state);
-        write_numbers(writer, &numbers);
-        if let Some(connections) = &self.connections {
-            writer.key("connections");
-            writer.array(connections.len());
-            connections.iter().for_each(|connection| connection.write(writer));
-            writer.end();
-        }
-        if let Some(pending) = &self.pending {
-            writer.key("pending");
-            writer.array(pending.len());
-            pending.iter().for_each(|message| message.write(writer));
-            writer.end();
-        }
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads the answer.
@@ -207,86 +188,26 @@ impl ConsumerInfo {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Self::from_fields(&Fields::read(codec, body)?)
-    }
-
-    fn from_fields(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        let narrow = |name| -> Result<u32, Malformed> {
-            Ok(u32::try_from(fields.number(name)?).unwrap_or(u32::MAX))
-        };
-        let maps = |name| fields.raw(name).map(|_| fields.maps(name)).transpose();
-        let settings = ConsumerSettings {
-            max_in_flight: narrow("maxInFlight")?,
-            ack_wait_ms: fields.number("ackWaitMs")?,
-            max_attempts: narrow("maxAttempts")?,
-        };
-        let connections = maps("connections")?.map(|connections| {
-            // A hub may come to describe connections otherwise; nobody depends on them.
-            connections.iter().filter_map(|one| ConnectionState::read(one).ok()).collect()
-        });
-        let pending = maps("pending")?.map(|pending| all(&pending, PendingMessage::read));
-        Ok(Self {
-            stream: fields.topic("stream")?,
-            state: ConsumerState::read(fields)?,
-            lag: fields.number("lag")?,
-            lag_ms: fields.number_or_zero("lagMs"),
-            held: fields.number_or_zero("held"),
-            settings,
-            connections,
-            pending: pending.transpose()?,
-        })
-    }
-}
-
-impl PendingMessage {
-    fn write(&self, writer: &mut Writer<'_>) {
-        writer.map(5);
-        writer.key("connection");
-        match self.connection {
-            Some(connection) => writer.u64(connection),
-            None => writer.null(),
-        }
-        let numbers = [
-            ("offset", self.offset),
-            ("attempt", u64::from(self.attempt)),
-            ("sinceMs", self.since_ms),
-            ("dueMs", self.due_ms),
-        ];
-        write_numbers(writer, &numbers);
-        writer.end();
-    }
-
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            offset: fields.number("offset")?,
-            attempt: u32::try_from(fields.number("attempt")?).unwrap_or(u32::MAX),
-            connection: fields.number("connection").ok(),
-            since_ms: fields.number_or_zero("sinceMs"),
-            due_ms: fields.number_or_zero("dueMs"),
-        })
+        Ok(typed::read(codec, body)?)
     }
 }
 
 /// The consumers of one stream, by their names.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Consumers {
     /// The stream.
+    #[serde(with = "AsText")]
     pub stream: Topic,
     /// They.
+    #[serde(default)]
     pub consumers: Vec<ConsumerInfo>,
 }
 
 impl Consumers {
     /// Writes the answer.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.map(2);
-        writer.key("stream");
-        writer.text(self.stream.as_str());
-        writer.key("consumers");
-        writer.array(self.consumers.len());
-        self.consumers.iter().for_each(|consumer| consumer.write(writer));
-        writer.end();
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads the answer.
@@ -294,22 +215,13 @@ impl Consumers {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
-        let consumers = all(&fields.maps("consumers")?, ConsumerInfo::from_fields)?;
-        Ok(Self { stream: fields.topic("stream")?, consumers })
+        Ok(typed::read(codec, body)?)
     }
 }
 
 /// Writes the answer to a `DELETE`: the consumer is no more.
 pub fn write_consumer_removed(stream: &Topic, consumer: &str, writer: &mut Writer<'_>) {
-    writer.map(3);
-    writer.key("stream");
-    writer.text(stream.as_str());
-    writer.key("consumer");
-    writer.text(consumer);
-    writer.key("removed");
-    writer.bool(true);
-    writer.end();
+    typed::write(&Removed { stream, consumer: Some(consumer), removed: true }, writer);
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, Writer, typed};
 use sealane_message::Topic;
 
-use crate::fields::Fields;
+use crate::forms::{AsText, MaybeText};
 use crate::limits::MAX_RANGE_MESSAGES;
-use crate::state::{all, read_limit, write_numbers};
+use crate::state::read_limit;
 use crate::{Error, Malformed};
 
 /// A place among the delayed messages of a stream, which are in the order in which they come.
@@ -72,48 +72,38 @@ impl ListDelayed {
 }
 
 /// A message that is held back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct DelayedMessage {
     /// Its id.
     pub id: String,
     /// When it enters its stream, in Unix milliseconds.
     pub due_ms: u64,
     /// Bytes at rest.
+    #[serde(default)]
     pub bytes: u64,
 }
 
 /// Delayed messages of one stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DelayedPage {
     /// The stream.
+    #[serde(with = "AsText")]
     pub stream: Topic,
     /// The messages, in the order in which they come.
+    #[serde(default)]
     pub delayed: Vec<DelayedMessage>,
     /// [`ListDelayed::after`] of the next page; none: this is the last.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "MaybeText")]
     pub next: Option<DelayedPlace>,
 }
 
 impl DelayedPage {
     /// Writes the answer.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.map(2 + usize::from(self.next.is_some()));
-        writer.key("stream");
-        writer.text(self.stream.as_str());
-        writer.key("delayed");
-        writer.array(self.delayed.len());
-        for message in &self.delayed {
-            writer.map(3);
-            writer.key("id");
-            writer.text(&message.id);
-            write_numbers(writer, &[("dueMs", message.due_ms), ("bytes", message.bytes)]);
-            writer.end();
-        }
-        writer.end();
-        if let Some(next) = self.next {
-            writer.key("next");
-            writer.text(&next.to_string());
-        }
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads the answer.
@@ -121,18 +111,7 @@ impl DelayedPage {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
-        let message = |fields: &Fields<'_>| {
-            Ok(DelayedMessage {
-                id: fields.text("id")?.into_owned(),
-                due_ms: fields.number("dueMs")?,
-                bytes: fields.number_or_zero("bytes"),
-            })
-        };
-        let place = |text: &str| text.parse().map_err(|_| Malformed::Field("next"));
-        let next = fields.raw("next").map(|_| place(&fields.text("next")?)).transpose()?;
-        let delayed = all(&fields.maps("delayed")?, message)?;
-        Ok(Self { stream: fields.topic("stream")?, delayed, next })
+        Ok(typed::read(codec, body)?)
     }
 }
 
@@ -152,9 +131,11 @@ pub fn read_cancel_query(parameters: Vec<(String, String)>) -> Result<String, Er
 }
 
 /// What became of delayed messages that were to be cancelled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cancelled {
     /// Their stream.
+    #[serde(with = "AsText")]
     pub stream: Topic,
     /// The id of all of them.
     pub id: String,
@@ -165,13 +146,7 @@ pub struct Cancelled {
 impl Cancelled {
     /// Writes the answer.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.map(3);
-        writer.key("stream");
-        writer.text(self.stream.as_str());
-        writer.key("id");
-        writer.text(&self.id);
-        write_numbers(writer, &[("cancelled", self.cancelled)]);
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads the answer.
@@ -179,12 +154,7 @@ impl Cancelled {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
-        Ok(Self {
-            stream: fields.topic("stream")?,
-            id: fields.text("id")?.into_owned(),
-            cancelled: fields.number("cancelled")?,
-        })
+        Ok(typed::read(codec, body)?)
     }
 }
 

@@ -40,7 +40,7 @@ sealane_message::errors! {
             /// The parameter's name.
             name: Cow<'static, str>,
             /// What it should have been.
-            cause: &'static str,
+            cause: Cow<'static, str>,
         },
         /// A frame with an unknown field or a wrong type.
         #[error("a frame's `{0}` is unknown or has the wrong type{form}", form = form(.0))]
@@ -354,8 +354,11 @@ impl Error {
     }
 
     /// A parameter or field `name` whose value it cannot have, and why.
-    pub fn parameter(name: impl Into<Cow<'static, str>>, cause: &'static str) -> Self {
-        Error::InvalidParameter { name: name.into(), cause }
+    pub fn parameter(
+        name: impl Into<Cow<'static, str>>,
+        cause: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Error::InvalidParameter { name: name.into(), cause: cause.into() }
     }
 }
 

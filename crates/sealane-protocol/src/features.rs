@@ -1,9 +1,5 @@
 use std::borrow::Cow;
 
-use sealane_codec::Writer;
-
-use crate::fields::Fields;
-
 /// What this hub can do that a client has to ask for before it uses it, by name (spec/hub.md §5).
 pub const FEATURES: [&str; 5] = ["batch", "nack-delay", "seek", "sealed", "publish"];
 
@@ -11,7 +7,8 @@ pub const FEATURES: [&str; 5] = ["batch", "nack-delay", "seek", "sealed", "publi
 const BASE: [&str; 4] = ["batch", "nack-delay", "seek", "sealed"];
 
 /// The features that a hub lists when a subscription stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Features(Vec<Cow<'static, str>>);
 
 impl Features {
@@ -28,22 +25,6 @@ impl Features {
     /// Whether the hub lists this one.
     pub fn has(&self, feature: &str) -> bool {
         self.0.iter().any(|name| name == feature)
-    }
-
-    /// A hub from before features were listed has the base of version 1.
-    pub(crate) fn read(fields: &Fields<'_>) -> Self {
-        if fields.raw("features").is_none() {
-            return Self::base();
-        }
-        let names = fields.texts("features").unwrap_or_default();
-        names.into_iter().map(Cow::into_owned).collect()
-    }
-
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
-        writer.key("features");
-        writer.array(self.0.len());
-        self.names().for_each(|name| writer.text(name));
-        writer.end();
     }
 
     /// Their names, in the hub's order.

@@ -6,6 +6,7 @@ use sealane_frame::GroupTag;
 use sealane_message::{ErrorInfo, Topic};
 
 use crate::fields::{Fields, Malformed};
+use crate::forms::{AsText, MaybeGroup, append};
 use crate::{Error, Features, HubLevel};
 
 /// What the hub sends on a subscription.
@@ -51,9 +52,11 @@ pub enum ServerFrame {
 }
 
 /// Where the reading of a stream begins.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Joined {
     /// The stream.
+    #[serde(with = "AsText")]
     pub stream: Topic,
     /// The generation that is being written.
     pub generation: u64,
@@ -62,8 +65,10 @@ pub struct Joined {
     /// Whether everything since the offset that was asked for is still there.
     pub recovered: bool,
     /// The stream's level; its name is empty where the stream is not there yet.
+    #[serde(with = "AsText")]
     pub level: HubLevel,
     /// The group whose keys open the stream's messages; none: the stream is open.
+    #[serde(default, with = "MaybeGroup")]
     pub sealed: Option<GroupTag>,
 }
 
@@ -85,18 +90,22 @@ pub struct Deliver {
 }
 
 /// An error as it stands on the wire.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WireError {
     /// The name, for example `UnknownOp`.
     pub code: Cow<'static, str>,
     /// What happened, one sentence.
     pub message: String,
     /// What to do about it.
+    #[serde(default)]
     pub hint: Cow<'static, str>,
     /// The code for `sealane explain`.
+    #[serde(default, rename = "ref")]
     pub reference: Cow<'static, str>,
     /// The next offset, beside `OffsetMismatch` and `BeyondEnd`; the next `n`, beside
     /// `NumberSkipped`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
 
@@ -114,31 +123,7 @@ impl WireError {
 
     /// Appends `{error: {…}}`.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        let mut writer = Writer::new(codec, out);
-        writer.map(1);
-        writer.key("error");
-        self.write_fields(&mut writer);
-        writer.end();
-    }
-
-    /// Writes the map that stands in `error`.
-    pub(crate) fn write_fields(&self, writer: &mut Writer<'_>) {
-        writer.map(4 + usize::from(self.next.is_some()));
-        let texts = [
-            ("code", self.code.as_ref()),
-            ("message", self.message.as_str()),
-            ("hint", self.hint.as_ref()),
-            ("ref", self.reference.as_ref()),
-        ];
-        for (key, text) in texts {
-            writer.key(key);
-            writer.text(text);
-        }
-        if let Some(next) = self.next {
-            writer.key("next");
-            writer.u64(next);
-        }
-        writer.end();
+        append(codec, &ControlForm::Error { error: Cow::Borrowed(self) }, out);
     }
 }
 
@@ -232,64 +217,122 @@ impl ServerFrame {
                 write_batch(codec, frames.iter().map(Vec::as_slice), out);
             }
             ServerFrame::Error(error) => error.write(codec, out),
-            other => other.write_state(&mut Writer::new(codec, out)),
-        }
-    }
-
-    fn write_state(&self, writer: &mut Writer<'_>) {
-        match self {
-            ServerFrame::Subscribed { stream, codec, time_ms, features, joined } => {
-                writer.map(if joined.is_some() { 10 } else { 5 });
-                write_text(writer, "status", "subscribed");
-                write_text(writer, "stream", stream);
-                write_text(writer, "codec", codec.name());
-                write_number(writer, "time", *time_ms);
-                features.write(writer);
-                if let Some(joined) = joined {
-                    joined.write_fields(writer);
-                }
+            ServerFrame::Heartbeat(heartbeat) => {
+                append(codec, &ControlForm::Heartbeat { heartbeat: *heartbeat }, out);
+            }
+            ServerFrame::Unknown(status) => append(codec, &UnknownForm { status }, out),
+            ServerFrame::Subscribed { stream, codec: spoken, time_ms, features, joined } => {
+                let form = SubscribedForm {
+                    stream: stream.as_str().into(),
+                    codec: spoken.name().into(),
+                    time: *time_ms,
+                    features: features.clone(),
+                    place: joined.as_ref().map(PlaceForm::of),
+                };
+                append(codec, &StatusForm::Subscribed(form), out);
             }
             ServerFrame::Joined(joined) => {
-                writer.map(7);
-                write_text(writer, "status", "joined");
-                write_text(writer, "stream", joined.stream.as_str());
-                joined.write_fields(writer);
+                append(codec, &StatusForm::Joined(Cow::Borrowed(joined)), out);
             }
             ServerFrame::Gap { stream, from, to, reason } => {
-                writer.map(5);
-                write_text(writer, "status", "gap");
-                write_text(writer, "stream", stream.as_str());
-                write_number(writer, "from", *from);
-                write_number(writer, "to", *to);
-                write_text(writer, "reason", reason);
+                let (stream, reason) = (stream.as_str().into(), reason.as_str().into());
+                let form = GapForm { stream, from: *from, to: *to, reason };
+                append(codec, &StatusForm::Gap(form), out);
             }
-            ServerFrame::Heartbeat(time_ms) => {
-                writer.map(1);
-                write_number(writer, "heartbeat", *time_ms);
-            }
-            ServerFrame::Unknown(status) => {
-                writer.map(1);
-                write_text(writer, "status", status);
-            }
-            ServerFrame::Deliver(_) | ServerFrame::Batch(_) | ServerFrame::Error(_) => return,
         }
-        writer.end();
     }
 }
 
-impl Joined {
-    fn write_fields(&self, writer: &mut Writer<'_>) {
-        write_number(writer, "generation", self.generation);
-        write_number(writer, "offset", self.offset);
-        writer.key("recovered");
-        writer.bool(self.recovered);
-        write_text(writer, "level", self.level.name());
-        writer.key("sealed");
-        match self.sealed {
-            Some(group) => writer.text(&group.to_string()),
-            None => writer.null(),
-        }
+/// The frames that something else than a message makes, as they stand on the wire.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum ControlForm<'a> {
+    /// Nothing to send, still here.
+    Heartbeat {
+        /// The hub's clock, Unix milliseconds.
+        heartbeat: u64,
+    },
+    /// What went wrong.
+    Error {
+        /// It.
+        error: Cow<'a, WireError>,
+    },
+}
+
+/// A frame that only a newer hub has.
+#[derive(serde::Serialize)]
+struct UnknownForm<'a> {
+    status: &'a str,
+}
+
+/// The frames that `status` tells apart, as they stand on the wire.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub(crate) enum StatusForm<'a> {
+    /// The subscription stands.
+    Subscribed(SubscribedForm<'a>),
+    /// A stream of a pattern begins, or a seek was done.
+    Joined(Cow<'a, Joined>),
+    /// Offsets will not come.
+    Gap(GapForm<'a>),
+}
+
+/// The first frame of a subscription.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SubscribedForm<'a> {
+    /// The topic or pattern that was asked for.
+    stream: Cow<'a, str>,
+    /// The codec of this connection.
+    codec: Cow<'a, str>,
+    /// The hub's clock, Unix milliseconds.
+    time: u64,
+    /// What the hub can do.
+    #[serde(default = "Features::base")]
+    features: Features,
+    /// Where the reading begins, for one stream.
+    #[serde(flatten, skip_deserializing)]
+    place: Option<PlaceForm<'a>>,
+}
+
+/// What [`Joined`] says beside its stream.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PlaceForm<'a> {
+    /// The generation that is being written.
+    generation: u64,
+    /// The next offset that comes.
+    offset: u64,
+    /// Whether everything since the offset that was asked for is still there.
+    recovered: bool,
+    /// The stream's level; empty where the stream is not there yet.
+    level: &'a str,
+    /// The group whose keys open the stream's messages; null: the stream is open.
+    #[serde(with = "MaybeGroup")]
+    sealed: Option<GroupTag>,
+}
+
+impl<'a> PlaceForm<'a> {
+    fn of(joined: &'a Joined) -> Self {
+        let Joined { generation, offset, recovered, sealed, .. } = *joined;
+        Self { generation, offset, recovered, level: joined.level.name(), sealed }
     }
+}
+
+/// Offsets that will not come.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct GapForm<'a> {
+    /// The stream.
+    stream: Cow<'a, str>,
+    /// The first offset that is missing.
+    from: u64,
+    /// The last offset that is missing.
+    to: u64,
+    /// `retention` or `damaged`; a newer hub may know other reasons.
+    reason: Cow<'a, str>,
 }
 
 fn write_text(writer: &mut Writer<'_>, key: &str, text: &str) {
@@ -320,26 +363,33 @@ impl ServerFrame {
             return Ok(Self::Heartbeat(fields.number("heartbeat")?));
         }
         if let Some(raw) = fields.raw("error") {
-            return Ok(Self::Error(WireError::read(&Fields::read(codec, raw)?)?));
+            return Ok(Self::Error(Fields::read(codec, raw)?.typed()?));
         }
         match fields.text("status").unwrap_or_default().as_ref() {
-            "subscribed" => Ok(Self::Subscribed {
-                stream: fields.text("stream")?.into_owned(),
-                codec: Codec::from_name(&fields.text("codec")?).ok_or(Malformed::Field("codec"))?,
-                time_ms: fields.number("time")?,
-                features: Features::read(&fields),
-                joined: fields.raw("offset").map(|_| Joined::read(&fields)).transpose()?,
-            }),
-            "joined" => Ok(Self::Joined(Joined::read(&fields)?)),
-            "gap" => Ok(Self::Gap {
-                stream: fields.topic("stream")?,
-                from: fields.number("from")?,
-                to: fields.number("to")?,
-                reason: fields.text("reason")?.into_owned(),
-            }),
+            "subscribed" => {
+                let SubscribedForm { stream, codec, time, features, .. } = fields.typed()?;
+                Ok(Self::Subscribed {
+                    stream: stream.into_owned(),
+                    codec: codec_named(&codec)?,
+                    time_ms: time,
+                    features,
+                    joined: fields.raw("offset").map(|_| fields.typed()).transpose()?,
+                })
+            }
+            "joined" => Ok(Self::Joined(fields.typed()?)),
+            "gap" => {
+                let GapForm { stream, from, to, reason } = fields.typed()?;
+                let (stream, reason) = (stream.parse()?, reason.into_owned());
+                Ok(Self::Gap { stream, from, to, reason })
+            }
             other => Ok(Self::Unknown(other.chars().take(SHOWN_CHARS).collect())),
         }
     }
+}
+
+/// The codec of a connection, which both ends know.
+pub(crate) fn codec_named(name: &str) -> Result<Codec, Malformed> {
+    Codec::from_name(name).ok_or(Malformed::Field("codec".into()))
 }
 
 /// A name that a newer hub chose is kept as far as it is shown.
@@ -374,34 +424,9 @@ impl Deliver {
             stream,
             offset: fields.number("offset")?,
             generation: fields.number("generation")?,
-            attempt: u32::try_from(attempt).map_err(|_| Malformed::Field("attempt"))?,
+            attempt: u32::try_from(attempt).map_err(|_| Malformed::Field("attempt".into()))?,
             stored_ms: fields.number_or_zero("storedMs"),
             envelope: frame.slice_ref(fields.need("deliver")?),
-        })
-    }
-}
-
-impl Joined {
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            stream: fields.topic("stream")?,
-            generation: fields.number("generation")?,
-            offset: fields.number("offset")?,
-            recovered: fields.flag("recovered")?,
-            level: fields.level()?,
-            sealed: fields.sealed()?,
-        })
-    }
-}
-
-impl WireError {
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            code: fields.text("code")?.into_owned().into(),
-            message: fields.text("message")?.into_owned(),
-            hint: fields.text_or_empty("hint").into(),
-            reference: fields.text_or_empty("ref").into(),
-            next: fields.number("next").ok(),
         })
     }
 }

@@ -1,20 +1,24 @@
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, Writer, typed};
 
-use crate::fields::Fields;
+use crate::forms::AsText;
 use crate::{HubLevel, Malformed};
 
 /// What a hub says about itself.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
     /// Whether all is well.
+    #[serde(default)]
     pub ok: bool,
     /// Its version.
     pub version: String,
     /// What it is doing, in a word: `healthy`, `storage` or `draining`; a newer one has others.
     pub status: String,
     /// Why it stores nothing, where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The level of streams that name none.
+    #[serde(with = "AsText")]
     pub level: HubLevel,
     /// How many streams it has.
     pub streams: u64,
@@ -23,24 +27,7 @@ pub struct Health {
 impl Health {
     /// Writes the answer.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.map(5 + usize::from(self.cause.is_some()));
-        writer.key("ok");
-        writer.bool(self.ok);
-        let texts = [
-            ("version", Some(self.version.as_str())),
-            ("status", Some(self.status.as_str())),
-            ("cause", self.cause.as_deref()),
-            ("level", Some(self.level.name())),
-        ];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                writer.key(key);
-                writer.text(text);
-            }
-        }
-        writer.key("streams");
-        writer.u64(self.streams);
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads the answer.
@@ -48,16 +35,9 @@ impl Health {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
-        let status = fields.text("status")?.into_owned();
-        Ok(Self {
-            ok: fields.flag("ok").unwrap_or(status == "healthy"),
-            version: fields.text("version")?.into_owned(),
-            status,
-            cause: fields.text("cause").ok().map(Into::into),
-            level: fields.level()?,
-            streams: fields.number("streams")?,
-        })
+        let health: Self = typed::read(codec, body)?;
+        // The first hubs did not say `ok`.
+        Ok(Self { ok: health.ok || health.status == "healthy", ..health })
     }
 }
 

@@ -1,10 +1,15 @@
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
 /// When an enqueue is answered and its message delivered.
 ///
 /// The order is that of strength: `Memory < Os < Disk`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Level {
     /// Accepted by the writer; a crash of the process loses what was not committed yet.
@@ -91,6 +96,14 @@ impl HubLevel {
             Self::Known(level) => Some(*level),
             Self::Other(_) => None,
         }
+    }
+}
+
+impl FromStr for HubLevel {
+    type Err = Infallible;
+
+    fn from_str(name: &str) -> Result<Self, Infallible> {
+        Ok(Self::from_name(name))
     }
 }
 

@@ -35,6 +35,7 @@ mod enqueue;
 mod error;
 mod features;
 mod fields;
+mod forms;
 mod frame;
 mod health;
 mod level;
@@ -43,6 +44,8 @@ mod op;
 mod page;
 mod publish;
 mod purge;
+#[cfg(test)]
+mod schema;
 mod sealed;
 mod socket;
 mod state;

@@ -1,7 +1,11 @@
-use sealane_codec::{Codec, CodecError, Kind, Writer};
+use std::borrow::Cow;
+
+use sealane_codec::typed::{self, TypedError};
+use sealane_codec::{Codec, CodecError};
 use sealane_message::Topic;
 
 use crate::Error;
+use crate::forms::append;
 
 /// What a client asks on an open subscription.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,71 +43,147 @@ pub enum Mark {
     },
 }
 
+/// A client's frame as it stands on the wire. It may ask several things.
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct OpForm<'a> {
+    /// So many messages more may come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credit: Option<u64>,
+    /// These are done.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    ack: Option<MarksForm<'a>>,
+    /// Deliver these again.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    nack: Option<MarksForm<'a>>,
+    /// Beside `nack`: after so many milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<u64>,
+    /// Read on from here.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    seek: Option<SeekForm<'a>>,
+}
+
+/// Where to read on.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SeekForm<'a> {
+    /// The stream, if the subscription names a pattern.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    stream: Option<Cow<'a, str>>,
+    /// The next offset to be delivered.
+    offset: u64,
+    /// The generation in which the offset was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
+}
+
+/// One mark, or a list of them.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum MarksForm<'a> {
+    /// One.
+    One(#[serde(borrow)] MarkForm<'a>),
+    /// Several.
+    Many(#[serde(borrow)] Vec<MarkForm<'a>>),
+}
+
+/// A message's id, one offset, or a range of offsets.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum MarkForm<'a> {
+    /// Those in flight with this id.
+    Id(#[serde(borrow)] Cow<'a, str>),
+    /// Those of these offsets.
+    Offsets(#[serde(borrow)] OffsetsForm<'a>),
+}
+
+/// `{offset}`, or `{from, to}` with both ends included.
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct OffsetsForm<'a> {
+    /// The stream, if the subscription names a pattern.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    stream: Option<Cow<'a, str>>,
+    /// This one alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    /// The first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<u64>,
+    /// The last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<u64>,
+}
+
 impl Op {
     /// Appends the frame that asks this.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        let mut writer = Writer::new(codec, out);
-        match self {
-            Op::Credit(n) => {
-                writer.map(1);
-                writer.key("credit");
-                writer.u64(*n);
-            }
-            Op::Ack(marks) => {
-                writer.map(1);
-                writer.key("ack");
-                write_marks(marks, &mut writer);
-            }
-            Op::Nack(marks, delay_ms) => {
+        let form = match self {
+            Op::Credit(n) => OpForm { credit: Some(*n), ..OpForm::default() },
+            Op::Ack(marks) => OpForm { ack: Some(MarksForm::of(marks)), ..OpForm::default() },
+            Op::Nack(marks, delay_ms) => OpForm {
+                nack: Some(MarksForm::of(marks)),
                 // A hub without the feature `nack-delay` knows no delay, not even one of nothing.
-                writer.map(1 + usize::from(*delay_ms > 0));
-                writer.key("nack");
-                write_marks(marks, &mut writer);
-                if *delay_ms > 0 {
-                    writer.key("delayMs");
-                    writer.u64(*delay_ms);
-                }
-            }
+                delay_ms: Some(*delay_ms).filter(|delay_ms| *delay_ms > 0),
+                ..OpForm::default()
+            },
             Op::Seek { stream, offset, generation } => {
-                writer.map(1);
-                writer.key("seek");
-                writer.map(1 + usize::from(stream.is_some()) + usize::from(generation.is_some()));
-                write_stream(&mut writer, stream.as_ref());
-                writer.key("offset");
-                writer.u64(*offset);
-                if let Some(generation) = generation {
-                    writer.key("generation");
-                    writer.u64(*generation);
-                }
-                writer.end();
+                let (stream, offset) = (name(stream.as_ref()), *offset);
+                let seek = SeekForm { stream, offset, generation: *generation };
+                OpForm { seek: Some(seek), ..OpForm::default() }
+            }
+        };
+        append(codec, &form, out);
+    }
+}
+
+fn name(stream: Option<&Topic>) -> Option<Cow<'_, str>> {
+    stream.map(|stream| stream.as_str().into())
+}
+
+impl<'a> MarksForm<'a> {
+    fn of(marks: &'a [Mark]) -> Self {
+        match marks {
+            [mark] => Self::One(MarkForm::of(mark)),
+            marks => Self::Many(marks.iter().map(MarkForm::of).collect()),
+        }
+    }
+
+    fn marks(self, field: &str) -> Result<Vec<Mark>, Error> {
+        match self {
+            Self::One(mark) => Ok(vec![mark.mark(field)?]),
+            Self::Many(marks) => marks.into_iter().map(|mark| mark.mark(field)).collect(),
+        }
+    }
+}
+
+impl<'a> MarkForm<'a> {
+    fn of(mark: &'a Mark) -> Self {
+        match mark {
+            Mark::Id(id) => Self::Id(id.into()),
+            Mark::Range { stream, from, to } => {
+                let (stream, from, to) = (name(stream.as_ref()), Some(*from), Some(*to));
+                Self::Offsets(OffsetsForm { stream, offset: None, from, to })
             }
         }
-        writer.end();
     }
-}
 
-fn write_marks(marks: &[Mark], writer: &mut Writer<'_>) {
-    if let [mark] = marks {
-        return mark.write(writer);
-    }
-    writer.array(marks.len());
-    marks.iter().for_each(|mark| mark.write(writer));
-    writer.end();
-}
-
-impl Mark {
-    fn write(&self, writer: &mut Writer<'_>) {
-        match self {
-            Mark::Id(id) => writer.text(id),
-            Mark::Range { stream, from, to } => {
-                writer.map(2 + usize::from(stream.is_some()));
-                write_stream(writer, stream.as_ref());
-                writer.key("from");
-                writer.u64(*from);
-                writer.key("to");
-                writer.u64(*to);
-                writer.end();
-            }
+    fn mark(self, field: &str) -> Result<Mark, Error> {
+        let OffsetsForm { stream, offset, from, to } = match self {
+            Self::Id(id) => return Ok(Mark::Id(id.into_owned())),
+            Self::Offsets(offsets) => offsets,
+        };
+        let stream = stream.map(|stream| stream.parse()).transpose()?;
+        match (offset, from, to) {
+            (Some(offset), None, None) => Ok(Mark::Range { stream, from: offset, to: offset }),
+            (None, Some(from), Some(to)) if from <= to => Ok(Mark::Range { stream, from, to }),
+            _ => Err(Error::UnknownOp(field.into())),
         }
     }
 }
@@ -114,99 +194,32 @@ impl Mark {
 /// [`Error::Decode`] where the frame is not of the codec, [`Error::UnknownOp`] where a field is
 /// unknown, of the wrong type, or the frame asks nothing.
 pub fn read_ops(codec: Codec, frame: &[u8], ops: &mut Vec<Op>) -> Result<(), Error> {
-    let fields = sealane_codec::fields(codec, frame).map_err(|cause| match cause {
-        CodecError::WrongKind { .. } => Error::UnknownOp("frame".into()),
-        cause => Error::Decode { codec: codec.name(), cause },
+    let form = typed::read_request(codec, frame).map_err(|error| match error {
+        TypedError::Codec(CodecError::WrongKind { .. }) => Error::UnknownOp("frame".into()),
+        TypedError::Codec(cause) => Error::Decode { codec: codec.name(), cause },
+        error => Error::UnknownOp(error.field().chars().take(64).collect()),
     })?;
-    let (mut credit, mut ack, mut nack, mut seek, mut delay_ms) = (None, None, None, None, None);
-    for (key, raw) in &fields {
-        match key.as_ref() {
-            "credit" => credit = Some(Op::Credit(number(codec, raw, "credit")?)),
-            "ack" => ack = Some(Op::Ack(read_marks(codec, raw, "ack")?)),
-            "nack" => nack = Some(read_marks(codec, raw, "nack")?),
-            "delayMs" => delay_ms = Some(number(codec, raw, "delayMs")?),
-            "seek" => seek = Some(read_seek(codec, raw)?),
-            other => return Err(Error::UnknownOp(other.chars().take(64).collect())),
-        }
-    }
+    let OpForm { credit, ack, nack, delay_ms, seek } = form;
     if delay_ms.is_some() && nack.is_none() {
         return Err(Error::UnknownOp("delayMs".into()));
     }
+    let ack = ack.map(|marks| marks.marks("ack").map(Op::Ack)).transpose()?;
+    let nack = nack.map(|marks| marks.marks("nack")).transpose()?;
     let nack = nack.map(|marks| Op::Nack(marks, delay_ms.unwrap_or(0)));
+    let seek = seek.map(SeekForm::op).transpose()?;
     let before = ops.len();
-    ops.extend([credit, ack, nack, seek].into_iter().flatten());
+    ops.extend([credit.map(Op::Credit), ack, nack, seek].into_iter().flatten());
     if ops.len() == before {
         return Err(Error::UnknownOp("frame".into()));
     }
     Ok(())
 }
 
-fn read_marks(codec: Codec, raw: &[u8], name: &str) -> Result<Vec<Mark>, Error> {
-    if sealane_codec::kind(codec, raw) != Some(Kind::Array) {
-        return Ok(vec![read_mark(codec, raw, name)?]);
-    }
-    let all = sealane_codec::elements(codec, raw).map_err(|_| wrong(name))?;
-    all.into_iter().map(|raw| read_mark(codec, raw, name)).collect()
-}
-
-fn read_mark(codec: Codec, raw: &[u8], name: &str) -> Result<Mark, Error> {
-    match sealane_codec::kind(codec, raw) {
-        Some(Kind::Text) => Ok(Mark::Id(text(codec, raw, name)?)),
-        Some(Kind::Map) => read_range(codec, raw, name),
-        _ => Err(wrong(name)),
-    }
-}
-
-fn read_range(codec: Codec, raw: &[u8], name: &str) -> Result<Mark, Error> {
-    let (mut stream, mut from, mut to) = (None, None, None);
-    for (key, raw) in sealane_codec::fields(codec, raw).map_err(|_| wrong(name))? {
-        match key.as_ref() {
-            "stream" => stream = Some(text(codec, raw, name)?.parse()?),
-            "from" => from = Some(number(codec, raw, name)?),
-            "to" => to = Some(number(codec, raw, name)?),
-            "offset" => {
-                from = Some(number(codec, raw, name)?);
-                to = from;
-            }
-            _ => return Err(wrong(name)),
-        }
-    }
-    match (from, to) {
-        (Some(from), Some(to)) if from <= to => Ok(Mark::Range { stream, from, to }),
-        _ => Err(wrong(name)),
-    }
-}
-
-fn read_seek(codec: Codec, raw: &[u8]) -> Result<Op, Error> {
-    let (mut stream, mut offset, mut generation) = (None, None, None);
-    for (key, raw) in sealane_codec::fields(codec, raw).map_err(|_| wrong("seek"))? {
-        match key.as_ref() {
-            "stream" => stream = Some(text(codec, raw, "seek")?.parse()?),
-            "offset" => offset = Some(number(codec, raw, "seek")?),
-            "generation" => generation = Some(number(codec, raw, "seek")?),
-            _ => return Err(wrong("seek")),
-        }
-    }
-    let offset = offset.ok_or_else(|| wrong("seek"))?;
-    Ok(Op::Seek { stream, offset, generation })
-}
-
-fn number(codec: Codec, raw: &[u8], name: &str) -> Result<u64, Error> {
-    sealane_codec::read_u64(codec, raw).map_err(|_| wrong(name))
-}
-
-fn text(codec: Codec, raw: &[u8], name: &str) -> Result<String, Error> {
-    Ok(sealane_codec::read_text(codec, raw).map_err(|_| wrong(name))?.into_owned())
-}
-
-fn wrong(name: &str) -> Error {
-    Error::UnknownOp(name.into())
-}
-
-fn write_stream(writer: &mut Writer<'_>, stream: Option<&Topic>) {
-    if let Some(stream) = stream {
-        writer.key("stream");
-        writer.text(stream.as_str());
+impl SeekForm<'_> {
+    fn op(self) -> Result<Op, Error> {
+        let Self { stream, offset, generation } = self;
+        let stream = stream.map(|stream| stream.parse()).transpose()?;
+        Ok(Op::Seek { stream, offset, generation })
     }
 }
 

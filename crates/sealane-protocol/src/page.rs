@@ -1,9 +1,10 @@
 use crate::limits::MAX_RANGE_MESSAGES;
 use bytes::Bytes;
+use sealane_codec::typed::{self, RawDatum};
 use sealane_codec::{Codec, Writer};
 use sealane_message::Topic;
 
-use crate::fields::Fields;
+use crate::forms::AsText;
 use crate::state::read_limit;
 use crate::{Deliver, Error, Malformed, ServerFrame, Start};
 
@@ -56,25 +57,33 @@ pub struct Page {
     pub end: bool,
 }
 
+/// A page as it stands on the wire, its frames spliced.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct PageForm<'a> {
+    #[serde(with = "AsText")]
+    stream: Topic,
+    generation: u64,
+    #[serde(borrow)]
+    messages: Vec<RawDatum<'a>>,
+    #[serde(borrow, default)]
+    gaps: Vec<RawDatum<'a>>,
+    next: u64,
+    #[serde(default)]
+    end: bool,
+}
+
 impl Page {
     /// Writes the answer; its frames are of the writer's codec.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.map(6);
-        writer.key("stream");
-        writer.text(self.stream.as_str());
-        writer.key("generation");
-        writer.u64(self.generation);
-        for (key, frames) in [("messages", &self.messages), ("gaps", &self.gaps)] {
-            writer.key(key);
-            writer.array(frames.len());
-            frames.iter().for_each(|frame| writer.raw(frame));
-            writer.end();
-        }
-        writer.key("next");
-        writer.u64(self.next);
-        writer.key("end");
-        writer.bool(self.end);
-        writer.end();
+        let form = PageForm {
+            stream: self.stream.clone(),
+            generation: self.generation,
+            messages: self.messages.iter().map(|frame| RawDatum(frame)).collect(),
+            gaps: self.gaps.iter().map(|frame| RawDatum(frame)).collect(),
+            next: self.next,
+            end: self.end,
+        };
+        typed::write(&form, writer);
     }
 
     /// Reads the answer; its frames are slices of `body`.
@@ -82,16 +91,12 @@ impl Page {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &Bytes) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
-        let slices = |raws: Vec<&[u8]>| raws.into_iter().map(|raw| body.slice_ref(raw)).collect();
-        Ok(Self {
-            stream: fields.topic("stream")?,
-            generation: fields.number("generation")?,
-            messages: slices(fields.elements("messages")?),
-            gaps: fields.elements("gaps").map(slices).unwrap_or_default(),
-            next: fields.number("next")?,
-            end: fields.flag("end").unwrap_or(false),
-        })
+        let form: PageForm<'_> = typed::read(codec, body)?;
+        let PageForm { stream, generation, messages, gaps, next, end } = form;
+        let slices = |frames: Vec<RawDatum<'_>>| {
+            frames.into_iter().map(|RawDatum(frame)| body.slice_ref(frame)).collect()
+        };
+        Ok(Self { stream, generation, messages: slices(messages), gaps: slices(gaps), next, end })
     }
 
     /// The messages.
@@ -101,7 +106,7 @@ impl Page {
     pub fn deliveries(&self, codec: Codec) -> Result<Vec<Deliver>, Malformed> {
         let deliver = |frame| match ServerFrame::read(codec, frame)? {
             ServerFrame::Deliver(deliver) => Ok(deliver),
-            _ => Err(Malformed::Field("messages")),
+            _ => Err(Malformed::Field("messages".into())),
         };
         self.messages.iter().map(deliver).collect()
     }

@@ -6,6 +6,8 @@ use sealane_message::Topic;
 
 use crate::error::{parameter_number, unknown_field};
 use crate::fields::Fields;
+use crate::forms::append;
+use crate::frame::codec_named;
 use crate::limits::MAX_SESSION_NAME_BYTES;
 use crate::{Error, Features, HubLevel, Malformed, Outcome, Position, WireError};
 
@@ -314,50 +316,103 @@ pub enum PublishFrame {
     Unknown,
 }
 
+/// The frames of a publishing socket as they stand on the wire, but for that of stored messages,
+/// which [`Placed`] writes.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum PublishForm<'a> {
+    /// The session stands.
+    Session(SessionForm<'a>),
+    /// So much more may be published.
+    Credit(CreditForm),
+    /// Messages are not stored.
+    Refused {
+        /// Which, and why.
+        refused: RefusedForm<'a>,
+    },
+    /// What only a newer hub says.
+    #[cfg_attr(test, schemars(skip))]
+    Unknown {},
+}
+
+/// The first frame of a publishing socket.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SessionForm<'a> {
+    /// Its name.
+    session: Cow<'a, str>,
+    /// The codec of this connection.
+    codec: Cow<'a, str>,
+    /// The hub's clock, Unix milliseconds.
+    time: u64,
+    /// What the hub can do.
+    #[serde(default = "Features::base")]
+    features: Features,
+}
+
+/// What more may be published.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CreditForm {
+    /// Messages.
+    credit: u64,
+    /// Bytes of their items.
+    bytes: u64,
+}
+
+/// Messages of one stream that are not stored: of the number `n`, or from `from` to `to`.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RefusedForm<'a> {
+    /// The one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<u64>,
+    /// The first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<u64>,
+    /// The last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<u64>,
+    /// The stream, as the client wrote it.
+    stream: &'a str,
+    /// Why.
+    error: &'a WireError,
+}
+
+impl<'a> RefusedForm<'a> {
+    fn of(NotPlaced { stream, numbers, error }: &'a NotPlaced) -> Self {
+        let Numbers { from, to } = *numbers;
+        let (n, from, to) = if from == to {
+            (Some(from), None, None)
+        } else {
+            (None, Some(from), Some(to))
+        };
+        Self { n, from, to, stream, error }
+    }
+}
+
 impl PublishFrame {
     /// Appends this frame.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        if let Self::Error(error) = self {
-            return error.write(codec, out);
-        }
-        let mut writer = Writer::new(codec, out);
-        match self {
+        let form = match self {
+            Self::Published(placed) => return placed.write(&mut Writer::new(codec, out)),
+            Self::Error(error) => return error.write(codec, out),
+            Self::Unknown => PublishForm::Unknown {},
             Self::Session { session, codec, time_ms, features } => {
-                writer.map(4);
-                writer.key("session");
-                writer.text(session);
-                writer.key("codec");
-                writer.text(codec.name());
-                writer.key("time");
-                writer.u64(*time_ms);
-                features.write(&mut writer);
+                PublishForm::Session(SessionForm {
+                    session: session.into(),
+                    codec: codec.name().into(),
+                    time: *time_ms,
+                    features: features.clone(),
+                })
             }
             Self::Credit { messages, bytes } => {
-                writer.map(2);
-                writer.key("credit");
-                writer.u64(*messages);
-                writer.key("bytes");
-                writer.u64(*bytes);
+                PublishForm::Credit(CreditForm { credit: *messages, bytes: *bytes })
             }
-            Self::Published(placed) => {
-                writer.map(1);
-                writer.key("published");
-                placed.write(&mut writer);
-            }
-            Self::Refused(NotPlaced { stream, numbers, error }) => {
-                writer.map(1);
-                writer.key("refused");
-                writer.map(2 + numbers.fields());
-                numbers.write(&mut writer);
-                writer.key("stream");
-                writer.text(stream);
-                writer.key("error");
-                error.write_fields(&mut writer);
-                writer.end();
-            }
-            Self::Error(_) | Self::Unknown => writer.map(0),
-        }
-        writer.end();
+            Self::Refused(refused) => PublishForm::Refused { refused: RefusedForm::of(refused) },
+        };
+        append(codec, &form, out);
     }
 
     /// Reads a frame of the hub.
@@ -371,34 +426,32 @@ impl PublishFrame {
         }
         if let Some(raw) = fields.raw("refused") {
             let fields = Fields::read(codec, raw)?;
-            let error = Fields::read(codec, fields.need("error")?)?;
             return Ok(Self::Refused(NotPlaced {
                 stream: fields.text("stream")?.into_owned(),
                 numbers: Numbers::read(&fields)?,
-                error: WireError::read(&error)?,
+                error: Fields::read(codec, fields.need("error")?)?.typed()?,
             }));
         }
         if fields.raw("credit").is_some() {
-            let (messages, bytes) = (fields.number("credit")?, fields.number("bytes")?);
+            let CreditForm { credit: messages, bytes } = fields.typed()?;
             return Ok(Self::Credit { messages, bytes });
         }
         if let Some(raw) = fields.raw("error") {
-            return Ok(Self::Error(WireError::read(&Fields::read(codec, raw)?)?));
+            return Ok(Self::Error(Fields::read(codec, raw)?.typed()?));
         }
         if fields.raw("session").is_none() {
             return Ok(Self::Unknown);
         }
-        Ok(Self::Session {
-            session: fields.text("session")?.into_owned(),
-            codec: Codec::from_name(&fields.text("codec")?).ok_or(Malformed::Field("codec"))?,
-            time_ms: fields.number("time")?,
-            features: Features::read(&fields),
-        })
+        let SessionForm { session, codec, time, features } = fields.typed()?;
+        let (session, codec) = (session.into_owned(), codec_named(&codec)?);
+        Ok(Self::Session { session, codec, time_ms: time, features })
     }
 }
 
 impl Placed {
     fn write(&self, writer: &mut Writer<'_>) {
+        writer.map(1);
+        writer.key("published");
         let place = if matches!(self.outcome, Outcome::At(_)) { 2 } else { 1 };
         writer.map(2 + self.numbers.fields() + place);
         self.numbers.write(writer);
@@ -418,6 +471,7 @@ impl Placed {
         }
         writer.key("level");
         writer.text(self.level.name());
+        writer.end();
         writer.end();
     }
 
@@ -458,7 +512,7 @@ impl Numbers {
             return Ok(Self { from: n, to: n });
         }
         let (from, to) = (fields.number("from")?, fields.number("to")?);
-        if from < to { Ok(Self { from, to }) } else { Err(Malformed::Field("to")) }
+        if from < to { Ok(Self { from, to }) } else { Err(Malformed::Field("to".into())) }
     }
 }
 

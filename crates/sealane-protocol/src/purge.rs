@@ -1,16 +1,15 @@
 //! The removal of a stream's oldest messages: `/v1/purge/{topic}`.
 
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, Writer, typed};
 use sealane_message::Topic;
 
-use crate::consumer::read_place;
-use crate::error::unknown_field;
-use crate::fields::Fields;
-use crate::state::write_numbers;
+use crate::forms::{AsText, append, read_body};
 use crate::{Error, Malformed, Start};
 
 /// What is removed of a stream: the body of `POST /v1/purge/{topic}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Purge {
     /// Everything before this place goes; `new`: all that there is.
     pub before: Start,
@@ -25,31 +24,21 @@ impl Purge {
     /// # Errors
     /// [`Error::Decode`], [`Error::UnknownField`] or [`Error::InvalidParameter`].
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Error> {
-        let decode = |cause| Error::Decode { codec: codec.name(), cause };
-        let mut before = None;
-        for (key, raw) in sealane_codec::fields(codec, body).map_err(decode)? {
-            match key.as_ref() {
-                "before" => before = Some(read_place(codec, raw, "before")?),
-                other => return Err(unknown_field(other, PURGE)),
-            }
-        }
-        Ok(Self { before: before.ok_or_else(|| Error::parameter("before", "is missing"))? })
+        read_body(codec, body, PURGE)
     }
 
     /// Appends the request's body.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        let mut writer = Writer::new(codec, out);
-        writer.map(1);
-        writer.key("before");
-        writer.text(&self.before.to_string());
-        writer.end();
+        append(codec, self, out);
     }
 }
 
 /// What was removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Purged {
     /// The stream.
+    #[serde(with = "AsText")]
     pub stream: Topic,
     /// How many messages went.
     pub purged: u64,
@@ -62,12 +51,7 @@ pub struct Purged {
 impl Purged {
     /// Writes the answer.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        let numbers = [("purged", self.purged), ("first", self.first), ("next", self.next)];
-        writer.map(1 + numbers.len());
-        writer.key("stream");
-        writer.text(self.stream.as_str());
-        write_numbers(writer, &numbers);
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads the answer.
@@ -75,13 +59,7 @@ impl Purged {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
-        Ok(Self {
-            stream: fields.topic("stream")?,
-            purged: fields.number("purged")?,
-            first: fields.number("first")?,
-            next: fields.number("next")?,
-        })
+        Ok(typed::read(codec, body)?)
     }
 }
 

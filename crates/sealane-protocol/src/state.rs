@@ -1,16 +1,17 @@
 use std::ops::RangeInclusive;
 
 use crate::limits::MAX_RANGE_MESSAGES;
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, Writer, typed};
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 
-use crate::error::{parameter_number, unknown_field};
-use crate::fields::Fields;
+use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRanges, append, read_body, those_read};
 use crate::{Error, HubLevel, Level, Malformed};
 
 /// What a stream keeps; 0 means no bound. Whole blocks are removed, oldest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
 pub struct Retention {
     /// Messages older than this go.
     pub max_age_ms: u64,
@@ -28,18 +29,25 @@ impl Retention {
 }
 
 /// What is changed of a stream's settings, the body of a `PUT`; what is left out stays.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Change {
     /// When an enqueue is answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// The group that the stream is sealed for. It is made so, and never changes.
+    #[serde(skip_serializing_if = "Option::is_none", with = "MaybeGroup")]
+    pub sealed: Option<GroupTag>,
     /// Messages older than this go; 0: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age_ms: Option<u64>,
     /// So many messages stay; 0: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_count: Option<u64>,
     /// So many bytes at rest stay; 0: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
-    /// The group that the stream is sealed for. It is made so, and never changes.
-    pub sealed: Option<GroupTag>,
 }
 
 /// The body of a `PUT`, as it is shown to whoever sent another one.
@@ -54,65 +62,32 @@ impl Change {
     /// # Errors
     /// [`Error::Decode`], [`Error::UnknownField`] or [`Error::InvalidParameter`].
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Error> {
-        let mut change = Change::default();
         if body.is_empty() {
-            return Ok(change);
+            return Ok(Self::default());
         }
-        let decode = |cause| Error::Decode { codec: codec.name(), cause };
-        for (key, raw) in sealane_codec::fields(codec, body).map_err(decode)? {
-            match key.as_ref() {
-                "level" => {
-                    let name = sealane_codec::read_text(codec, raw).map_err(decode)?;
-                    let cause = "is memory, os or disk";
-                    let level = name.parse().map_err(|_| Error::parameter("level", cause))?;
-                    change.level = Some(level);
-                }
-                "maxAgeMs" => change.max_age_ms = Some(parameter_number(codec, raw, "maxAgeMs")?),
-                "maxCount" => change.max_count = Some(parameter_number(codec, raw, "maxCount")?),
-                "maxBytes" => change.max_bytes = Some(parameter_number(codec, raw, "maxBytes")?),
-                "sealed" => {
-                    let name = sealane_codec::read_text(codec, raw).unwrap_or_default();
-                    let cause = "is not a group tag: 8 lower-case hexadecimal digits";
-                    let group = GroupTag::from_hex(&name);
-                    change.sealed = Some(group.ok_or_else(|| Error::parameter("sealed", cause))?);
-                }
-                other => return Err(unknown_field(other, CHANGE)),
-            }
-        }
-        Ok(change)
+        read_body(codec, body, CHANGE)
     }
 
     /// Appends the request's body.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        let texts = [
-            ("level", self.level.map(|level| level.name().to_owned())),
-            ("sealed", self.sealed.map(|group| group.to_string())),
-        ];
-        let numbers = [
-            ("maxAgeMs", self.max_age_ms),
-            ("maxCount", self.max_count),
-            ("maxBytes", self.max_bytes),
-        ];
-        let mut writer = Writer::new(codec, out);
-        let (texts, numbers) = (
-            texts.into_iter().filter_map(|(key, text)| Some((key, text?))).collect::<Vec<_>>(),
-            numbers.into_iter().filter_map(|(key, n)| Some((key, n?))).collect::<Vec<_>>(),
-        );
-        writer.map(texts.len() + numbers.len());
-        for (key, text) in texts {
-            writer.key(key);
-            writer.text(&text);
-        }
-        write_numbers(&mut writer, &numbers);
-        writer.end();
+        append(codec, self, out);
     }
 }
 
 /// A stream's state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct StreamState {
     /// Its topic.
+    #[serde(with = "AsText")]
     pub stream: Topic,
+    /// When a message counts as stored.
+    #[serde(with = "AsText")]
+    pub level: HubLevel,
+    /// The group whose keys open the messages, which the hub cannot read; none: it can.
+    #[serde(default, with = "MaybeGroup")]
+    pub sealed: Option<GroupTag>,
     /// The generation that is being written.
     pub generation: u64,
     /// The lowest offset that can still be read.
@@ -123,65 +98,86 @@ pub struct StreamState {
     pub count: u64,
     /// Bytes at rest.
     pub bytes: u64,
-    /// When a message counts as stored.
-    pub level: HubLevel,
-    /// The group whose keys open the messages, which the hub cannot read; none: it can.
-    pub sealed: Option<GroupTag>,
     /// What is kept.
+    #[serde(flatten)]
     pub retention: Retention,
     /// When the stream was made, in Unix milliseconds.
+    #[serde(default)]
     pub created_ms: u64,
     /// When its last message was appended, in Unix milliseconds; 0: never.
+    #[serde(default)]
     pub last_ms: u64,
     /// Connections that read for themselves.
+    #[serde(default)]
     pub readers: u64,
     /// Those who share the work; the inbox is the one named `""`.
+    #[serde(default)]
     pub consumers: Vec<ConsumerState>,
     /// Offsets that are damaged on disk and are not delivered.
+    #[serde(default, with = "OffsetRanges")]
     pub damaged: Vec<RangeInclusive<u64>>,
     /// Who reads it now; a list of streams does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "those_read")]
     pub connections: Option<Vec<ConnectionState>>,
 }
 
 /// A consumer's state.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ConsumerState {
     /// Its name.
     pub consumer: String,
     /// The next offset that it has not been given.
     pub next: u64,
     /// Messages delivered and not acknowledged.
+    #[serde(default)]
     pub in_flight: u64,
     /// Connections that share the work now.
+    #[serde(default)]
     pub members: u64,
     /// Deliveries beyond each message's first, since the hub was opened.
+    #[serde(default)]
     pub redelivered: u64,
     /// Messages that ran out of attempts and were made dead letters.
+    #[serde(default)]
     pub dead_lettered: u64,
     /// Messages that ran out of attempts and could be made no dead letter.
+    #[serde(default)]
     pub dead_dropped: u64,
     /// Since when it is paused, in Unix milliseconds; 0: it is not.
+    #[serde(default)]
     pub paused_ms: u64,
 }
 
 /// A connection that reads a stream.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ConnectionState {
-    /// Its number, which no other of this run of the hub has.
-    pub connection: u64,
     /// The consumer that it belongs to; none: it reads for itself.
+    #[serde(default)]
     pub consumer: Option<String>,
     /// What it has subscribed to.
+    #[serde(with = "AsText")]
     pub pattern: Pattern,
     /// The codec in which it reads.
+    #[serde(default)]
     pub codec: String,
+    /// Its number, which no other of this run of the hub has.
+    #[serde(default)]
+    pub connection: u64,
     /// Messages that it may still be sent.
+    #[serde(default)]
     pub credit: u64,
     /// Messages of the stream that it was sent and has not acknowledged.
+    #[serde(default)]
     pub in_flight: u64,
     /// Messages that it was sent.
+    #[serde(default)]
     pub delivered: u64,
     /// Since when it reads, in Unix milliseconds.
+    #[serde(default)]
     pub since_ms: u64,
 }
 
@@ -193,50 +189,7 @@ impl StreamState {
 
     /// Writes the state.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        let numbers = [
-            ("generation", self.generation),
-            ("first", self.first),
-            ("next", self.next),
-            ("count", self.count),
-            ("bytes", self.bytes),
-            ("maxAgeMs", self.retention.max_age_ms),
-            ("maxCount", self.retention.max_count),
-            ("maxBytes", self.retention.max_bytes),
-            ("createdMs", self.created_ms),
-            ("lastMs", self.last_ms),
-            ("readers", self.readers),
-        ];
-        // Those, and `stream`, `level`, `sealed`, `consumers` and `damaged`.
-        writer.map(numbers.len() + 5 + usize::from(self.connections.is_some()));
-        writer.key("stream");
-        writer.text(self.stream.as_str());
-        writer.key("level");
-        writer.text(self.level.name());
-        writer.key("sealed");
-        match self.sealed {
-            Some(group) => writer.text(&group.to_string()),
-            None => writer.null(),
-        }
-        write_numbers(writer, &numbers);
-        writer.key("consumers");
-        writer.array(self.consumers.len());
-        self.consumers.iter().for_each(|consumer| consumer.write(writer));
-        writer.end();
-        writer.key("damaged");
-        writer.array(self.damaged.len());
-        for range in &self.damaged {
-            writer.map(2);
-            write_numbers(writer, &[("from", *range.start()), ("to", *range.end())]);
-            writer.end();
-        }
-        writer.end();
-        if let Some(connections) = &self.connections {
-            writer.key("connections");
-            writer.array(connections.len());
-            connections.iter().for_each(|connection| connection.write(writer));
-            writer.end();
-        }
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads a state.
@@ -244,45 +197,8 @@ impl StreamState {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Self::from_fields(&Fields::read(codec, body)?)
+        Ok(typed::read(codec, body)?)
     }
-
-    fn from_fields(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        let range = |r: &Fields<'_>| Ok(r.number("from")?..=r.number("to")?);
-        let connections = fields.raw("connections").map(|_| fields.maps("connections"));
-        let connections = connections.transpose()?.map(|all| {
-            // A hub may come to describe connections otherwise; nobody depends on them.
-            all.iter().filter_map(|fields| ConnectionState::read(fields).ok()).collect()
-        });
-        Ok(Self {
-            stream: fields.topic("stream")?,
-            generation: fields.number("generation")?,
-            first: fields.number("first")?,
-            next: fields.number("next")?,
-            count: fields.number("count")?,
-            bytes: fields.number("bytes")?,
-            level: fields.level()?,
-            sealed: fields.sealed()?,
-            retention: Retention {
-                max_age_ms: fields.number_or_zero("maxAgeMs"),
-                max_count: fields.number_or_zero("maxCount"),
-                max_bytes: fields.number_or_zero("maxBytes"),
-            },
-            created_ms: fields.number_or_zero("createdMs"),
-            last_ms: fields.number_or_zero("lastMs"),
-            readers: fields.number_or_zero("readers"),
-            consumers: all(&fields.maps("consumers")?, ConsumerState::read)?,
-            damaged: all(&fields.maps("damaged")?, range)?,
-            connections,
-        })
-    }
-}
-
-pub(crate) fn all<T>(
-    maps: &[Fields<'_>],
-    read: impl Fn(&Fields<'_>) -> Result<T, Malformed>,
-) -> Result<Vec<T>, Malformed> {
-    maps.iter().map(read).collect()
 }
 
 impl ConsumerState {
@@ -291,78 +207,6 @@ impl ConsumerState {
     /// that the consumer may be ahead; then there is none.
     pub fn lag(&self, next: u64) -> u64 {
         next.saturating_sub(self.next)
-    }
-
-    /// Everything but its name.
-    pub(crate) fn numbers(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("next", self.next),
-            ("inFlight", self.in_flight),
-            ("members", self.members),
-            ("redelivered", self.redelivered),
-            ("deadLettered", self.dead_lettered),
-            ("deadDropped", self.dead_dropped),
-            ("pausedMs", self.paused_ms),
-        ]
-    }
-
-    fn write(&self, writer: &mut Writer<'_>) {
-        let numbers = self.numbers();
-        writer.map(1 + numbers.len());
-        writer.key("consumer");
-        writer.text(&self.consumer);
-        write_numbers(writer, &numbers);
-        writer.end();
-    }
-
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            consumer: fields.text("consumer")?.into_owned(),
-            next: fields.number("next")?,
-            in_flight: fields.number_or_zero("inFlight"),
-            members: fields.number_or_zero("members"),
-            redelivered: fields.number_or_zero("redelivered"),
-            dead_lettered: fields.number_or_zero("deadLettered"),
-            dead_dropped: fields.number_or_zero("deadDropped"),
-            paused_ms: fields.number_or_zero("pausedMs"),
-        })
-    }
-}
-
-impl ConnectionState {
-    pub(crate) fn write(&self, writer: &mut Writer<'_>) {
-        let numbers = [
-            ("connection", self.connection),
-            ("credit", self.credit),
-            ("inFlight", self.in_flight),
-            ("delivered", self.delivered),
-            ("sinceMs", self.since_ms),
-        ];
-        writer.map(3 + numbers.len());
-        writer.key("consumer");
-        match &self.consumer {
-            Some(name) => writer.text(name),
-            None => writer.null(),
-        }
-        writer.key("pattern");
-        writer.text(self.pattern.as_str());
-        writer.key("codec");
-        writer.text(&self.codec);
-        write_numbers(writer, &numbers);
-        writer.end();
-    }
-
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            connection: fields.number_or_zero("connection"),
-            consumer: fields.text("consumer").ok().map(Into::into),
-            pattern: fields.text("pattern")?.parse()?,
-            codec: fields.text_or_empty("codec"),
-            credit: fields.number_or_zero("credit"),
-            in_flight: fields.number_or_zero("inFlight"),
-            delivered: fields.number_or_zero("delivered"),
-            since_ms: fields.number_or_zero("sinceMs"),
-        })
     }
 }
 
@@ -412,27 +256,21 @@ pub(crate) fn read_limit(text: &str) -> Result<usize, Error> {
 }
 
 /// Streams of a hub, in the order of their topics.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Streams {
     /// Their states.
+    #[serde(default)]
     pub streams: Vec<StreamState>,
     /// [`List::after`] of the next page; none: this is the last.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "MaybeText")]
     pub next: Option<Topic>,
 }
 
 impl Streams {
     /// Writes the answer.
     pub fn write(&self, writer: &mut Writer<'_>) {
-        writer.map(1 + usize::from(self.next.is_some()));
-        writer.key("streams");
-        writer.array(self.streams.len());
-        self.streams.iter().for_each(|state| state.write(writer));
-        writer.end();
-        if let Some(next) = &self.next {
-            writer.key("next");
-            writer.text(next.as_str());
-        }
-        writer.end();
+        typed::write(self, writer);
     }
 
     /// Reads the answer.
@@ -440,27 +278,27 @@ impl Streams {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
-        let streams = all(&fields.maps("streams")?, StreamState::from_fields)?;
-        Ok(Self { streams, next: fields.raw("next").map(|_| fields.topic("next")).transpose()? })
+        Ok(typed::read(codec, body)?)
     }
+}
+
+/// The answer to a `DELETE`.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Removed<'a> {
+    /// The stream.
+    #[serde(with = "AsText")]
+    pub(crate) stream: &'a Topic,
+    /// The consumer that is no more; none: the stream is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) consumer: Option<&'a str>,
+    /// Always true.
+    pub(crate) removed: bool,
 }
 
 /// Writes the answer to a `DELETE`: the stream is no more.
 pub fn write_removed(stream: &Topic, writer: &mut Writer<'_>) {
-    writer.map(2);
-    writer.key("stream");
-    writer.text(stream.as_str());
-    writer.key("removed");
-    writer.bool(true);
-    writer.end();
-}
-
-pub(crate) fn write_numbers(writer: &mut Writer<'_>, numbers: &[(&str, u64)]) {
-    for (key, number) in numbers {
-        writer.key(key);
-        writer.u64(*number);
-    }
+    typed::write(&Removed { stream, consumer: None, removed: true }, writer);
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::time::UNIX_EPOCH;
 
 use crate::limits::{MAX_CONSUMER_NAME_BYTES, MAX_DELIVERY_BATCH, MAX_IN_FLIGHT};
 use sealane_message::Pattern;
+use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 use crate::Error;
 
@@ -66,8 +68,41 @@ impl fmt::Display for Start {
     }
 }
 
+impl Serialize for Start {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// As text, or an offset as a number.
+impl<'de> Deserialize<'de> for Start {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct StartVisitor;
+
+        impl Visitor<'_> for StartVisitor {
+            type Value = Start;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("first, new, an offset, an RFC 3339 time, or @ and Unix milliseconds")
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, offset: u64) -> Result<Start, E> {
+                Ok(Start::Offset(offset))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Start, E> {
+                text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+            }
+        }
+
+        from.deserialize_any(StartVisitor)
+    }
+}
+
 /// What a consumer promises its members; each may change it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ConsumerSettings {
     /// Delivered and unacknowledged messages at most.
     pub max_in_flight: u32,

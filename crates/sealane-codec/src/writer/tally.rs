@@ -52,6 +52,14 @@ impl Tally {
         self.depth = self.depth.saturating_sub(1);
     }
 
+    /// The innermost container ends, of which nobody said how much it holds.
+    pub(super) fn close_uncounted(&mut self) {
+        if let Some(lacking) = self.innermost() {
+            *lacking = 0;
+        }
+        self.close();
+    }
+
     fn innermost(&mut self) -> Option<&mut usize> {
         let index = self.depth.checked_sub(1)?;
         self.lacking.as_mut()?.get_mut(index)
@@ -78,4 +86,7 @@ impl Tally {
 
     #[inline]
     pub(super) fn close(&mut self) {}
+
+    #[inline]
+    pub(super) fn close_uncounted(&mut self) {}
 }

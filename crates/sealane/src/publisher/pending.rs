@@ -139,7 +139,7 @@ impl Pending {
         let count = self.count(numbers)?;
         let is_next = numbers.from == self.first && count <= self.sent as u64;
         if !is_next {
-            return Err(Malformed::Field("published"));
+            return Err(Malformed::Field("published".into()));
         }
         self.unanswered -= count;
         self.first += count;
@@ -160,7 +160,7 @@ impl Pending {
 
     fn count(&self, numbers: Numbers) -> Result<u64, Malformed> {
         let count = numbers.to.checked_sub(numbers.from).and_then(|more| more.checked_add(1));
-        count.filter(|count| *count <= self.unanswered).ok_or(Malformed::Field("n"))
+        count.filter(|count| *count <= self.unanswered).ok_or(Malformed::Field("n".into()))
     }
 
     /// Forgets all of them.

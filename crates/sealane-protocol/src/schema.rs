@@ -1,0 +1,407 @@
+//! JSON Schema of the protocol, made from its types by tests alone.
+//!
+//! Types that are written by hand, for speed, have a twin here. Tests read with the twins what the
+//! hand has written.
+
+mod typescript;
+
+use std::borrow::Cow;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::consumer::VerbForm;
+use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRange, OffsetRanges};
+use crate::frame::{ControlForm, StatusForm};
+use crate::op::OpForm;
+use crate::publish::PublishForm;
+use crate::state::Removed;
+use crate::{
+    Cancelled, Change, ConsumerInfo, Consumers, DelayedPage, Health, Purge, Purged, Start,
+    StreamState, Streams, WireError,
+};
+
+/// Any map; it is delivered as it was written.
+#[derive(Deserialize, JsonSchema)]
+struct Envelope(#[expect(dead_code, reason = "it is read to see its kind")] Map<String, Value>);
+
+macro_rules! twins {
+    ($($(#[$meta:meta])* struct $name:ident {
+        $($(#[$field_meta:meta])* $field:ident: $type:ty,)*
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        #[expect(dead_code, reason = "they are read to see that every field has a place")]
+        struct $name {
+            $($(#[$field_meta])* $field: $type,)*
+        }
+    )*};
+}
+
+twins! {
+    /// Append one message.
+    struct Enqueue {
+        /// The stream.
+        to: String,
+        /// The message.
+        envelope: Envelope,
+        /// How long it is held back; not beside `expect`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        delay_ms: Option<u64>,
+        /// The offset that it must get.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expect: Option<u64>,
+    }
+
+    /// Append messages: all or none.
+    struct EnqueueBatch {
+        /// The stream.
+        to: String,
+        /// The messages.
+        envelopes: Vec<Envelope>,
+        /// The offset that the first must get.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expect: Option<u64>,
+    }
+
+    /// The message is stored: at an offset of a generation, or held back until `dueMs`.
+    struct Enqueued {
+        /// The message's id.
+        id: String,
+        /// Its stream.
+        stream: String,
+        /// When it enters the stream, Unix milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due_ms: Option<u64>,
+        /// Its offset.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset: Option<u64>,
+        /// The generation in which it was appended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
+        /// The level that was reached before the hub answered.
+        level: String,
+        /// Whether it was stored before, under the same idempotency key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        replayed: Option<bool>,
+    }
+
+    /// The messages are stored, one after the other.
+    struct EnqueuedBatch {
+        /// Their ids, in order.
+        ids: Vec<String>,
+        /// How many there are.
+        count: u64,
+        /// Their stream.
+        stream: String,
+        /// The offset of the first.
+        offset: u64,
+        /// The generation in which they were appended.
+        generation: u64,
+        /// The level that was reached before the hub answered.
+        level: String,
+        /// Whether they were stored before, under the same idempotency key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        replayed: Option<bool>,
+    }
+
+    /// One delivery.
+    struct Deliver {
+        /// The message.
+        deliver: Envelope,
+        /// The stream.
+        stream: String,
+        /// The message's offset.
+        offset: u64,
+        /// The generation in which it was appended.
+        generation: u64,
+        /// How often it has been delivered, counting this time.
+        attempt: u32,
+        /// When it was stored, in Unix milliseconds.
+        stored_ms: u64,
+    }
+
+    /// Several deliveries.
+    struct Batch {
+        /// They, in order.
+        batch: Vec<Deliver>,
+    }
+
+    /// Messages of one stream that were read without subscribing.
+    struct Page {
+        /// The stream.
+        stream: String,
+        /// The generation that is being written.
+        generation: u64,
+        /// The messages, in order.
+        messages: Vec<Deliver>,
+        /// What is missing between them: frames of the status `gap`.
+        #[schemars(with = "Vec<StatusForm<'static>>")]
+        gaps: Vec<Envelope>,
+        /// Where the next page begins.
+        next: u64,
+        /// Whether nothing is left.
+        end: bool,
+    }
+
+    /// Messages for a publishing socket.
+    struct PublishRequest {
+        /// One or several.
+        publish: PublishItems,
+    }
+
+    /// One numbered message of a session.
+    struct PublishItem {
+        /// The stream.
+        to: String,
+        /// Its number in the session and the stream, from 1.
+        n: u64,
+        /// The message.
+        envelope: Envelope,
+        /// How long it is held back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        delay_ms: Option<u64>,
+        /// What must hold.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        condition: Option<Condition>,
+    }
+
+    /// What must hold for a message to be stored.
+    struct Condition {
+        /// The offset that it must get.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expect: Option<u64>,
+    }
+
+    /// Messages of a publishing socket are stored.
+    struct Published {
+        /// Which, and where.
+        published: Placed,
+    }
+
+    /// Messages of one stream: of the number `n`, or from `from` to `to`. They stand at an offset
+    /// of a generation and behind it, or are held back until `dueMs`.
+    struct Placed {
+        /// The one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        n: Option<u64>,
+        /// The first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<u64>,
+        /// The last.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<u64>,
+        /// The stream.
+        stream: String,
+        /// Where the first stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset: Option<u64>,
+        /// The generation in which they were appended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Option<u64>,
+        /// When they enter the stream, Unix milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due_ms: Option<u64>,
+        /// The level that was reached before the hub answered.
+        level: String,
+    }
+
+    /// Whether a node takes messages now.
+    struct Ready {
+        /// Whether it does.
+        ready: bool,
+        /// `ready`, `draining` or `storage`; a newer one has others.
+        status: String,
+    }
+}
+
+/// One item, or a list of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "they are read to see that every field has a place")]
+enum PublishItems {
+    One(PublishItem),
+    Many(Vec<PublishItem>),
+}
+
+/// A refusal, as an answer or the last frame of a socket.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "its schema alone is used")]
+struct Refusal {
+    error: WireError,
+}
+
+/// What a hub sends on a subscription.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "its schema alone is used")]
+enum ServerFrame<'a> {
+    Status(StatusForm<'a>),
+    Deliver(Deliver),
+    Batch(Batch),
+    Control(ControlForm<'a>),
+}
+
+/// What a hub sends on a publishing socket.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "its schema alone is used")]
+enum PublishFrame<'a> {
+    Told(PublishForm<'a>),
+    Published(Published),
+    Refusal(Refusal),
+}
+
+fn text(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string"})
+}
+
+macro_rules! schemas {
+    ($($type:ty: $name:literal, $schema:expr;)*) => {$(
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                ($schema)(generator)
+            }
+        }
+    )*};
+}
+
+schemas! {
+    AsText: "Text", text;
+    MaybeText: "MaybeText", text;
+    MaybeGroup: "Group",
+        |_: &mut _| json_schema!({"type": ["string", "null"], "pattern": "^[0-9a-f]{8}$"});
+    OffsetRanges: "OffsetRanges", Vec::<OffsetRange>::json_schema;
+    Start: "Start", |_: &mut _| json_schema!({
+        "type": ["string", "integer"],
+        "description": "first, new, an offset, an RFC 3339 time, or @ and Unix milliseconds",
+    });
+}
+
+/// The schemas of all types, by their names.
+fn definitions() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut generator = settings.into_generator();
+    macro_rules! add {
+        ($($type:ty),* $(,)?) => {$( generator.subschema_for::<$type>(); )*};
+    }
+    add![
+        Enqueue, EnqueueBatch, Change, VerbForm, Purge, OpForm<'_>, PublishRequest, Enqueued,
+        EnqueuedBatch, StreamState, Streams, ConsumerInfo, Consumers, DelayedPage, Cancelled,
+        Purged, Removed<'_>, Page, Health, Ready, Refusal, ServerFrame<'_>, PublishFrame<'_>,
+    ];
+    let all = generator.take_definitions(true).into_iter();
+    all.map(|(name, mut schema)| {
+        settle(&mut schema);
+        (plain_name(&name).to_owned(), schema)
+    })
+    .collect()
+}
+
+/// What stands on the wire has the name of what it is the form of.
+fn plain_name(name: &str) -> &str {
+    name.strip_suffix("Form").unwrap_or(name)
+}
+
+/// Puts a schema into the shape that generators of clients understand best.
+fn settle(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => settle_map(map),
+        Value::Array(all) => all.iter_mut().for_each(settle),
+        Value::String(text) => {
+            if let Some(name) = text.strip_prefix("#/$defs/") {
+                *text = format!("#/$defs/{}", plain_name(name));
+            } else if text.contains("[`") {
+                *text = text.replace("[`", "`").replace("`]", "`");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn settle_map(map: &mut Map<String, Value>) {
+    // A width of integers that JSON has not, and defaults that only old hubs need.
+    if map.get("format").is_some_and(Value::is_string) {
+        map.remove("format");
+    }
+    map.remove("default");
+    map.remove("maximum");
+    // Generators of Python break on a constant that may be absent.
+    if let Some(constant) = map.remove("const") {
+        map.insert("enum".into(), json!([constant]));
+    }
+    let required = map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
+        for (name, property) in properties {
+            // What may be absent is never null.
+            if !required.contains(&json!(name)) {
+                without_null(property);
+            }
+        }
+    }
+    map.values_mut().for_each(settle);
+    // Generators pass over what stands beside a reference.
+    if map.contains_key("properties")
+        && let Some(reference) = map.remove("$ref")
+    {
+        let own = std::mem::take(map);
+        map.insert("allOf".into(), json!([own, {"$ref": reference}]));
+    }
+}
+
+fn without_null(schema: &mut Value) {
+    for key in ["type", "anyOf"] {
+        let Some(all) = schema.get_mut(key).and_then(Value::as_array_mut) else { continue };
+        all.retain(|one| one != "null" && one.get("type").is_none_or(|kind| kind != "null"));
+        if let [only] = all.as_slice() {
+            let only = only.clone();
+            if key == "type" {
+                schema["type"] = only;
+            } else if let (Some(map), Value::Object(only)) = (schema.as_object_mut(), only) {
+                map.remove(key);
+                map.extend(only);
+            }
+        }
+    }
+}
+
+/// JSON whose parts stand in one line where they fit.
+fn pretty(value: &Value, indent: usize, out: &mut String) {
+    const WIDTH: usize = 100;
+    let inline = value.to_string();
+    let (open, close, parts) = match value {
+        _ if indent > 0 && indent + inline.len() < WIDTH - 20 => return out.push_str(&inline),
+        Value::Object(map) => {
+            let part = |(key, value): (&String, &Value)| (format!("{}: ", json!(key)), value.clone());
+            ('{', '}', map.iter().map(part).collect::<Vec<_>>())
+        }
+        Value::Array(all) => {
+            ('[', ']', all.iter().map(|one| (String::new(), one.clone())).collect())
+        }
+        _ => return out.push_str(&inline),
+    };
+    out.push(open);
+    for (at, (key, value)) in parts.iter().enumerate() {
+        out.push_str(if at == 0 { "\n" } else { ",\n" });
+        out.push_str(&" ".repeat(indent + 2));
+        out.push_str(key);
+        pretty(value, indent + 2, out);
+    }
+    out.push('\n');
+    out.push_str(&" ".repeat(indent));
+    out.push(close);
+}
+
+#[cfg(test)]
+mod tests;
