@@ -72,10 +72,4 @@ sealane_message::limits! {
     /// How often a relay that ends still takes what has come on a link, and an end what programs
     /// have sent, so that an end under load is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";
-    /// What the frames in the queue of a gateway may count, at least.
-    MIN_GATEWAY_QUEUE_BYTES: u64 = 64 << 10, "bytes";
-    /// What the frames in the queue of a gateway may count, at most.
-    MAX_GATEWAY_QUEUE_BYTES: u64 = 1 << 40, "bytes";
-    /// Data types that a gateway carries each way. A further one is refused.
-    MAX_GATEWAY_TYPES: usize = 64, "data types";
 }

@@ -62,7 +62,8 @@ impl Worker {
                     }
                     let _ = link.wait(Ready::ToReceive, TURN);
                 }
-                Err(_) => {
+                Err(error) => {
+                    tracing::debug!(link = self.link, "nothing is received: {error}");
                     self.desk.outlet.tally.drop(Reason::LinkFault, 1);
                     std::thread::sleep(TURN);
                 }
