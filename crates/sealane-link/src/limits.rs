@@ -38,14 +38,6 @@ sealane_message::limits! {
     /// What waits for the file of a capture. More is missed and counted, so that links wait for no
     /// disk.
     MAX_CAPTURE_WAITING_BYTES: usize = 2 << 20, "bytes";
-    /// Who reads the status of a machine at once. Others wait.
-    MAX_STATUS_READERS: usize = 8, "connections";
-    /// The head of a request for the status. A longer one is refused.
-    MAX_STATUS_HEAD_BYTES: usize = 4096, "bytes";
-    /// The status of a machine, as `sealane mesh status` reads it. A longer one is refused.
-    MAX_STATUS_BYTES: usize = 4 << 20, "bytes";
-    /// How long a request for the status may take.
-    MAX_STATUS_MS: u64 = 5000, "milliseconds";
     /// How long a link that is full is waited for. Then what was to be sent is dropped and counted.
     MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";
     /// How long a neighbour's wire that was found to be narrower than its link says is taken for

@@ -29,6 +29,7 @@ use sealane_seal::policy::Battery;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::MachineConfig;
+use crate::limits::MAX_DOCUMENT_TASKS;
 use crate::page::PageServer;
 use crate::{AskRefusal, MachineError, Result};
 pub use config::DocumentsConfig;
@@ -64,9 +65,6 @@ pub(crate) type Answered = Result<DocumentAnswer, AskRefusal>;
 
 /// Looks at what is kept whenever something may have come.
 pub(crate) type StoreFollower = Box<dyn FnMut(&Store) + Send>;
-
-/// Tasks that wait at most. What neighbours say beyond that is asked for again.
-const TASKS_MAX: usize = 256;
 
 /// The documents while they are held.
 pub(crate) struct Documents {
@@ -113,7 +111,7 @@ impl Documents {
         let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
         desk.tell_status_by(Arc::clone(&status));
         desk.follow()?;
-        let (tasks, waiting) = sync_channel(TASKS_MAX);
+        let (tasks, waiting) = sync_channel(MAX_DOCUMENT_TASKS);
         let hear = tasks.clone();
         router.listen(Box::new(move |output: &Output| {
             // It never waits: what is lost is asked for again.

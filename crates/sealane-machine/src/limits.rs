@@ -41,4 +41,39 @@ sealane_message::limits! {
     MAX_GATEWAY_QUEUE_BYTES: u64 = 1 << 40, "bytes";
     /// Data types that a gateway carries each way. A further one is refused.
     MAX_GATEWAY_TYPES: usize = 64, "data types";
+    /// Who reads the status of a machine at once. Others wait.
+    MAX_STATUS_READERS: usize = 8, "connections";
+    /// The head of a request for the status. A longer one is refused.
+    MAX_STATUS_HEAD_BYTES: usize = 4096, "bytes";
+    /// The status of a machine, as `sealane mesh status` reads it. A longer one is refused.
+    MAX_STATUS_BYTES: usize = 4 << 20, "bytes";
+    /// How long a request for the status may take.
+    MAX_STATUS_MS: u64 = 5000, "milliseconds";
+    /// How long the answers of other machines to a trace are waited for.
+    MAX_TRACE_WAIT_MS: u64 = 3000, "milliseconds";
+    /// Programs of its user that ask a machine for documents at once. Others wait.
+    MAX_DOCUMENT_PROGRAMS: usize = 64, "connections";
+    /// Of those, programs that watch. A further one is refused, so that calls for help always get
+    /// in.
+    MAX_DOCUMENT_WATCHERS: usize = 32, "connections";
+    /// A question about documents. A longer one ends the connection.
+    MAX_DOCUMENT_QUESTION_BYTES: u64 = 64 << 10, "bytes";
+    /// Documents that wait for a program that watches slowly. It asks for those that it misses.
+    MAX_DOCUMENTS_UNWATCHED: usize = 256, "documents";
+    /// Tasks that wait for the thread of documents. A further program is refused, and neighbours
+    /// say again what is lost.
+    MAX_DOCUMENT_TASKS: usize = 256, "tasks";
+    /// Of those, messages of neighbours: fewer, so that there is room for programs.
+    MAX_DOCUMENTS_HEARD: usize = 128, "messages";
+    /// Of those, messages of one neighbour. It says again what is lost.
+    MAX_DOCUMENTS_HEARD_OF_ONE: usize = 16, "messages";
+    /// Lines of chat on the page of the team. Older ones are left out.
+    MAX_CHAT_LINES_SHOWN: usize = 50, "lines";
+    /// How far a clock may be ahead before the page of the team says so.
+    MAX_CLOCK_AHEAD_MS: u64 = 60_000, "milliseconds";
+    /// Commands that a member knows, so that it opens none twice. Beyond that the earliest is
+    /// forgotten, and a command that was given before it counts as old.
+    MAX_COMMANDS_OPENED: usize = 4096, "commands";
+    /// Notices of a group that wait to be obeyed. Others come again with the machine's next start.
+    MAX_NOTICES_HEARD: usize = 256, "notices";
 }

@@ -114,6 +114,7 @@ impl Machine {
         let capture = plan.config.capture.as_deref().map(create).transpose()?;
         let mesh = keys.mesh.filter(|_| plan.config.links.routing.is_some());
         let (mut routing, secrets) = mesh.map(Routing::begin).transpose()?.unzip();
+        // Queue and interface are there before the links: a frame that comes at once is taken.
         let beside = RoleBeside::begin(keys.role, &mut plan, routing.as_ref())?;
         let around = Beside { end: beside.end(), machine: secrets };
         let relay = Relay::open(&plan.config.links, &plan.cards, around);
@@ -163,6 +164,7 @@ impl Machine {
                 }
             }
         };
+        // The handle notices the end by this, also before all is carried.
         drop(asked);
         let ended = tokio::task::spawn_blocking(move || self.end(fault));
         ended.await.map_err(|error| MachineError::System(error.into()))
@@ -194,6 +196,7 @@ impl Machine {
 
     fn read_again(&mut self) -> Result<()> {
         let next = self.plan.read_again()?;
+        // Files and sockets that are open stay: to change them takes a new start.
         let is_same = match self.role {
             RunningRole::Gateway(_) => next.config.gateway == self.plan.config.gateway,
             _ => next.config.documents == self.plan.config.documents,
@@ -216,11 +219,13 @@ impl Machine {
     /// Ends all that runs. Links take what has come, and then it is kept: it waits for that.
     fn end(self, fault: Option<MachineError>) -> MachineEnd {
         let Machine { relay, documents, role, .. } = self;
+        // Their thread seals and stores documents that wait, and the mesh still carries those.
         drop(documents);
         let (tally, waiting) = match role {
             RunningRole::Relay(_) => (relay.stop(), None),
             RunningRole::Gateway(gateway) => (relay.stop(), Some(gateway.stop())),
             RunningRole::Member(member) => {
+                // What programs have sent goes into the links, so that these end last.
                 member.stop();
                 (relay.stop(), None)
             }

@@ -11,6 +11,8 @@ use sealane_mesh::{KeptGroup, Output};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
+use crate::limits::MAX_NOTICES_HEARD;
+
 /// The groups whose orders a machine keeps that is no member of them.
 pub(crate) struct CardOrders {
     router: Option<Router>,
@@ -67,9 +69,6 @@ struct Heard {
     notices: Mutex<VecDeque<Arc<[u8]>>>,
     came: Arc<Notify>,
 }
-
-/// Notices that wait to be obeyed, at most. Others come again with the machine's next start.
-const MAX_HEARD: usize = 256;
 
 impl Obeying {
     pub(crate) fn new(member: Member, name: &str) -> Obeying {
@@ -176,7 +175,7 @@ impl Heard {
     fn note(&self, own: GroupTag, output: &Output) {
         let Output::Notice { group, notice } = output else { return };
         let mut notices = self.notices.lock();
-        if *group == own && notices.len() < MAX_HEARD {
+        if *group == own && notices.len() < MAX_NOTICES_HEARD {
             notices.push_back(Arc::clone(notice));
             self.came.notify_one();
         }

@@ -22,13 +22,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use sealane_link::limits::{MAX_STATUS_HEAD_BYTES, MAX_STATUS_MS, MAX_STATUS_READERS};
 use subtle::ConstantTimeEq;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tower_service::Service;
 
+use crate::limits::{MAX_STATUS_HEAD_BYTES, MAX_STATUS_MS, MAX_STATUS_READERS};
 use crate::{MachineError, Result};
 
 /// What hyper reads of a head before it refuses one, at least. The guard refuses shorter ones.
@@ -95,6 +95,7 @@ fn answer(socket: TcpStream, pages: Router) -> impl Future<Output = hyper::Resul
         async move { pages.call(request.map(Body::new)).await }
     });
     let mut server = http1::Builder::new();
+    // A browser that keeps its connection would hold one of the few places of all readers.
     server.keep_alive(false).title_case_headers(true).max_buf_size(HEAD_BUFFER_BYTES);
     server.serve_connection(TokioIo::new(socket), service)
 }
@@ -102,6 +103,7 @@ fn answer(socket: TcpStream, pages: Router) -> impl Future<Output = hyper::Resul
 /// Refuses what no program of this machine sends.
 async fn guard(request: Request, next: Next) -> Response {
     let head = request.headers();
+    // hyper takes no bound below its own least buffer, which is larger than a head here needs.
     let fields: usize =
         head.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if fields + request.uri().to_string().len() > MAX_STATUS_HEAD_BYTES {

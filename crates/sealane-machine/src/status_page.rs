@@ -13,12 +13,11 @@ use sealane_seal::Slot;
 
 use crate::Result;
 use crate::config::MachineConfig;
+use crate::limits::MAX_TRACE_WAIT_MS;
 use crate::page::{PageServer, page, refusal};
 use crate::status::{MachineWatch, mesh};
 
 const JSON: &str = "application/json";
-/// How long the answer to a trace is waited for.
-const TRACE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Serves the status where a configuration says, if it does.
 ///
@@ -57,7 +56,8 @@ async fn trace(State(watch): State<MachineWatch>, RawQuery(query): RawQuery) -> 
     let slot = slot.and_then(|slot| slot.parse().ok()).and_then(Slot::new);
     let Some(slot) = slot else { return refusal(StatusCode::BAD_REQUEST) };
     // The answer of other machines is waited for.
-    let asked = tokio::task::spawn_blocking(move || router.trace(slot, TRACE_PATIENCE));
+    let patience = Duration::from_millis(MAX_TRACE_WAIT_MS);
+    let asked = tokio::task::spawn_blocking(move || router.trace(slot, patience));
     match asked.await {
         Ok(Ok(traced)) => page(StatusCode::OK, JSON, mesh::traced(slot, traced.as_ref())),
         Ok(Err(_)) | Err(_) => refusal(StatusCode::SERVICE_UNAVAILABLE),

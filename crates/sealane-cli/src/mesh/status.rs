@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sealane::{Codec, Value};
 use sealane_link::LinkError;
-use sealane_link::limits::{MAX_STATUS_BYTES, MAX_STATUS_MS};
 use sealane_machine::MachineConfig;
+use sealane_machine::limits::{MAX_STATUS_BYTES, MAX_STATUS_MS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -25,15 +25,13 @@ use super::thrift::{Thrift, Turn};
 use super::told::told;
 use super::{Counts, StoreFollower, Task};
 use crate::json::{map, now_ms};
+use crate::limits::MAX_DOCUMENTS_UNWATCHED;
 use crate::{AskRefusal, Result};
 
 /// How often it is looked whether the mesh has room for more.
 const TURN: Duration = Duration::from_millis(20);
 /// The time in front of the body of an urgent message: `spec/frame.md`.
 const URGENT_TIME_BYTES: usize = 8;
-/// Documents that wait for a program that is slow. What it misses it asks for.
-pub(super) const WATCHED_MAX: usize = 256;
-
 /// A member, as the origin of its own documents.
 pub(super) struct Own {
     member: Member,
@@ -266,7 +264,7 @@ impl Desk {
 
     /// Gives those who watch what is new.
     fn show_new(&mut self) {
-        let new = self.agent.store().since(self.seen, WATCHED_MAX);
+        let new = self.agent.store().since(self.seen, MAX_DOCUMENTS_UNWATCHED);
         let Some(last) = new.last() else { return };
         self.seen = last.at;
         for fresh in new {

@@ -6,11 +6,7 @@ use parking_lot::Mutex;
 use sealane_mesh::Output;
 use sealane_seal::Slot;
 
-/// What waits of all neighbours, at most: less than the thread's queue takes, so that there is room
-/// for what programs of this user ask.
-pub(super) const HEARD_MAX: usize = 128;
-/// Of those, what one neighbour has said. What is beyond is asked for again.
-pub(super) const HEARD_OF_ONE_MAX: usize = 16;
+use crate::limits::{MAX_DOCUMENTS_HEARD, MAX_DOCUMENTS_HEARD_OF_ONE};
 
 /// What waits, by neighbour.
 #[derive(Debug, Default)]
@@ -24,7 +20,7 @@ impl Heard {
         let mut waiting = self.waiting.lock();
         let all: usize = waiting.values().sum();
         let of_one = waiting.get(&by).copied().unwrap_or(0);
-        let has_room = all < HEARD_MAX && of_one < HEARD_OF_ONE_MAX;
+        let has_room = all < MAX_DOCUMENTS_HEARD && of_one < MAX_DOCUMENTS_HEARD_OF_ONE;
         if has_room {
             waiting.insert(by, of_one + 1);
         }
@@ -54,7 +50,7 @@ pub(super) fn speaker(output: &Output) -> Option<Slot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::TASKS_MAX;
+    use crate::limits::MAX_DOCUMENT_TASKS;
 
     fn slot(number: u16) -> Slot {
         Slot::new(number).unwrap()
@@ -64,12 +60,17 @@ mod tests {
     fn a_neighbour_that_talks_without_end_takes_nobodys_room() {
         let heard = Heard::default();
         let entered = (0..1000).filter(|_| heard.enter(slot(1))).count();
-        assert_eq!(entered, HEARD_OF_ONE_MAX);
+        assert_eq!(entered, MAX_DOCUMENTS_HEARD_OF_ONE);
         assert!(heard.enter(slot(2)), "another one has room");
         heard.leave(slot(1));
         assert!(heard.enter(slot(1)) && !heard.enter(slot(1)));
         let others = (3..1000).filter(|number| heard.enter(slot(*number))).count();
-        assert_eq!(others, HEARD_MAX - HEARD_OF_ONE_MAX - 1);
-        const { assert!(HEARD_MAX < TASKS_MAX, "programs of this user always have room") };
+        assert_eq!(others, MAX_DOCUMENTS_HEARD - MAX_DOCUMENTS_HEARD_OF_ONE - 1);
+        const {
+            assert!(
+                MAX_DOCUMENTS_HEARD < MAX_DOCUMENT_TASKS,
+                "programs of this user always have room"
+            )
+        };
     }
 }

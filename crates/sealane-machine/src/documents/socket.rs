@@ -12,16 +12,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-use super::desk::WATCHED_MAX;
 use super::{Answered, Task, ask};
+use crate::limits::{
+    MAX_DOCUMENT_PROGRAMS, MAX_DOCUMENT_QUESTION_BYTES, MAX_DOCUMENT_WATCHERS,
+    MAX_DOCUMENTS_UNWATCHED,
+};
 use crate::{AskRefusal, MachineError, Result};
-
-/// Programs of this user that are connected at once. Others wait.
-const READERS_MAX: usize = 64;
-/// Of those, programs that watch. A further one is refused, so that calls for help always get in.
-const WATCHERS_MAX: usize = 32;
-/// A line that is asked. A longer one ends the connection.
-const ASKED_BYTES_MAX: u64 = 1 << 16;
 
 /// Serves a socket that only this user can open. One that nobody serves any more is taken over.
 pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<()>> {
@@ -42,8 +38,8 @@ pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<(
 }
 
 async fn accept(listener: UnixListener, tasks: SyncSender<Task>) {
-    let readers = Arc::new(Semaphore::new(READERS_MAX));
-    let watchers = Arc::new(Semaphore::new(WATCHERS_MAX));
+    let readers = Arc::new(Semaphore::new(MAX_DOCUMENT_PROGRAMS));
+    let watchers = Arc::new(Semaphore::new(MAX_DOCUMENT_WATCHERS));
     while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let (tasks, watchers) = (tasks.clone(), Arc::clone(&watchers));
@@ -64,7 +60,7 @@ async fn answer(
     let mut read = BufReader::new(read);
     loop {
         let mut line = vec![];
-        (&mut read).take(ASKED_BYTES_MAX).read_until(b'\n', &mut line).await?;
+        (&mut read).take(MAX_DOCUMENT_QUESTION_BYTES).read_until(b'\n', &mut line).await?;
         if !line.ends_with(b"\n") {
             return Ok(());
         }
@@ -77,7 +73,7 @@ async fn answer(
                 say(&mut write, Err(AskRefusal::Watched)).await?;
                 continue;
             };
-            let (watcher, mut new) = mpsc::channel(WATCHED_MAX);
+            let (watcher, mut new) = mpsc::channel(MAX_DOCUMENTS_UNWATCHED);
             let said = match tasks.try_send(Task::Watch(watcher)) {
                 Ok(()) => Ok(DocumentAnswer::Done { wait_ms: 0 }),
                 Err(_) => Err(AskRefusal::Busy),
@@ -171,11 +167,11 @@ mod tests {
     async fn who_watches_and_goes_away_keeps_nobody_from_calling_for_help() {
         let folder = tempfile::tempdir().unwrap();
         let (path, _serving) = desk(folder.path());
-        for _ in 0..2 * READERS_MAX {
+        for _ in 0..2 * MAX_DOCUMENT_PROGRAMS {
             drop(watch_at(&path).await);
         }
         let mut watching = vec![];
-        for _ in 0..WATCHERS_MAX {
+        for _ in 0..MAX_DOCUMENT_WATCHERS {
             watching.push(watch_at(&path).await);
         }
         let (_, said) = ask_at(&path, WATCH).await;

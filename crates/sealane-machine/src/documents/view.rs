@@ -11,6 +11,7 @@ use std::fmt::Write;
 
 use sealane::Value;
 
+use crate::limits::MAX_CHAT_LINES_SHOWN;
 use chart::put_map;
 use counts::{put_counters, put_machine};
 pub(super) use door::serve;
@@ -41,9 +42,6 @@ color:var(--quiet)}.bad{color:var(--bad)}.conflict{display:block}\
 .over{border-color:var(--line);color:var(--quiet)}.said{margin:.3rem 0}\
 .said small{display:inline}svg{border:1px solid var(--line);width:100%;height:20rem;\
 fill:currentColor}";
-
-/// Lines of chat that are shown: the newest.
-const LINES_MAX: usize = 50;
 
 fn page(shown: &Shown, now: u64) -> String {
     let mut people: BTreeMap<u64, Person<'_>> = BTreeMap::new();
@@ -203,7 +201,7 @@ fn put_lines(documents: &[Value], now: u64, out: &mut String) {
         return;
     }
     out.push_str("<h2>Chat</h2>");
-    for line in lines.iter().skip(lines.len().saturating_sub(LINES_MAX)) {
+    for line in lines.iter().skip(lines.len().saturating_sub(MAX_CHAT_LINES_SHOWN)) {
         let name = line.field("name").and_then(Value::as_text).unwrap_or("?");
         let value = line.field("value");
         let words = value.and_then(|value| value.field("text").or(Some(value))).map(said);

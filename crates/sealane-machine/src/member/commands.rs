@@ -14,13 +14,10 @@ use sealane_seal::policy::Policy;
 use sealane_seal::{Binding, Group, Opened, Slot};
 
 use crate::json::map;
+use crate::limits::MAX_COMMANDS_OPENED;
 
 /// Hands a command to those who watch; `false` if there was no room.
 pub(super) type Hand = Box<dyn Fn(Value) -> bool + Send>;
-
-/// Commands that are remembered, so that none is opened twice. Beyond that the earliest is
-/// forgotten, and nothing that was given before it is acted on any more.
-const OPENED_MAX: usize = 4096;
 
 /// What opens commands, and knows those that it has opened.
 pub(super) struct Commands {
@@ -116,7 +113,7 @@ impl Commands {
 
     fn remember(&mut self, name: (u64, Name)) {
         self.opened.insert(name);
-        if self.opened.len() > OPENED_MAX
+        if self.opened.len() > MAX_COMMANDS_OPENED
             && let Some((given_ms, _)) = self.opened.pop_first()
         {
             self.floor_ms = self.floor_ms.max(given_ms.saturating_add(1));
@@ -259,7 +256,7 @@ mod tests {
         let mut pair = Pair::new();
         let first = pair.seal(Class::Peer, DataType::COMMAND, NOW_MS);
         assert_eq!(pair.open(&first), Ok(()));
-        for number in 0..OPENED_MAX as u64 {
+        for number in 0..MAX_COMMANDS_OPENED as u64 {
             pair.commands.remember((NOW_MS + 1 + number, (0, 0, [0; 8], number)));
         }
         assert_eq!(pair.open(&first), Ok(()));

@@ -2,6 +2,8 @@
 
 use sealane::Value;
 
+use crate::limits::MAX_CLOCK_AHEAD_MS;
+
 /// How old a document is, to stand beside what it says, and whether it can be believed. Where it
 /// says no time itself, it is as old as it is here.
 pub(super) fn note(document: &Value, now: u64) -> String {
@@ -21,7 +23,7 @@ pub(super) fn note(document: &Value, now: u64) -> String {
 /// comes from it would look new for as long.
 pub(super) fn age(then: u64, now: u64) -> String {
     let ahead = then.saturating_sub(now);
-    match ahead > CLOCK_AHEAD_MS {
+    match ahead > MAX_CLOCK_AHEAD_MS {
         true => format!("unknown when: a clock is {} ahead", span(ahead)),
         false => format!("{} ago", span(now.saturating_sub(then))),
     }
@@ -49,9 +51,6 @@ pub(super) fn escaped(text: &str) -> String {
     }
     out
 }
-
-/// A clock that is ahead by more is told.
-const CLOCK_AHEAD_MS: u64 = 60_000;
 
 #[cfg(test)]
 mod tests {
