@@ -1,13 +1,12 @@
 //! `sealane doc` and `sealane emergency`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sealane::{Codec, DataType, Documents, Raise, Value, Written};
-use sealane_link::LinkError;
+use sealane_machine::MachineConfig;
 
 use crate::args::doc::{Call, Doc, DocVerb, Emergency, EmergencyVerb};
-use crate::relay::{config, refused};
 use crate::terminal::{map, one_line};
 use crate::{Failure, Terminal};
 
@@ -76,17 +75,8 @@ pub async fn emergency(args: &Emergency, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
-/// The socket that a configuration names, as seen from its folder.
-pub(crate) fn beside(file: &Path, name: &str) -> PathBuf {
-    file.parent().unwrap_or(Path::new("")).join(name)
-}
-
 async fn connect(file: &Path) -> Result<Documents, Failure> {
-    let missing = || LinkError::ConfigValue("documents.socket is missing: where to ask".into());
-    let documents = config(file)?.documents;
-    let socket = documents.and_then(|documents| documents.socket);
-    let socket = socket.ok_or_else(missing).map_err(|cause| refused(file, cause))?;
-    Ok(Documents::connect(beside(file, &socket)).await?)
+    Ok(Documents::connect(MachineConfig::read(file)?.documents_socket()?).await?)
 }
 
 /// Says whether a document is stored, in the words of the socket.

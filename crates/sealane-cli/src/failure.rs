@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use sealane::{Error, Value};
 use sealane_codec::CodecError;
-use sealane_link::LinkError;
+use sealane_machine::MachineError;
 use sealane_message::Exit;
 use sealane_node::StartError;
 use sealane_node::access::FileError;
@@ -142,27 +142,14 @@ sealane_message::errors! {
             /// What was wrong, and in which line.
             cause: Box<PolicyError>,
         },
-        /// A relay: its configuration, one of its cards, or its links.
-        #[error("{}: {cause}", file.display())]
-        #[inner(cause)]
-        Link {
-            /// The file.
-            file: PathBuf,
-            /// What was wrong.
-            cause: Box<LinkError>,
-        },
+        /// A relay, a gateway or a member: its configuration, its links, or what is beside them.
+        #[error("{0}")]
+        #[inner(0)]
+        Machine(Box<MachineError>),
         /// The documents of a team.
         #[error(transparent)]
         #[inner(0)]
         Documents(#[from] sealane::DocumentsError),
-        /// The file that documents are kept in.
-        #[error(transparent)]
-        #[inner(0)]
-        KeptDocuments(#[from] sealane_document::StoreError),
-        /// A gateway: its queue, or what its configuration says of its hub.
-        #[error(transparent)]
-        #[inner(0)]
-        Gateway(#[from] sealane_gateway::GatewayError),
         /// A vault.
         #[error("{0}")]
         #[inner(0)]
@@ -286,6 +273,16 @@ sealane_message::errors! {
     }
 }
 
+impl From<MachineError> for Failure {
+    fn from(error: MachineError) -> Failure {
+        match error {
+            // A file is named in the same way by every verb.
+            MachineError::File { file, cause } => Failure::file(&file, cause),
+            other => Failure::Machine(Box::new(other)),
+        }
+    }
+}
+
 impl Failure {
     /// A file that the system does not let us read or write.
     pub(crate) fn file(file: &Path, cause: io::Error) -> Failure {
@@ -296,6 +293,7 @@ impl Failure {
     pub fn code(&self) -> &str {
         match self {
             Failure::Client(error) => error.code(),
+            Failure::Documents(error) => error.code(),
             Failure::Line { cause, .. } => cause.code(),
             other => other.info().code,
         }
@@ -305,6 +303,7 @@ impl Failure {
     pub fn hint(&self) -> &str {
         match self {
             Failure::Client(error) => error.hint(),
+            Failure::Documents(error) => error.hint(),
             Failure::Line { cause, .. } => cause.hint(),
             other => other.info().hint,
         }

@@ -17,7 +17,6 @@ pub mod context;
 pub mod demo;
 pub mod doc;
 pub mod doctor;
-mod documents;
 pub mod envelope;
 pub mod explain;
 mod failure;
@@ -101,7 +100,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Erro
 }
 
 fn start(cli: Cli) -> Result<(), Failure> {
-    log(matches!(cli.command, Command::Up(_)));
+    log(is_daemon(&cli.command));
     let runtime = runtime(cli.json)?;
     let mut terminal = Terminal::standard(cli.json);
     let outcome = runtime.block_on(run(cli, &mut terminal));
@@ -109,6 +108,15 @@ fn start(cli: Cli) -> Result<(), Failure> {
     // A thread may still wait for a line of standard input that never comes.
     runtime.shutdown_background();
     outcome.and(flushed)
+}
+
+/// Whether a verb goes on, so that its log is of use where nobody has asked for it.
+fn is_daemon(command: &Command) -> bool {
+    match command {
+        Command::Up(_) | Command::Relay(_) | Command::Gateway(_) => true,
+        Command::Mesh(mesh) => matches!(mesh.verb, args::mesh::MeshVerb::Up(_)),
+        _ => false,
+    }
 }
 
 /// The threads of all verbs. Where the system gives too few, tokio panics, and then waits for ever
@@ -187,8 +195,8 @@ pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
 
 /// Messages of the program itself go to standard error; `SEALANE_LOG` chooses which, by a level or
 /// by `TARGET=LEVEL,...`, `SEALANE_LOG_FORMAT` whether they are lines of JSON.
-fn log(is_node: bool) {
-    let default = if is_node { LevelFilter::INFO } else { LevelFilter::ERROR };
+fn log(is_daemon: bool) {
+    let default = if is_daemon { LevelFilter::INFO } else { LevelFilter::ERROR };
     let asked = std::env::var("SEALANE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(default));
     let colours = Colours::of(&std::io::stderr());

@@ -85,7 +85,7 @@ pub use invitation::Past;
 pub use kind::Membership;
 pub use live::{LiveMessage, LiveReader, LiveSender};
 pub use marks::Mark;
-pub use member::{Beater, ControlCursor, Healed, Invited, Member, NewGroup};
+pub use member::{Beater, ControlCursor, Healed, Invited, Member, NewGroup, control_topic};
 pub use notice::{Heartbeat, Notice, read_orders, write_orders};
 pub use removal::{Leaver, Leaving, Removal};
 pub use roster::{Entry, Roster};

@@ -387,7 +387,7 @@ impl EpochSource for Member {
 }
 
 /// The topic of a group's orders, which they are bound to however they come.
-pub(crate) fn control_topic(tag: GroupTag) -> String {
+pub fn control_topic(tag: GroupTag) -> String {
     format!("groups/{tag}")
 }
 

@@ -39,12 +39,10 @@ mod card;
 mod config;
 mod counters;
 mod desk;
-mod documents_config;
 mod error;
 mod ethernet;
 mod everybody;
 mod floods;
-mod gateway_config;
 mod inbox;
 mod judge;
 pub mod limits;
@@ -80,13 +78,11 @@ pub use capture::CaptureTally;
 pub use card::RelayCard;
 pub use config::{
     Config, IpHeader, LinkConfig, NeighbourConfig, RouteConfig, SEALED_PACKET_BYTES, Target, Who,
-    Wire,
+    Wire, read_tables,
 };
 pub use counters::{Reason, Tally, Volume};
-pub use documents_config::{DocumentsAir, DocumentsConfig};
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
-pub use gateway_config::{CarriedType, GatewayConfig};
 pub use inbox::{Arrived, Inbox};
 pub use judge::{Judge, Verdict};
 pub use link::{Link, Ready, Sent};
@@ -99,8 +95,8 @@ pub use port::Port;
 pub use relay::{Arrival, Beside, End, Relay, Take};
 pub use reload::{Change, Difference, Reload, Reloads};
 pub use routing::{
-    Full, Listener, LocalInput, Machine, RouteStatus, Router, RoutingNeighbour, RoutingStatus,
-    RoutingWay, Spent, Traced, drops as mesh_drops, part_name,
+    Full, Listener, LocalInput, RouteStatus, Router, RoutingNeighbour, RoutingSecrets,
+    RoutingStatus, RoutingWay, Spent, Traced, drops as mesh_drops, part_name,
 };
 pub use routing_config::{
     Discovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,

@@ -38,14 +38,6 @@ sealane_message::limits! {
     /// What waits for the file of a capture. More is missed and counted, so that links wait for no
     /// disk.
     MAX_CAPTURE_WAITING_BYTES: usize = 2 << 20, "bytes";
-    /// Who reads the status of a machine at once. Others wait.
-    MAX_STATUS_READERS: usize = 8, "connections";
-    /// The head of a request for the status. A longer one is refused.
-    MAX_STATUS_HEAD_BYTES: usize = 4096, "bytes";
-    /// The status of a machine, as `sealane mesh status` reads it. A longer one is refused.
-    MAX_STATUS_BYTES: usize = 4 << 20, "bytes";
-    /// How long a request for the status may take.
-    MAX_STATUS_MS: u64 = 5000, "milliseconds";
     /// How long a link that is full is waited for. Then what was to be sent is dropped and counted.
     MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";
     /// How long a neighbour's wire that was found to be narrower than its link says is taken for
@@ -72,10 +64,4 @@ sealane_message::limits! {
     /// How often a relay that ends still takes what has come on a link, and an end what programs
     /// have sent, so that an end under load is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";
-    /// What the frames in the queue of a gateway may count, at least.
-    MIN_GATEWAY_QUEUE_BYTES: u64 = 64 << 10, "bytes";
-    /// What the frames in the queue of a gateway may count, at most.
-    MAX_GATEWAY_QUEUE_BYTES: u64 = 1 << 40, "bytes";
-    /// Data types that a gateway carries each way. A further one is refused.
-    MAX_GATEWAY_TYPES: usize = 64, "data types";
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use sealane_frame::PeerTag;
 use sealane_mesh::Mesh;
+use tracing::debug;
 
 use crate::capture::Tap;
 use crate::config::{Config, LinkConfig};
@@ -20,7 +21,7 @@ use crate::partial::Partial;
 use crate::port::Port;
 use crate::reload::{Change, Reloads};
 use crate::routing::{
-    Driver, Everyone, Found, Gate, Lane, Machine, Router, Routing, RoutingStatus, Task,
+    Driver, Everyone, Found, Gate, Lane, Router, Routing, RoutingSecrets, RoutingStatus, Task,
 };
 use crate::status::Watch;
 use crate::table::{Own, Table};
@@ -66,7 +67,7 @@ pub struct Beside {
     pub end: Option<End>,
     /// The machine that finds neighbours and routes: needed where the configuration has
     /// `[routing]`.
-    pub machine: Option<Machine>,
+    pub machine: Option<RoutingSecrets>,
 }
 
 /// What the threads of a relay share.
@@ -149,6 +150,7 @@ impl Relay {
             let driver = Driver::new(mesh, shared, &routing, links, &config.links);
             relay.driver = Some(spawn("routing", || driver.run())?);
         }
+        debug!(tag = %relay.tag(), links = config.links.len(), "links are open");
         Ok(relay)
     }
 
@@ -178,6 +180,7 @@ impl Relay {
     /// As [`Relay::start`], and [`LinkError::LinksChanged`]; it goes on as it was then.
     pub fn reload(&self, config: &Config, cards: &[RelayCard]) -> Result<Change, LinkError> {
         let change = self.shared.follow(config, cards)?;
+        debug!(?change, "another table is in use");
         self.shared.reloads.lock().take(Ok(change));
         Ok(change)
     }
@@ -224,6 +227,7 @@ impl Relay {
     pub fn stop(mut self) -> Tally {
         self.end();
         self.shared.tap.finish();
+        debug!("links are closed");
         self.shared.counters.tally()
     }
 
@@ -256,7 +260,7 @@ fn machine_of(
     config: &Config,
     cards: &[RelayCard],
     end: Option<PeerTag>,
-    machine: Option<Machine>,
+    machine: Option<RoutingSecrets>,
 ) -> Result<Option<(Mesh, Arc<Routing>)>, LinkError> {
     let value = |what: &str| Err(LinkError::ConfigValue(what.to_owned()));
     let Some(routing) = &config.routing else { return Ok(None) };

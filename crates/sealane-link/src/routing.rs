@@ -45,7 +45,7 @@ pub(crate) use went::{Went, leg};
 
 /// What a machine needs to find its neighbours and routes, beside its configuration.
 #[derive(Debug)]
-pub struct Machine {
+pub struct RoutingSecrets {
     /// What it holds of the mesh's group.
     pub keys: Keys,
     /// What all its chance comes from: 32 random bytes, others for each start.

@@ -154,7 +154,7 @@ impl LinkConfig {
     }
 
     /// What the mesh has to know of the link, if neighbours are found there.
-    pub(crate) fn mesh_medium(&self) -> Option<Medium> {
+    pub fn mesh_medium(&self) -> Option<Medium> {
         let discovery = self.discovery?;
         Some(discovery.medium.medium(self.unit_bytes().saturating_sub(self.length_bytes())))
     }

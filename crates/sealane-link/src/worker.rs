@@ -65,7 +65,8 @@ impl Worker {
                 }
                 // The interface may be gone, and come back under its name. Without the pause the
                 // thread would ask the system as fast as it can.
-                Err(_) => {
+                Err(error) => {
+                    tracing::debug!(link = self.link, "nothing is received: {error}");
                     self.desk.outlet.tally.drop(Reason::LinkFault, 1);
                     std::thread::sleep(TURN);
                 }

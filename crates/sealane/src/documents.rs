@@ -1,15 +1,19 @@
 //! The documents of a team in the field, as the `sealane mesh up` of this machine holds them.
 
+mod wire;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sealane_codec::{Codec, decode, encode};
-use sealane_message::Value;
+use sealane_codec::{Codec, decode};
+use sealane_message::{DataType, ErrorInfo, Value};
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Take};
 use tokio::net::UnixStream;
 
 use crate::limits::MAX_DOCUMENT_ANSWER_BYTES;
+pub use wire::{CallName, DocumentAnswer, DocumentQuestion, DocumentValue, from_line, to_line};
 
 sealane_message::errors! {
     /// The meaning of every code of documents.
@@ -31,16 +35,55 @@ sealane_message::errors! {
             cause: std::io::Error,
         },
         /// It was refused.
-        #[error("{0}")]
+        #[error("{}", .0.message)]
         #[code("SL-TEAM-02", "DocumentRefused", exit = Refused)]
         #[cause("who holds the documents of the team has refused what was asked for")]
         #[hint("The message says what is wrong with it.")]
-        Refused(String),
+        Refused(DocumentRefusal),
+    }
+}
+
+/// A refusal of the process that holds the documents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentRefusal {
+    /// What is wrong, in a sentence.
+    pub message: String,
+    /// The stable code: that of keys or of a policy, where they refuse.
+    pub code: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl DocumentsError {
+    /// The row of a refusal that only its text tells apart.
+    pub fn refused_info() -> &'static ErrorInfo {
+        DocumentsError::Refused(DocumentRefusal {
+            message: String::new(),
+            code: String::new(),
+            hint: String::new(),
+        })
+        .info()
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> &str {
+        match self {
+            DocumentsError::Refused(refusal) => &refusal.code,
+            DocumentsError::Gone { .. } => self.info().code,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        match self {
+            DocumentsError::Refused(refusal) => &refusal.hint,
+            DocumentsError::Gone { .. } => self.info().hint,
+        }
     }
 }
 
 /// A call for help that is raised.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Raise {
     /// Why: `medical`, `fire`, `attack`, `lost` or `trapped`.
     pub kind: Option<String>,
@@ -60,15 +103,6 @@ pub enum Written {
     /// time, or when the process that holds the documents ends in order. Until then it is lost if
     /// that process is killed.
     Waiting(Duration),
-}
-
-impl Written {
-    fn read(answer: &Value) -> Written {
-        match answer.field("waitMs").and_then(Value::as_u64) {
-            Some(wait_ms) => Written::Waiting(Duration::from_millis(wait_ms)),
-            None => Written::Stored,
-        }
-    }
 }
 
 /// The documents of a team: a connection to the process of this user that holds them.
@@ -111,7 +145,7 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn ls(&mut self) -> Result<Vec<Value>, DocumentsError> {
-        self.list(vec![("do", "ls".into())]).await
+        self.list(DocumentQuestion::Ls).await
     }
 
     /// The documents of one type, of one member or of all.
@@ -123,9 +157,7 @@ impl Documents {
         data_type: &str,
         slot: Option<u16>,
     ) -> Result<Vec<Value>, DocumentsError> {
-        let mut asked = vec![("do", "get".into()), ("type", data_type.into())];
-        asked.extend(slot.map(|slot| ("slot", Value::from(u64::from(slot)))));
-        self.list(asked).await
+        self.list(DocumentQuestion::Get { data_type: data_type.to_owned(), slot }).await
     }
 
     /// Writes the own document of a type: its value as `spec/document.md` shows it, or a text for
@@ -134,8 +166,8 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn set(&mut self, data_type: &str, value: Value) -> Result<Written, DocumentsError> {
-        let asked = vec![("do", "set".into()), ("type", data_type.into()), ("value", value)];
-        self.ask(asked).await.map(|answer| Written::read(&answer))
+        let (data_type, value) = (data_type.to_owned(), DocumentValue(value));
+        self.write(DocumentQuestion::Set { data_type, value }).await
     }
 
     /// Counts on: adds to the own total of a counter. Says whether the total is stored, or waits.
@@ -143,9 +175,7 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn add(&mut self, counter: u8, amount: u64) -> Result<Written, DocumentsError> {
-        let counter = Value::from(u64::from(counter));
-        let asked = vec![("do", "add".into()), ("counter", counter), ("amount", amount.into())];
-        self.ask(asked).await.map(|answer| Written::read(&answer))
+        self.write(DocumentQuestion::Add { counter, amount }).await
     }
 
     /// The value of each counter: the sum of the totals of all members.
@@ -153,10 +183,11 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn sums(&mut self) -> Result<BTreeMap<u8, u64>, DocumentsError> {
-        let answer = self.ask(vec![("do", "get".into()), ("type", "counter".into())]).await?;
-        let Some(Value::Map(sums)) = answer.field("sums") else { return Ok(BTreeMap::new()) };
-        let sum = |(id, sum): &(String, Value)| Some((id.parse().ok()?, sum.as_u64()?));
-        Ok(sums.iter().filter_map(sum).collect())
+        let data_type = DataType::COUNTER.to_string();
+        match self.ask(DocumentQuestion::Get { data_type, slot: None }).await? {
+            DocumentAnswer::Items { sums, .. } => Ok(sums),
+            _ => Err(self.strange()),
+        }
     }
 
     /// Says a line of chat to the team: an event of `spec/event.md`.
@@ -164,7 +195,7 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn say(&mut self, text: &str) -> Result<(), DocumentsError> {
-        self.ask(vec![("do", "say".into()), ("text", text.into())]).await.map(drop)
+        self.ask(DocumentQuestion::Say { text: text.to_owned() }).await.map(drop)
     }
 
     /// Calls for help, and gives the number of the call.
@@ -172,15 +203,10 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn raise(&mut self, raise: &Raise) -> Result<u64, DocumentsError> {
-        let mut asked = vec![("do", "raise".into())];
-        asked.extend(raise.kind.as_ref().map(|kind| ("kind", kind.as_str().into())));
-        asked.extend(raise.text.as_ref().map(|text| ("text", text.as_str().into())));
-        if let Some([latitude, longitude]) = raise.position {
-            asked.push(("latitude", Value::F64(latitude)));
-            asked.push(("longitude", Value::F64(longitude)));
+        match self.ask(DocumentQuestion::Raise(raise.clone())).await? {
+            DocumentAnswer::Raised { number } => Ok(number.into()),
+            _ => Err(self.strange()),
         }
-        let answer = self.ask(asked).await?;
-        Ok(answer.field("number").and_then(Value::as_u64).unwrap_or(0))
     }
 
     /// Says that this member has seen a call for help.
@@ -188,7 +214,7 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn acknowledge(&mut self, slot: u16, number: u32) -> Result<(), DocumentsError> {
-        self.answer("ack", slot, number).await
+        self.ask(DocumentQuestion::Ack(CallName { slot, number })).await.map(drop)
     }
 
     /// Says that a call for help is over.
@@ -196,7 +222,7 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn clear(&mut self, slot: u16, number: u32) -> Result<(), DocumentsError> {
-        self.answer("clear", slot, number).await
+        self.ask(DocumentQuestion::Clear(CallName { slot, number })).await.map(drop)
     }
 
     /// The calls for help that are known, each with who has acknowledged it.
@@ -204,7 +230,7 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn emergencies(&mut self) -> Result<Vec<Value>, DocumentsError> {
-        self.list(vec![("do", "emergencies".into())]).await
+        self.list(DocumentQuestion::Emergencies).await
     }
 
     /// The next document that is new: to be called again and again, and nothing else from then on.
@@ -212,7 +238,8 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn next(&mut self) -> Result<Value, DocumentsError> {
-        self.read().await
+        let line = self.read().await?;
+        decode(Codec::Json, line.trim_ascii_end()).map_err(|_| self.strange())
     }
 
     /// Asks for all that is new from now on, which [`Documents::next`] gives.
@@ -220,44 +247,52 @@ impl Documents {
     /// # Errors
     /// [`DocumentsError`]
     pub async fn watch(&mut self) -> Result<(), DocumentsError> {
-        self.ask(vec![("do", "watch".into())]).await.map(drop)
+        self.ask(DocumentQuestion::Watch).await.map(drop)
     }
 
-    async fn answer(&mut self, what: &str, slot: u16, number: u32) -> Result<(), DocumentsError> {
-        let (slot, number) = (Value::from(u64::from(slot)), Value::from(u64::from(number)));
-        self.ask(vec![("do", what.into()), ("slot", slot), ("number", number)]).await.map(drop)
-    }
-
-    async fn list(&mut self, asked: Vec<(&str, Value)>) -> Result<Vec<Value>, DocumentsError> {
-        match self.ask(asked).await?.field("items") {
-            Some(Value::Array(items)) => Ok(items.clone()),
-            _ => Ok(vec![]),
+    async fn write(&mut self, asked: DocumentQuestion) -> Result<Written, DocumentsError> {
+        match self.ask(asked).await? {
+            DocumentAnswer::Done { wait_ms: 0 } => Ok(Written::Stored),
+            DocumentAnswer::Done { wait_ms } => {
+                Ok(Written::Waiting(Duration::from_millis(wait_ms)))
+            }
+            _ => Err(self.strange()),
         }
     }
 
-    async fn ask(&mut self, asked: Vec<(&str, Value)>) -> Result<Value, DocumentsError> {
-        let fields = asked.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        let mut line = vec![];
-        encode(Codec::Json, &Value::Map(fields), &mut line);
-        line.push(b'\n');
+    async fn list(&mut self, asked: DocumentQuestion) -> Result<Vec<Value>, DocumentsError> {
+        match self.ask(asked).await? {
+            DocumentAnswer::Items { items, .. } => {
+                Ok(items.into_iter().map(|DocumentValue(item)| item).collect())
+            }
+            _ => Err(self.strange()),
+        }
+    }
+
+    async fn ask(&mut self, asked: DocumentQuestion) -> Result<DocumentAnswer, DocumentsError> {
+        let line = to_line(&asked).map_err(|cause| self.gone(cause))?;
         let written = self.stream.get_mut().write_all(&line).await;
         written.map_err(|cause| self.gone(cause))?;
-        let answer = self.read().await?;
-        match answer.field("error").and_then(Value::as_text) {
-            Some(error) => Err(DocumentsError::Refused(error.to_owned())),
-            None => Ok(answer),
+        let line = self.read().await?;
+        match from_line(&line).map_err(|cause| self.gone(cause))? {
+            DocumentAnswer::Refused(refusal) => Err(DocumentsError::Refused(refusal)),
+            answer => Ok(answer),
         }
     }
 
-    async fn read(&mut self) -> Result<Value, DocumentsError> {
+    async fn read(&mut self) -> Result<Vec<u8>, DocumentsError> {
         let mut line = vec![];
         let mut bounded: Take<_> = (&mut self.stream).take(MAX_DOCUMENT_ANSWER_BYTES);
         let read = bounded.read_until(b'\n', &mut line).await;
-        let read = read.map_err(|cause| self.gone(cause))?;
-        let value = decode(Codec::Json, line.trim_ascii_end()).ok();
-        value.filter(|_| read > 0).ok_or_else(|| {
-            self.gone(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "it has ended"))
-        })
+        match read.map_err(|cause| self.gone(cause))? {
+            0 => Err(self.gone(std::io::ErrorKind::UnexpectedEof.into())),
+            _ => Ok(line),
+        }
+    }
+
+    /// What answers is of another version.
+    fn strange(&self) -> DocumentsError {
+        self.gone(std::io::ErrorKind::InvalidData.into())
     }
 
     fn gone(&self, cause: std::io::Error) -> DocumentsError {

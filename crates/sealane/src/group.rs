@@ -30,6 +30,7 @@ use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, Message, SealCounts};
 pub use beater::GroupBeater;
 use control::Control;
+pub use control::{ControlPage, ControlPlace, ControlReader};
 use keys::{GroupKeys, SealedNow, now_ms};
 pub(crate) use reading::Reading;
 pub(crate) use sent::Sent;
@@ -49,6 +50,8 @@ pub struct Group {
 struct Inner {
     client: Client,
     tag: GroupTag,
+    /// Of its orders.
+    topic: Topic,
     keys: Mutex<GroupKeys>,
     control: tokio::sync::Mutex<Control>,
     events: broadcast::Sender<Event>,
@@ -70,12 +73,14 @@ impl Group {
     /// Reads the group's control stream to its end, and follows it from then on.
     pub(crate) async fn open(client: &Client, member: Membership) -> Result<Group, Error> {
         let tag = member.tag();
+        let topic: Topic = sealane_group::control_topic(tag).parse()?;
         let (events, _) = broadcast::channel(MAX_EVENTS);
         let inner = Inner {
             client: client.clone(),
             tag,
             keys: Mutex::new(GroupKeys::new(member)?),
-            control: tokio::sync::Mutex::new(Control::new(client, tag)),
+            control: tokio::sync::Mutex::new(Control::new(client, topic.clone())),
+            topic,
             events,
             sent: Mutex::new(SentMessages::default()),
             streams: Mutex::new(Streams::default()),
@@ -95,7 +100,7 @@ impl Group {
 
     /// The stream of the authority's orders.
     pub fn control_topic(&self) -> Topic {
-        control::topic(self.inner.tag)
+        self.inner.topic.clone()
     }
 
     /// Decides classes by this policy instead of the built-in one; from the next message on.

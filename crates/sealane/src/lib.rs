@@ -83,11 +83,11 @@ mod subscription;
 mod wire;
 
 pub use client::Client;
-pub use documents::{Documents, DocumentsError, Raise, Written};
+pub use documents::{DocumentRefusal, Documents, DocumentsError, Raise, Written};
 pub use error::{Distrust, ERRORS, Error};
 pub use event::{Event, Events};
 #[cfg(feature = "group")]
-pub use group::{Group, GroupBeater, GroupReader};
+pub use group::{ControlPage, ControlPlace, ControlReader, Group, GroupBeater, GroupReader};
 pub use hub_error::HubError;
 pub use manage::Consumer;
 pub use message::Message;

@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     error_codes(tree, &mut findings);
     limits(tree, &mut findings);
     names(tree, "crates/sealane-node/src", ROUTES, "route", routes, &mut findings);
-    for crate_of in ["node", "stream", "link", "document", "gateway"] {
+    for crate_of in ["node", "stream", "link", "document", "machine"] {
         let source = &format!("crates/sealane-{crate_of}/src");
         names(tree, source, METRICS, "metric", metrics, &mut findings);
     }

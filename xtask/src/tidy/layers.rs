@@ -19,7 +19,7 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-vault",
     "sealane-sim",
     "sealane",
-    "sealane-gateway",
+    "sealane-machine",
     "sealane-node",
     "sealane-cli",
     "sealane-bench",

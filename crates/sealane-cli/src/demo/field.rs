@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 
 use sealane::{Client, Group, Start, Value};
 use sealane_group::{EpochSource, KeyFolder, Member, NewGroup};
-use sealane_link::{Beside, Config, Relay, RelayCard};
+use sealane_link::RelayCard;
+use sealane_machine::{
+    Machine, MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys,
+};
 
 use super::ledger::{Ledger, fingerprint};
 use super::node::end;
 use super::sealed::{Canaries, holding, join};
-use super::telemetry::{KINDS, Machine};
+use super::telemetry::{self, KINDS};
 use crate::Failure;
-use crate::args::key::KeysArgs;
-use crate::documents::Documents;
-use crate::relay::{Routing, read};
 
 /// Documents that are written: fewer than the log of a member keeps.
 const DOCUMENTS: usize = 60;
@@ -67,14 +67,14 @@ impl FieldToCloud {
 /// Writes at one end and reads at the other. `folder` is empty.
 pub(super) async fn run(
     hub: &str,
-    machine: &Machine,
+    machine: &telemetry::Machine,
     folder: &Path,
     words: &Canaries,
 ) -> Result<FieldToCloud, Failure> {
     let stage = Stage::set(hub, folder)?;
     let began = Instant::now();
     let _others = [stage.start("relay")?, stage.start("gateway")?];
-    let car = stage.car()?;
+    let car = stage.car().await?;
     let mut documents = sealane::Documents::connect(folder.join("car.socket")).await?;
     let client = Client::connect(hub)?;
     let mut ledger = Ledger::default();
@@ -97,7 +97,7 @@ pub(super) async fn run(
     let group = client.group(stage.reader).await?;
     let read = read_back(&group, &stage.topic, &words.hidden).await?;
     let rest = after.elapsed();
-    tokio::task::block_in_place(|| car.stop());
+    let _ = car.stop().await?;
     Ok(FieldToCloud {
         documents: DOCUMENTS as u64,
         lost: ledger.missing(&read.prints),
@@ -200,33 +200,12 @@ impl Stage {
 
     /// The member in the field. What programs send over a mesh needs an interface, and so root;
     /// documents do not.
-    fn car(&self) -> Result<Car, Failure> {
-        let file = self.folder.join("car.toml");
-        let plan = read(&file)?;
-        let keys = KeyFolder::open(&self.folder.join("keys").join("car"), None)?;
-        let routed = Routing::read(&file, &plan.config, &KeysArgs::default())?;
-        let (routing, machine) =
-            routed.ok_or_else(|| Failure::Demo("the field has no routing".into()))?;
-        let beside = Beside { end: None, machine: Some(machine) };
-        let config: &Config = &plan.config;
-        let refused = |error| crate::relay::refused(&file, error);
-        let relay = Relay::open(config, &plan.cards, beside).map_err(refused)?;
-        let member = keys.group("fleet")?;
-        let documents = Documents::open(&file, config, &relay, routing.slot(), Some(member))?;
-        Ok(Car { relay, documents })
-    }
-}
-
-/// The member in the field, while it runs.
-struct Car {
-    relay: Relay,
-    documents: Option<Documents>,
-}
-
-impl Car {
-    fn stop(self) {
-        drop(self.documents);
-        self.relay.stop();
+    async fn car(&self) -> Result<MachineHandle, Failure> {
+        let config = MachineConfig::read(&self.folder.join("car.toml"))?;
+        let folder = KeyFolder::open(&self.folder.join("keys").join("car"), None)?;
+        let mesh = Some(folder.group("roads")?);
+        let role = MachineRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
+        Ok(Machine::start(config, MachineKeys { role, mesh }).await?)
     }
 }
 

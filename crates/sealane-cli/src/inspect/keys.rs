@@ -81,7 +81,7 @@ impl CaptureKeys {
             Some(topic) => vec![Binding::stream(topic)],
             // An order is made for the control stream of its group, however it travels.
             None if kind == Kind::Control => {
-                vec![Binding::stream(&format!("groups/{tag}")), Binding::link()]
+                vec![Binding::stream(&sealane_group::control_topic(tag)), Binding::link()]
             }
             None => vec![Binding::link()],
         };

@@ -2,17 +2,16 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use sealane::{Codec, Value};
 use sealane_link::LinkError;
-use sealane_link::limits::{MAX_STATUS_BYTES, MAX_STATUS_MS};
+use sealane_machine::MachineConfig;
+use sealane_machine::limits::{MAX_STATUS_BYTES, MAX_STATUS_MS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::args::mesh::Status as Args;
-use crate::relay::{config, refused};
 use crate::terminal::table;
 use crate::times::{show_bytes, show_duration, show_time};
 use crate::{Failure, Terminal};
@@ -23,18 +22,16 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 /// Shows what a relay or end on this machine does now, once or until Ctrl-C.
 ///
 /// # Errors
-/// [`Failure::Link`] if its configuration names no place for it, or nobody answers there.
+/// [`Failure::Machine`] if its configuration names no place for it, or nobody answers there.
 pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
-    let wrong = |cause| refused(&args.file, cause);
-    let missing = || LinkError::ConfigValue("status is missing: where it tells how it is".into());
-    let address = config(&args.file)?.status.ok_or_else(missing).map_err(wrong)?;
+    let config = MachineConfig::read(&args.file)?;
     if !args.watch {
-        return show(&ask(&args.file, address, "/status").await?, terminal);
+        return show(&ask(&config, "/status").await?, terminal);
     }
     let screen = !terminal.json() && std::io::stdout().is_terminal();
     let mut ended = tokio::spawn(tokio::signal::ctrl_c());
     loop {
-        match ask(&args.file, address, "/status").await {
+        match ask(&config, "/status").await {
             Ok(told) => {
                 if screen {
                     terminal.write(CLEAR.as_bytes())?;
@@ -53,7 +50,8 @@ pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Fail
 }
 
 /// Asks a relay or end for something, and gives its JSON.
-pub(super) async fn ask(file: &Path, address: SocketAddr, path: &str) -> Result<Vec<u8>, Failure> {
+pub(super) async fn ask(config: &MachineConfig, path: &str) -> Result<Vec<u8>, Failure> {
+    let address = config.status_address()?;
     let patience = Duration::from_millis(MAX_STATUS_MS);
     let answer = tokio::time::timeout(patience, read(address, path)).await;
     let answer = answer.unwrap_or_else(|late| Err(late.into()));
@@ -63,7 +61,8 @@ pub(super) async fn ask(file: &Path, address: SocketAddr, path: &str) -> Result<
         let body = at.filter(|_| is_fine).and_then(|at| answer.get(at + 4..));
         body.map(<[u8]>::to_vec).ok_or_else(|| std::io::Error::other("this is no status"))
     });
-    body.map_err(|cause| refused(file, LinkError::StatusNotReached { address, cause }))
+    let not_reached = |cause| config.refused(LinkError::StatusNotReached { address, cause });
+    Ok(body.map_err(not_reached)?)
 }
 
 async fn read(address: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {

@@ -3,43 +3,43 @@
 use sealane::{Codec, Value};
 use sealane_group::{EpochSource, Member};
 use sealane_link::LinkError;
+use sealane_machine::MachineConfig;
 use sealane_mesh::margin;
 use sealane_seal::Slot;
 
 use super::status::{all, ask, number, said, span};
 use crate::args::key::KeysArgs;
 use crate::args::mesh::Trace as Args;
-use crate::relay::{Routing, config, refused};
+use crate::relay::{mesh_member, open_mesh_member};
 use crate::terminal::table;
 use crate::{Failure, Terminal};
 
 /// Shows which way leads from this machine to another one of its mesh.
 ///
 /// # Errors
-/// [`Failure::Link`] if its configuration names no place for its status, nobody answers there, or
+/// [`Failure::Machine`] if its configuration names no place for its status, nobody answers there, or
 /// no machine has answered; what the key folder refuses, if the machine is given by its name.
 pub(super) async fn run(
     keys: &KeysArgs,
     args: &Args,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let wrong = |cause| refused(&args.file, cause);
-    let missing = |what: &str| wrong(LinkError::ConfigValue(what.to_owned()));
-    let config = config(&args.file)?;
-    let Some(routing) = &config.routing else {
-        return Err(missing("[routing] is missing: without it there are the routes of this file"));
-    };
-    let address = config.status;
-    let address = address.ok_or_else(|| missing("status is missing: where it tells how it is"))?;
+    let config = MachineConfig::read(&args.file)?;
+    if config.links.routing.is_none() {
+        let missing = "[routing] is missing: without it there are the routes of this file";
+        return Err(config.refused(LinkError::ConfigValue(missing.to_owned())).into());
+    }
+    config.status_address()?;
     let (slot, member) = match args.peer.parse() {
         // The names of the others are shown where that takes no passphrase.
-        Ok(slot) => (slot, Routing::open_member(&args.file, routing, keys)),
+        Ok(slot) => (slot, open_mesh_member(&config, keys)),
         Err(_) => {
-            let member = Routing::member(&args.file, routing, keys)?;
-            (slot_of(&member, &args.peer)?, Some(member))
+            let member = mesh_member(&config, keys)?;
+            let slot = member.as_ref().map(|member| slot_of(member, &args.peer)).transpose()?;
+            (slot.unwrap_or_default(), member)
         }
     };
-    let told = ask(&args.file, address, &format!("/trace?to={slot}")).await?;
+    let told = ask(&config, &format!("/trace?to={slot}")).await?;
     let told = sealane_codec::decode(Codec::Json, &told).unwrap_or(Value::Null);
     let told = match &member {
         Some(member) => named(told, &|slot| name_of(member, slot)),
@@ -53,7 +53,7 @@ pub(super) async fn run(
     }
     match told.field("reached") {
         Some(Value::Bool(true)) => Ok(()),
-        _ => Err(wrong(LinkError::NoWay { slot })),
+        _ => Err(config.refused(LinkError::NoWay { slot }).into()),
     }
 }
 

@@ -14,8 +14,8 @@ use sealane_mesh::{
 use super::found::Via;
 use super::load::Load;
 use super::{
-    Found, FoundNeighbour, LocalInput, Machine, Next, RouteStatus, Routing, RoutingNeighbour,
-    RoutingStatus, RoutingWay, Spent, Task, leg,
+    Found, FoundNeighbour, LocalInput, Next, RouteStatus, Routing, RoutingNeighbour,
+    RoutingSecrets, RoutingStatus, RoutingWay, Spent, Task, leg,
 };
 use crate::address::Address;
 use crate::config::Config;
@@ -78,7 +78,7 @@ impl Driver {
     /// [`LinkError::ConfigValue`]: what the machine refuses.
     pub(crate) fn machine(
         config: &Config,
-        machine: Machine,
+        machine: RoutingSecrets,
         end: Option<PeerTag>,
     ) -> Result<Mesh, LinkError> {
         let value = |error: MeshError| LinkError::ConfigValue(format!("routing: {error}"));

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{HeaderFields, PeerTag};
-use sealane_link::{Arrival, Beside, Config, End, Inbox, LinkError, Machine, MemoryNet, Ready};
+use sealane_link::{
+    Arrival, Beside, Config, End, Inbox, LinkError, MemoryNet, Ready, RoutingSecrets,
+};
 use sealane_link::{Reason, Relay, RelayCard, RoutingStatus};
 use sealane_mesh::limits::MAX_KEPT_FRAMES;
 use sealane_mesh::{Hello, Provision};
@@ -61,9 +63,9 @@ impl Stage {
         config
     }
 
-    fn machine(&self, slot: u16) -> Machine {
+    fn machine(&self, slot: u16) -> RoutingSecrets {
         let keys = self.provision.keys(slot, [slot as u8; 8], 1).unwrap();
-        Machine { keys, seed: [slot as u8; 32] }
+        RoutingSecrets { keys, seed: [slot as u8; 32] }
     }
 
     /// A machine in a slot of the mesh, beside the member of a slot of the group.
@@ -297,7 +299,7 @@ fn the_ends_of_the_convoy_are_read_and_fit_their_radio() {
 #[test]
 fn a_mesh_is_a_group_of_its_own_and_needs_its_keys() {
     let stage = Stage::new();
-    let refused = |cards: &[RelayCard], machine: Option<Machine>, rest: &str| {
+    let refused = |cards: &[RelayCard], machine: Option<RoutingSecrets>, rest: &str| {
         let config = stage.config(&[(101, "wire")], rest);
         let beside = Beside { end: None, machine };
         let error = Relay::open(&config, cards, beside).unwrap_err();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sealane_group::{Beater, Identity};
 
-use super::control;
+use super::control::{self, ControlPage, ControlReader};
 use super::keys::now_ms;
-use crate::{Client, Error, HubError, Start};
+use crate::{Client, Error};
 
 /// Publishes heartbeats of a group of which it is no member: it counts the orders by the
 /// authority's signatures.
@@ -18,17 +18,15 @@ pub struct GroupBeater {
     client: Client,
     beater: Beater,
     identity: Arc<Identity>,
-    /// Where the control stream was left, once it was read.
-    next: Option<u64>,
-    generation: u64,
+    reader: ControlReader,
     orders: u64,
 }
 
 impl GroupBeater {
     /// A beater that publishes through that client, by the key that the authority has named.
     pub fn new(client: &Client, beater: Beater, identity: Arc<Identity>) -> GroupBeater {
-        let client = client.clone();
-        GroupBeater { client, beater, identity, next: None, generation: 0, orders: 0 }
+        let (client, reader) = (client.clone(), ControlReader::of(&beater.control_topic()));
+        GroupBeater { client, beater, identity, reader, orders: 0 }
     }
 
     /// Reads the orders that have come, publishes one heartbeat, and gives how many orders it
@@ -39,30 +37,25 @@ impl GroupBeater {
     pub async fn beat(&mut self) -> Result<u64, Error> {
         self.read().await?;
         let notice = self.beater.beat(&self.identity, self.orders, now_ms())?;
-        control::publish_to(&self.client, &self.beater.control_topic(), &[notice]).await?;
+        control::publish_to(&self.client, self.reader.topic(), &[notice]).await?;
         Ok(self.orders)
     }
 
     async fn read(&mut self) -> Result<(), Error> {
-        let topic = self.beater.control_topic();
         loop {
-            let start = self.next.map_or(Start::First, Start::Offset);
-            let page = match self.client.read(&topic, start, control::PAGE).await {
-                Ok(page) => page,
-                Err(error) if error.hub_error() == Some(HubError::UnknownStream) => return Ok(()),
-                Err(error) => return Err(error),
-            };
-            if self.next.is_some() && page.generation != self.generation {
-                self.next = None;
-                continue;
-            }
-            for message in &page.messages {
-                let shown = control::notice(message).ok().and_then(|n| self.beater.shown_by(&n));
-                self.orders = self.orders.max(shown.unwrap_or(0));
-            }
-            (self.next, self.generation) = (Some(page.next), page.generation);
-            if page.end {
-                return Ok(());
+            match self.reader.page(&self.client).await? {
+                ControlPage::Nothing => return Ok(()),
+                ControlPage::Anew => {}
+                ControlPage::Messages { messages, is_last } => {
+                    for message in &messages {
+                        let notice = control::notice(message).ok();
+                        let shown = notice.and_then(|notice| self.beater.shown_by(&notice));
+                        self.orders = self.orders.max(shown.unwrap_or(0));
+                    }
+                    if is_last {
+                        return Ok(());
+                    }
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
-use sealane_group::{ControlCursor, Notice};
+use sealane_group::{ControlCursor, Notice, control_topic};
 use sealane_message::Topic;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -19,7 +19,7 @@ use crate::subscribe::Subscribe;
 use crate::{Client, Error, Event, HubError, Message, Start, Subscription};
 
 /// Notices of one request.
-pub(super) const PAGE: usize = 500;
+const PAGE: usize = 500;
 
 /// Orders of one request.
 const PUBLISHED_AT_ONCE: usize = 64;
@@ -30,10 +30,97 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a client waits before it follows a control stream again that it lost for good.
 const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
 
-/// The topic of a group's control stream.
-pub(super) fn topic(tag: GroupTag) -> Topic {
-    // Eight hexadecimal digits are a segment.
-    format!("groups/{tag}").parse().unwrap_or_else(|_| unreachable!("a tag is a segment"))
+/// Reads the control stream of a group, page by page, from where it was left.
+#[derive(Debug, Clone)]
+pub struct ControlReader {
+    topic: String,
+    place: Option<ControlPlace>,
+}
+
+/// How far a control stream was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlPlace {
+    /// The generation of the stream.
+    pub generation: u64,
+    /// The offset of what comes next.
+    pub next: u64,
+}
+
+/// What a control stream has behind a place.
+#[derive(Debug)]
+pub enum ControlPage {
+    /// Nobody has ordered anything here yet, or the stream was removed.
+    Nothing,
+    /// It is another stream than before, or ends before the place. The next page is its first one.
+    Anew,
+    /// Some messages.
+    Messages {
+        /// In their order.
+        messages: Vec<Message>,
+        /// Nothing follows now.
+        is_last: bool,
+    },
+}
+
+impl ControlReader {
+    /// Of a group, from that place on, or from the beginning.
+    pub fn new(tag: GroupTag, place: Option<ControlPlace>) -> ControlReader {
+        ControlReader { topic: control_topic(tag), place }
+    }
+
+    pub(super) fn of(topic: &str) -> ControlReader {
+        ControlReader { topic: topic.to_owned(), place: None }
+    }
+
+    /// The topic of the stream.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// How far it was read; none: from its beginning.
+    pub fn place(&self) -> Option<ControlPlace> {
+        self.place
+    }
+
+    /// Goes on behind a message that a subscription has brought.
+    pub fn pass(&mut self, message: &Message) {
+        let (generation, next) = (message.generation, message.offset.saturating_add(1));
+        self.place = Some(ControlPlace { generation, next });
+    }
+
+    /// Reads the next page.
+    ///
+    /// # Errors
+    /// As [`Client::read`], but for a stream that nobody has made.
+    pub async fn page(&mut self, client: &Client) -> Result<ControlPage, Error> {
+        let start = self.place.map_or(Start::First, |place| Start::Offset(place.next));
+        let page = match client.read(&self.topic, start, PAGE).await {
+            Ok(page) => page,
+            Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
+                self.place = None;
+                return Ok(ControlPage::Nothing);
+            }
+            Err(error) => return Err(error),
+        };
+        let is_same =
+            |place: ControlPlace| page.generation == place.generation && page.next >= place.next;
+        if self.place.is_some_and(|place| !is_same(place)) {
+            self.place = None;
+            return Ok(ControlPage::Anew);
+        }
+        self.place = Some(ControlPlace { generation: page.generation, next: page.next });
+        Ok(ControlPage::Messages { messages: page.messages, is_last: page.end })
+    }
+
+    /// The notice of a message.
+    ///
+    /// # Errors
+    /// The message has none.
+    pub fn notice(message: &Message) -> Result<Vec<u8>, Error> {
+        let fields = sealane_codec::fields(message.codec, &message.envelope)?;
+        let field = fields.iter().find(|(key, _)| key == "notice").ok_or(Error::NoEnvelope)?;
+        Ok(sealane_codec::read_bytes(message.codec, field.1)?.into_owned())
+    }
 }
 
 /// How far a client has read.
@@ -49,9 +136,9 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(client: &Client, tag: GroupTag) -> Control {
+    pub(super) fn new(client: &Client, topic: Topic) -> Control {
         let first = ControlCursor::new(&client.address());
-        Control { topic: topic(tag), first, cursor: None, is_rolled_back: false, looked: None }
+        Control { topic, first, cursor: None, is_rolled_back: false, looked: None }
     }
 
     /// How many orders the stream shows. One that has lost some needs all of them again.
@@ -76,36 +163,30 @@ impl Control {
             Some(cursor) => Some(cursor),
             None => group.keys().known().control_cursor(&self.first.hub)?,
         };
-        let mut cursor = kept.unwrap_or(self.first);
-        let mut is_known = kept.is_some() && !self.is_rolled_back;
+        let from_beginning = |cursor| ControlCursor { shown: 0, next: 0, ..cursor };
+        let known = kept.filter(|_| !self.is_rolled_back);
+        let mut cursor = known.unwrap_or_else(|| from_beginning(kept.unwrap_or(self.first)));
+        let place =
+            known.map(|cursor| ControlPlace { generation: cursor.generation, next: cursor.next });
+        let mut reader = ControlReader::new(group.tag(), place);
         loop {
-            let start = if is_known { Start::Offset(cursor.next) } else { Start::First };
-            let page = match group.client().read(self.topic.as_str(), start, PAGE).await {
-                Ok(page) => page,
-                Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
-                    // Nobody has ordered anything here yet, or the stream was removed.
-                    cursor = ControlCursor { shown: 0, next: 0, ..cursor };
+            match reader.page(group.client()).await? {
+                ControlPage::Nothing => {
+                    cursor = from_beginning(cursor);
                     break;
                 }
-                Err(error) => return Err(error),
-            };
-            let is_same = page.generation == cursor.generation && page.next >= cursor.next;
-            if is_known && !is_same {
-                is_known = false;
-                cursor = ControlCursor { next: 0, shown: 0, ..cursor };
-                continue;
-            }
-            if !is_known {
-                cursor.shown = 0;
-            }
-            is_known = true;
-            cursor.generation = page.generation;
-            for message in &page.messages {
-                cursor.shown = cursor.shown.max(obey(group, message));
-            }
-            cursor.next = page.next;
-            if page.end {
-                break;
+                ControlPage::Anew => cursor = from_beginning(cursor),
+                ControlPage::Messages { messages, is_last } => {
+                    for message in &messages {
+                        cursor.shown = cursor.shown.max(obey(group, message));
+                    }
+                    if let Some(ControlPlace { generation, next }) = reader.place() {
+                        cursor = ControlCursor { generation, next, ..cursor };
+                    }
+                    if is_last {
+                        break;
+                    }
+                }
             }
         }
         self.keep(group, kept, cursor)
@@ -200,7 +281,7 @@ pub(super) async fn publish(
     tag: GroupTag,
     notices: &[Notice],
 ) -> Result<usize, Error> {
-    publish_to(client, topic(tag).as_str(), notices).await
+    publish_to(client, &control_topic(tag), notices).await
 }
 
 pub(super) async fn publish_to(
@@ -226,11 +307,5 @@ fn envelope(notice: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn notice(message: &Message) -> Result<Notice, Error> {
-    Ok(Notice::from_bytes(&bytes(message)?)?)
-}
-
-fn bytes(message: &Message) -> Result<Vec<u8>, Error> {
-    let fields = sealane_codec::fields(message.codec, &message.envelope)?;
-    let field = fields.iter().find(|(key, _)| key == "notice").ok_or(Error::NoEnvelope)?;
-    Ok(sealane_codec::read_bytes(message.codec, field.1)?.into_owned())
+    Ok(Notice::from_bytes(&ControlReader::notice(message)?)?)
 }

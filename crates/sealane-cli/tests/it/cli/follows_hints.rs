@@ -15,6 +15,7 @@ use super::helps::words;
 const OF_DEFECTS: &[(&str, &str)] = &[
     ("SL-VAULT-11", "a library that refuses what it must take, or a thread that has panicked"),
     ("SL-GATEWAY-06", "a system that starts no thread"),
+    ("SL-MACHINE-02", "a system that gives no thread or no random bytes"),
 ];
 
 /// The sources of all crates.

@@ -1,7 +1,8 @@
 //! A relay tells what it does: to `sealane mesh status`, to Prometheus, and into a capture.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sealane::Value;
@@ -9,7 +10,7 @@ use sealane::Value;
 use super::relays_without_keys::{RelayProcess, config, host};
 use super::writes_json::Page;
 use crate::cli::home::{Home, number};
-use crate::cli::{json, sealane, text};
+use crate::cli::{json, read_line, sealane, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -132,4 +133,27 @@ fn a_status_that_nobody_tells_is_named() {
     assert_eq!(home.fails("base", &["mesh", "status", &file]), (3, "SL-LINK-08".to_owned()));
     std::fs::write(home.path("relay.toml"), format!("status = \"0.0.0.0:1\"\n{config}")).unwrap();
     assert_eq!(home.fails("base", &["relay", &file]), (2, "SL-LINK-02".to_owned()));
+}
+
+/// The log of a relay is chosen as that of a node: by a level, and as lines of JSON.
+#[test]
+fn a_relay_logs_what_was_asked_for_in_the_form_that_was_asked_for() {
+    let home = Home::fleet(&[], &["base", "car"]);
+    home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
+    let config = config(8, ("slot 1", "127.0.0.1:1"), ("slot 0", "127.0.0.1:2"));
+    std::fs::write(home.path("relay.toml"), &config).unwrap();
+    for (level, is_told) in [("debug", true), ("error", false)] {
+        let mut relay = sealane(home.folder());
+        relay.args(["--json", "relay"]).arg(home.path("relay.toml"));
+        relay.env("SEALANE_LOG", level).env("SEALANE_LOG_FORMAT", "json");
+        let mut relay = relay.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        read_line(&mut BufReader::new(relay.stdout.as_mut().unwrap()));
+        let id = relay.id().to_string();
+        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+        let said = String::from_utf8(relay.wait_with_output().unwrap().stderr).unwrap();
+        let told = said.lines().find(|line| line.contains("links are open"));
+        assert_eq!(told.is_some(), is_told, "{level}: {said}");
+        let target = told.map(|line| text(&json(line), "target"));
+        assert_eq!(target.as_deref(), is_told.then_some("sealane_link::relay"));
+    }
 }

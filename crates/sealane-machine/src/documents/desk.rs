@@ -1,0 +1,425 @@
+//! The thread that holds documents: what it takes, tells neighbours and answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use sealane::{Codec, Value};
+use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Lot, Neighbour};
+use sealane_document::limits::kept;
+use sealane_document::{Agent, Cursor, Due, Entry, class_of, stream_name};
+use sealane_frame::{FrameBuf, FrameView, GroupTag};
+use sealane_group::{EpochSource, Member, Sender};
+use sealane_link::{LocalInput, Router};
+use sealane_mesh::{Output, Urgency};
+use sealane_message::DataType;
+use sealane_message::document::Call;
+use sealane_seal::policy::Policy;
+use sealane_seal::{Binding, Class, Group, Slot};
+use tokio::sync::mpsc;
+use tracing::warn;
+
+use super::heard::{Heard, speaker};
+use super::thrift::{Thrift, Turn};
+use super::told::told;
+use super::{Counts, StoreFollower, Task};
+use crate::json::{map, now_ms};
+use crate::limits::MAX_DOCUMENTS_UNWATCHED;
+use crate::{AskRefusal, Result};
+
+/// How often it is looked whether the mesh has room for more.
+const TURN: Duration = Duration::from_millis(20);
+/// The time in front of the body of an urgent message: `spec/frame.md`.
+const URGENT_TIME_BYTES: usize = 8;
+/// A member, as the origin of its own documents.
+pub(super) struct Own {
+    member: Member,
+    sender: Sender,
+    group: Group,
+    tag: GroupTag,
+    slot: Slot,
+    orders: Option<u64>,
+    leaving: Vec<Leaver>,
+    policy: Policy,
+}
+
+impl Own {
+    pub(super) fn new(member: Member, policy: Policy) -> Result<Own> {
+        let (sender, keys) = (member.sender()?, member.mesh_keys()?);
+        let (group, tag, slot) = (keys.group, keys.tag, keys.slot);
+        let (orders, leaving) = (None, vec![]);
+        Ok(Own { member, sender, group, tag, slot, orders, leaving, policy })
+    }
+}
+
+/// All that the thread holds.
+pub(super) struct Desk {
+    agent: Agent,
+    router: Router,
+    own: Option<Own>,
+    heard: Arc<Heard>,
+    told: Option<Option<[u8; 8]>>,
+    watchers: Vec<mpsc::Sender<Value>>,
+    followers: Vec<StoreFollower>,
+    seen: Cursor,
+    thrift: Thrift,
+    counts: Counts,
+    /// When a register was taken last, by this machine's clock, since it started.
+    came: BTreeMap<(Slot, DataType), u64>,
+}
+
+impl Desk {
+    pub(super) fn new(
+        agent: Agent,
+        router: Router,
+        own: Option<Own>,
+        heard: Arc<Heard>,
+        thrift: Thrift,
+    ) -> Desk {
+        let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
+        let seen = seen.unwrap_or(Cursor::START);
+        let (told, watchers, followers, counts) = (None, vec![], vec![], Counts::default());
+        let came = BTreeMap::new();
+        Desk { agent, router, own, heard, told, watchers, followers, seen, thrift, counts, came }
+    }
+
+    /// Has it say there what it counts.
+    pub(super) fn tell_status_by(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
+    /// What is counted, as programs are told.
+    pub(super) fn told_counts(&self) -> Value {
+        told(&self.counts.lock())
+    }
+
+    /// Works until nothing follows, and stores then what still waits for its turn.
+    pub(super) fn run(mut self, waiting: &Receiver<Task>) {
+        loop {
+            match waiting.recv_timeout(TURN) {
+                Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => {
+                    let last = self.thrift.pacer.drain();
+                    return self.seal_all(last);
+                }
+                Ok(task) => self.take(task),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.leave();
+            self.tell();
+            self.counts.lock().update(&self.agent, self.thrift.pacer.counters());
+            let store = self.agent.store();
+            self.followers.iter_mut().for_each(|follower| follower(store));
+        }
+    }
+
+    fn take(&mut self, task: Task) {
+        if let Task::Heard(output) = &task
+            && let Some(by) = speaker(output)
+        {
+            self.heard.leave(by);
+        }
+        match task {
+            Task::Heard(Output::Digest { by, digest }) => self.agent.hear_digest(by, digest),
+            Task::Heard(Output::Documents { by, tag, is_proven, message }) => {
+                let by = Neighbour { slot: by, tag, is_proven };
+                if let Err(error) = self.agent.hear(by, &message) {
+                    warn!("documents: {error}");
+                }
+            }
+            Task::Heard(_) | Task::End => {}
+            Task::Ask { asked, answer } => {
+                // Who has gone away reads nothing.
+                let _ = answer.send(self.answer(asked));
+            }
+            Task::Watch(watcher) => {
+                self.watchers.retain(|watcher| !watcher.is_closed());
+                self.watchers.push(watcher);
+            }
+            Task::Tell(value) => {
+                self.give_watchers(&value);
+                if self.watchers.is_empty() {
+                    warn!("a command came, and nobody watches: sealane doc watch");
+                }
+            }
+            Task::FollowStore(follower) => self.followers.push(follower),
+            Task::Keep { frame, own } => {
+                if let Err(error) = self.agent.write(&frame, own) {
+                    warn!("documents: {error}");
+                }
+            }
+            Task::Know(groups) => self.agent.set_strangers(groups),
+            Task::Follow => {
+                if let Err(error) = self.follow() {
+                    warn!("documents: {error}; they go on as they were");
+                }
+            }
+        }
+        self.obey();
+        self.show_new();
+    }
+
+    /// Goes on with what is known of the group now.
+    pub(super) fn follow(&mut self) -> Result<()> {
+        let Some(own) = &mut self.own else { return Ok(()) };
+        own.member.reload()?;
+        let leaving = own.member.leaving().iter().map(|one| one.removal);
+        let leaving: Vec<_> = leaving
+            .map(|one| Leaver { slot: one.slot, epoch: one.epoch, mark: one.mark })
+            .collect();
+        if own.leaving != leaving {
+            self.agent.set_leaving(own.tag, leaving.clone());
+            own.leaving = leaving;
+        }
+        if own.orders == Some(own.member.orders()) {
+            return Ok(());
+        }
+        own.sender.follow()?;
+        let rekeyed = own.member.mesh_rekeyed()?;
+        own.slot = own.member.slot();
+        let keys = GroupKeys {
+            group: own.group,
+            tag: own.tag,
+            own: own.slot,
+            epochs: rekeyed.epochs,
+            terms: rekeyed.members.iter().map(|member| member.term).collect(),
+        };
+        self.agent.set_group(keys)?;
+        own.orders = Some(own.member.orders());
+        Ok(())
+    }
+
+    /// Does what the origin on this machine has to.
+    fn obey(&mut self) {
+        while let Some(duty) = self.agent.next_duty() {
+            let done = match duty {
+                Duty::GoOn { counter, .. } => self.go_on(counter),
+                Duty::Reseal { group, entry } => self.reseal(group, &entry),
+            };
+            if let Err(error) = done {
+                warn!("documents: {error}");
+            }
+        }
+    }
+
+    fn go_on(&mut self, counter: u64) -> Result<(), AskRefusal> {
+        let Some(own) = &mut self.own else { return Ok(()) };
+        let next = own.sender.next_counter()?;
+        match (counter + 1).checked_sub(next) {
+            None | Some(0) => Ok(()),
+            Some(skipped) => Ok(own.sender.skip(skipped)?),
+        }
+    }
+
+    fn reseal(&mut self, group: GroupTag, entry: &Entry) -> Result<(), AskRefusal> {
+        let body = self.agent.body(group, entry)?;
+        self.seal(entry.data_type, &body)?;
+        Ok(self.agent.resealed(group, entry)?)
+    }
+
+    /// Tells neighbours as much as the mesh has room for.
+    fn tell(&mut self) {
+        let digest = self.agent.told_digest();
+        if self.told != Some(digest) && self.router.push(LocalInput::Digest(digest)).is_ok() {
+            self.told = Some(digest);
+        }
+        self.agent.set_sending(&self.thrift.pacer.sending());
+        while let Some(lot) = self.room() {
+            let Some(telling) = self.agent.next_telling(self.thrift.now_ms(), lot) else { return };
+            let to = match telling.to {
+                Audience::One(slot) => sealane_mesh::Audience::One(slot),
+                Audience::All { but } => sealane_mesh::Audience::All { but },
+            };
+            let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
+            // What is lost is asked for again.
+            let message = telling.message;
+            let _ = self.router.push(LocalInput::Documents { to, urgency, message });
+        }
+    }
+
+    /// What the mesh has room for.
+    fn room(&self) -> Option<Lot> {
+        if self.router.has_documents_room(Urgency::Normal) {
+            return Some(Lot::All);
+        }
+        self.router.has_documents_room(Urgency::Urgent).then_some(Lot::Urgent)
+    }
+
+    /// Seals the own documents whose turn has come.
+    fn leave(&mut self) {
+        while let Some(due) = self.thrift.next() {
+            self.seal_all([due]);
+        }
+    }
+
+    /// Seals documents for which nobody waits. One that cannot be is counted and told.
+    fn seal_all(&mut self, all: impl IntoIterator<Item = Due>) {
+        for Due { data_type, body } in all {
+            if let Err(error) = self.seal(data_type, &body) {
+                self.thrift.pacer.count_failed();
+                warn!("documents: {data_type}: {error}");
+            }
+        }
+    }
+
+    /// Gives those who watch what is new.
+    fn show_new(&mut self) {
+        let new = self.agent.store().since(self.seen, MAX_DOCUMENTS_UNWATCHED);
+        let Some(last) = new.last() else { return };
+        self.seen = last.at;
+        for fresh in new {
+            let entry = &fresh.entry;
+            if kept(entry.data_type) == 1 {
+                self.came.insert((entry.origin, entry.data_type), now_ms());
+            }
+            if let Some(shown) = self.shown(entry) {
+                self.give_watchers(&shown);
+            }
+        }
+    }
+
+    fn give_watchers(&mut self, shown: &Value) {
+        self.watchers.retain(|watcher| {
+            let sent = watcher.try_send(shown.clone());
+            !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
+        });
+    }
+
+    /// All that is kept, of one type or of all.
+    pub(super) fn entries(&self, of: Option<DataType>) -> Vec<Entry> {
+        let Some(own) = &self.own else { return vec![] };
+        let registers = self.agent.store().registers(own.tag).into_iter();
+        let all = registers.flat_map(|registers| registers.iter());
+        all.filter(|entry| of.is_none_or(|of| entry.data_type == of)).cloned().collect()
+    }
+
+    /// The body of a document without the time of an urgent one, and that time.
+    pub(super) fn body(&mut self, entry: &Entry) -> Option<(Option<u64>, Vec<u8>)> {
+        let tag = self.own.as_ref()?.tag;
+        let mut body = self.agent.body(tag, entry).ok()?;
+        if !entry.data_type.is_urgent() {
+            return Some((None, body));
+        }
+        let time = u64::from_le_bytes(*body.first_chunk::<URGENT_TIME_BYTES>()?);
+        body.drain(..URGENT_TIME_BYTES);
+        Some((Some(time), body))
+    }
+
+    /// A document as programs and people are shown it.
+    pub(super) fn shown(&mut self, entry: &Entry) -> Option<Value> {
+        let (time, body) = self.body(entry)?;
+        let value = value_of(entry, body);
+        let time = time.or_else(|| value.field("timeMs").and_then(Value::as_u64));
+        let mut fields = vec![
+            ("slot", Value::from(u64::from(entry.origin.number()))),
+            ("name", self.name(entry.origin)),
+            ("type", entry.data_type.to_string().into()),
+            ("epoch", entry.stamp.epoch.0.into()),
+            ("counter", entry.stamp.counter.into()),
+        ];
+        fields.extend(time.map(|time| ("timeMs", time.into())));
+        let came = self.came.get(&(entry.origin, entry.data_type));
+        fields.extend(came.map(|came| ("heardMs", (*came).into())));
+        let conflicts = self.conflicts(entry);
+        fields.extend((conflicts > 0).then(|| ("conflicts", conflicts.into())));
+        fields.push(("value", value));
+        Some(map(fields))
+    }
+
+    /// How many authentic frames had the stamp of another one of that register.
+    fn conflicts(&self, entry: &Entry) -> u64 {
+        let own = self.own.as_ref();
+        let registers = own.and_then(|own| self.agent.store().registers(own.tag));
+        registers.map_or(0, |all| all.conflicts_of(entry.origin, entry.data_type))
+    }
+
+    pub(super) fn name(&self, slot: Slot) -> Value {
+        let own = self.own.as_ref();
+        let name = own.and_then(|own| own.member.name_of(slot, own.member.epochs().newest()));
+        name.map_or(Value::Null, Value::from)
+    }
+
+    /// Whether a call is over though what cleared it is not kept any more.
+    pub(super) fn stays_over(&self, call: Call) -> bool {
+        self.own.as_ref().is_some_and(|own| self.agent.stays_over(own.tag, call))
+    }
+
+    /// The member's own slot.
+    pub(super) fn own_slot(&self) -> Option<Slot> {
+        self.own.as_ref().map(|own| own.slot)
+    }
+
+    /// Writes an own document; an urgent one begins with the time. Gives for how long it waits, as
+    /// the policy's pace has it: then it is sealed and stored.
+    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<u64, AskRefusal> {
+        if data_type.is_urgent() {
+            let body = [&now_ms().to_le_bytes()[..], body].concat();
+            return self.seal(data_type, &body).map(|()| 0);
+        }
+        // Who is told that it waits is told now if it cannot be sealed at all.
+        self.class(data_type)?;
+        let Turn { mut due, wait_ms } = self.thrift.write(data_type, body);
+        let own = if wait_ms == 0 { due.pop() } else { None };
+        self.seal_all(due);
+        own.map_or(Ok(()), |own| self.seal(data_type, &own.body)).map(|()| wait_ms)
+    }
+
+    /// The body of the own document of a type that was written last: one that waits, or is kept.
+    pub(super) fn own_body(&mut self, data_type: DataType) -> Option<Vec<u8>> {
+        if let Some(waiting) = self.thrift.pacer.waiting(data_type) {
+            return Some(waiting.to_vec());
+        }
+        let own = self.own_slot();
+        let kept = self.entries(Some(data_type)).into_iter().find(|one| Some(one.origin) == own);
+        kept.and_then(|entry| self.body(&entry)).map(|(_, body)| body)
+    }
+
+    /// The class that an own document of a type is sealed in now.
+    fn class(&self, data_type: DataType) -> Result<Class, AskRefusal> {
+        let own = self.own.as_ref().ok_or("this machine has no keys")?;
+        let conditions = self.thrift.pacer.conditions(data_type);
+        Ok(class_of(&own.policy, &own.group, data_type, &conditions)?)
+    }
+
+    fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), AskRefusal> {
+        let class = self.class(data_type)?;
+        let own = self.own.as_mut().ok_or("this machine has no keys")?;
+        let mut fields = own.sender.fields(class, data_type.number());
+        fields.codec = codec_of(data_type, body);
+        let binding = Binding::stream(&stream_name(own.tag, data_type));
+        let mut buf = FrameBuf::new();
+        let frame = own.sender.seal(&fields, &binding, body, &mut buf)?;
+        let taken = self.agent.write(frame, fields.source)?;
+        match taken.is_news() {
+            true => Ok(()),
+            false => Err(format!("it was not kept: {taken:?}").into()),
+        }
+    }
+}
+
+/// A map of an application is an envelope, which readers of the stream are shown. Nothing else that
+/// is kept has a codec.
+fn codec_of(data_type: DataType, body: &[u8]) -> u8 {
+    let is_map = sealane_codec::kind(Codec::Json, body) == Some(sealane_codec::Kind::Map);
+    let is_application = data_type.number() >= 64;
+    if is_application && is_map && sealane_codec::decode(Codec::Json, body).is_ok() {
+        Codec::Json as u8
+    } else {
+        0
+    }
+}
+
+/// What a body says: a document, an event, what an application has written in the codec of its
+/// frame, text, or bytes.
+fn value_of(entry: &Entry, body: Vec<u8>) -> Value {
+    let view = FrameView::parse(entry.frame()).ok();
+    let codec = view.map_or(0, |view| view.header().codec());
+    let read = match Codec::from_id(codec).filter(|_| entry.data_type == DataType::CHAT) {
+        Some(codec) => sealane_codec::decode(codec, &body).ok(),
+        None => sealane_codec::body_value(entry.data_type, &body),
+    };
+    read.unwrap_or_else(|| match String::from_utf8(body) {
+        Ok(text) => Value::Text(text),
+        Err(bytes) => Value::Bytes(bytes.into_bytes()),
+    })
+}

@@ -1,0 +1,96 @@
+//! From the documents that neighbours exchange into a gateway's queue.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sealane_document::{Cursor, Fresh, Store};
+use sealane_frame::PeerTag;
+
+use super::{Followed, Gateway, Order, Turn};
+use crate::limits::{MAX_ORDER_WAIT_MS, MAX_QUEUE_COMMIT};
+
+/// Follows a store of documents: each frame goes into the queue once, in the order of its origin.
+pub(super) struct Follower {
+    gateway: Arc<Gateway>,
+    own: PeerTag,
+    order: Order,
+    /// All up to this place has gone; none before the queue was asked.
+    followed: Option<u64>,
+    /// Places behind it that have gone.
+    gone: BTreeSet<u64>,
+    /// Those that wait, and when each came.
+    waiting: Vec<(u64, Instant)>,
+}
+
+impl Follower {
+    pub(super) fn new(gateway: &Arc<Gateway>, own: PeerTag) -> Follower {
+        let gateway = Arc::clone(gateway);
+        let (gone, waiting) = (BTreeSet::new(), Vec::new());
+        Follower { gateway, own, order: Order::default(), followed: None, gone, waiting }
+    }
+
+    /// Takes what has come. What the queue does not keep now is tried again at the next look.
+    pub(super) fn look(&mut self, store: &Store) {
+        let id = store.id();
+        let Some(at) = self.followed.or_else(|| self.gateway.followed(id).ok()) else { return };
+        self.followed = Some(at);
+        let fresh = store.since(Cursor(at), MAX_QUEUE_COMMIT);
+        if fresh.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let (places, turns) = self.turns(&fresh, now);
+        // What is behind so many is not even seen: then nothing waits for others any more.
+        let is_crowded = fresh.len() == MAX_QUEUE_COMMIT;
+        let patience = if is_crowded { MAX_ORDER_WAIT_MS } else { 0 };
+        let chosen: Vec<&Fresh> = self
+            .order
+            .choose(&turns, now + Duration::from_millis(patience))
+            .into_iter()
+            .filter_map(|one| fresh.get(*places.get(one)?))
+            .collect();
+        let mut gone = self.gone.clone();
+        gone.extend(chosen.iter().map(|one| one.at.0));
+        let through = fresh.iter().map(|one| one.at.0).take_while(|at| gone.contains(at)).last();
+        let at = through.unwrap_or(at);
+        if chosen.is_empty() && self.followed == Some(at) {
+            return;
+        }
+        // What this machine was given by the hub is there already.
+        let brought = chosen.iter().filter(|one| one.from != self.own);
+        let frames = brought.map(|one| &one.entry.frame()[..]);
+        let followed = Followed { store: id, at };
+        if self.gateway.follow(frames, followed, self.order.late()).is_ok() {
+            self.gone = gone.split_off(&at.saturating_add(1));
+            self.waiting.retain(|(place, _)| *place > at && !self.gone.contains(place));
+            self.followed = Some(at);
+        }
+    }
+
+    /// Those that have not gone: their places among the fresh ones, and what their order depends
+    /// on.
+    fn turns(&mut self, fresh: &[Fresh], now: Instant) -> (Vec<usize>, Vec<Turn>) {
+        let mut turns = Vec::new();
+        let mut places = Vec::new();
+        for (place, one) in fresh.iter().enumerate() {
+            let at = one.at.0;
+            if self.gone.contains(&at) {
+                continue;
+            }
+            let known = self.waiting.iter().find(|(waits, _)| *waits == at).map(|(_, came)| *came);
+            if known.is_none() {
+                self.waiting.push((at, now));
+            }
+            let entry = &one.entry;
+            places.push(place);
+            turns.push(Turn {
+                origin: (one.group, entry.origin.number()),
+                stamp: (entry.stamp.epoch.0, entry.stamp.counter),
+                is_urgent: entry.data_type.is_urgent(),
+                came: known.unwrap_or(now),
+            });
+        }
+        (places, turns)
+    }
+}

@@ -1,0 +1,244 @@
+//! What the links of a machine have heard, on its way into the queue.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sealane_message::DataType;
+use tokio::sync::Notify;
+
+use crate::gateway::frame::{NotCarried, SealedFrame};
+use crate::gateway::known::KnownFrames;
+use crate::gateway::queue::Queue;
+use crate::limits::{MAX_FRAMES_WAITING, MAX_QUEUE_COMMIT};
+
+/// Takes frames from the threads of the links. It never waits: the disk is another thread's.
+#[derive(Debug)]
+pub struct Intake {
+    carried: HashSet<DataType>,
+    known: Mutex<KnownFrames>,
+    waiting: SyncSender<SealedFrame>,
+    heard: Heard,
+}
+
+/// What became of the frames that were heard.
+#[derive(Debug, Default)]
+struct Heard {
+    taken: AtomicU64,
+    passed: AtomicU64,
+    repeated: AtomicU64,
+    malformed: AtomicU64,
+    busy: AtomicU64,
+}
+
+/// What became of the frames that this machine heard since it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeardStatus {
+    /// Taken, for the queue.
+    pub taken: u64,
+    /// Of kinds or data types that this gateway does not carry.
+    pub passed: u64,
+    /// Here before: from the mesh, or from the hub.
+    pub repeated: u64,
+    /// No frames.
+    pub malformed: u64,
+    /// Dropped, because the queue's disk is slower than what comes.
+    pub busy: u64,
+}
+
+/// Moves what was taken to the queue, as many frames in one commit as have come.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) waiting: Receiver<SealedFrame>,
+    /// Wakes who brings frames to the hub.
+    pub(crate) kept: Arc<Notify>,
+    /// Why the queue takes nothing at present.
+    pub(crate) fault: Arc<Mutex<Option<String>>>,
+    pub(crate) ends: Arc<AtomicBool>,
+}
+
+/// How long nothing comes before the keeper looks whether it is to end.
+const TURN: Duration = Duration::from_millis(100);
+/// How long the keeper waits before it tries a disk again that has failed.
+const DISK_WAIT: Duration = Duration::from_secs(1);
+
+impl Intake {
+    /// An intake for frames of these types, and what it hands them to.
+    pub(crate) fn new(carried: HashSet<DataType>) -> (Intake, Receiver<SealedFrame>) {
+        let (waiting, taken) = sync_channel(MAX_FRAMES_WAITING);
+        let (known, heard) = (Mutex::default(), Heard::default());
+        (Intake { carried, known, waiting, heard }, taken)
+    }
+
+    /// Takes a frame in the full form that came from the mesh. What this gateway does not carry is
+    /// passed over, and what cannot be kept is counted.
+    pub fn take(&self, frame: &[u8]) {
+        let counted = match SealedFrame::read(frame) {
+            Ok(frame) => self.keep(frame),
+            Err(NotCarried::Malformed) => &self.heard.malformed,
+            Err(NotCarried::Other) => &self.heard.passed,
+        };
+        counted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Those of these frames that are for the queue. They count as taken.
+    pub(crate) fn choose<'f>(&self, frames: impl Iterator<Item = &'f [u8]>) -> Vec<SealedFrame> {
+        let mut chosen = Vec::new();
+        for frame in frames {
+            let counted = match SealedFrame::read(frame).map(|frame| self.check(frame)) {
+                Ok(Ok(frame)) => {
+                    chosen.push(frame);
+                    &self.heard.taken
+                }
+                Ok(Err(counted)) => counted,
+                Err(NotCarried::Malformed) => &self.heard.malformed,
+                Err(NotCarried::Other) => &self.heard.passed,
+            };
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        chosen
+    }
+
+    /// These were not kept after all, and may come again.
+    pub(crate) fn forget(&self, frames: &[SealedFrame]) {
+        let mut known = self.known.lock();
+        frames.iter().for_each(|frame| known.forget(frame.name));
+        self.heard.taken.fetch_sub(frames.len() as u64, Ordering::Relaxed);
+    }
+
+    /// The frame, if it is carried and was not here before; else where it counts.
+    fn check(&self, frame: SealedFrame) -> Result<SealedFrame, &AtomicU64> {
+        if !self.carried.contains(&frame.stream.data_type) {
+            return Err(&self.heard.passed);
+        }
+        match self.known.lock().add(frame.name) {
+            true => Ok(frame),
+            false => Err(&self.heard.repeated),
+        }
+    }
+
+    fn keep(&self, frame: SealedFrame) -> &AtomicU64 {
+        let frame = match self.check(frame) {
+            Ok(frame) => frame,
+            Err(counted) => return counted,
+        };
+        let name = frame.name;
+        match self.waiting.try_send(frame) {
+            Ok(()) => &self.heard.taken,
+            Err(_) => {
+                // It may come again when there is room.
+                self.known.lock().forget(name);
+                &self.heard.busy
+            }
+        }
+    }
+
+    /// Remembers a frame that came from the hub, so that its echo from the mesh is known. Says
+    /// whether it was new.
+    pub(crate) fn came_from_hub(&self, frame: &SealedFrame) -> bool {
+        self.known.lock().add(frame.name)
+    }
+
+    /// What was heard so far.
+    pub(crate) fn status(&self) -> HeardStatus {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Heard { taken, passed, repeated, malformed, busy } = &self.heard;
+        HeardStatus {
+            taken: read(taken),
+            passed: read(passed),
+            repeated: read(repeated),
+            malformed: read(malformed),
+            busy: read(busy),
+        }
+    }
+}
+
+impl Keeper {
+    /// Keeps what comes until it is to end and nothing is left.
+    pub(crate) fn run(self) {
+        let mut batch = Vec::new();
+        loop {
+            match self.waiting.recv_timeout(TURN) {
+                Ok(first) => batch.push(first),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) if self.ends.load(Ordering::Relaxed) => return,
+                Err(RecvTimeoutError::Timeout) => continue,
+            }
+            while batch.len() < MAX_QUEUE_COMMIT {
+                let Ok(next) = self.waiting.try_recv() else { break };
+                batch.push(next);
+            }
+            if !self.keep(&batch) {
+                return;
+            }
+            batch.clear();
+        }
+    }
+
+    /// Keeps a batch, and tries again until the disk takes it. What comes meanwhile waits, and is
+    /// counted where it has no room. Says whether it was kept before the end.
+    fn keep(&self, batch: &[SealedFrame]) -> bool {
+        loop {
+            match self.queue.put(batch) {
+                Ok(()) => {
+                    *self.fault.lock() = None;
+                    self.kept.notify_one();
+                    return true;
+                }
+                Err(error) => *self.fault.lock() = Some(error.to_string()),
+            }
+            if self.ends.load(Ordering::Relaxed) {
+                return false;
+            }
+            std::thread::sleep(DISK_WAIT);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::frame::tests::frame;
+
+    #[test]
+    fn what_is_heard_is_taken_once_and_the_rest_is_counted() {
+        let (intake, taken) = Intake::new(HashSet::from([DataType::from_number(72)]));
+        intake.take(&frame(1, 2, 72, 1));
+        let mut relayed = frame(1, 2, 72, 1);
+        relayed[16] = 3;
+        intake.take(&relayed);
+        intake.take(&frame(1, 2, 13, 2));
+        intake.take(&[2; 70]);
+        assert_eq!(taken.try_recv().unwrap().bytes, frame(1, 2, 72, 1));
+        assert!(taken.try_recv().is_err());
+        let expected =
+            HeardStatus { taken: 1, passed: 1, repeated: 1, malformed: 1, ..Default::default() };
+        assert_eq!(intake.status(), expected);
+    }
+
+    #[test]
+    fn a_frame_without_room_is_counted_and_may_come_again() {
+        let (intake, taken) = Intake::new(HashSet::from([DataType::from_number(72)]));
+        let count = MAX_FRAMES_WAITING as u64;
+        (0..count + 3).for_each(|sequence| intake.take(&frame(1, 2, 72, sequence)));
+        assert_eq!((intake.status().taken, intake.status().busy), (count, 3));
+        taken.try_recv().unwrap();
+        intake.take(&frame(1, 2, 72, count + 1));
+        assert_eq!((intake.status().taken, intake.status().repeated), (count + 1, 0));
+    }
+
+    #[test]
+    fn an_echo_of_the_hub_is_known() {
+        let (intake, taken) = Intake::new(HashSet::from([DataType::CHAT]));
+        let from_hub = SealedFrame::read(&frame(1, 2, 5, 1)).unwrap();
+        assert!(intake.came_from_hub(&from_hub) && !intake.came_from_hub(&from_hub));
+        intake.take(&from_hub.bytes);
+        assert!(taken.try_recv().is_err());
+        assert_eq!(intake.status().repeated, 1);
+    }
+}

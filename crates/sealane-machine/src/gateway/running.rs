@@ -1,0 +1,203 @@
+//! A gateway: its threads and tasks, and what they share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use sealane_frame::GroupTag;
+use sealane_mesh::KeptGroup;
+use sealane_message::DataType;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::GatewayError;
+use crate::gateway::down::{Causes, Down, DownCounts, PutDown, Readers};
+use crate::gateway::hub::HubAccess;
+use crate::gateway::intake::{Intake, Keeper};
+use crate::gateway::orders::{OrderReaders, PutOrders};
+use crate::gateway::queue::{Followed, Queue};
+use crate::gateway::status::GatewayStatus;
+use crate::gateway::stream::MeshStream;
+use crate::gateway::upload::{UploadTold, Uploader};
+
+/// What a gateway is told when it starts.
+#[derive(Debug, Clone)]
+pub struct GatewaySettings {
+    /// Its hub.
+    pub hub: HubAccess,
+    /// The file of its queue.
+    pub queue: PathBuf,
+    /// What the frames in it may count.
+    pub queue_bytes: u64,
+    /// The data types that it brings to the hub.
+    pub up: Vec<DataType>,
+    /// The data types that it reads from the hub.
+    pub down: Vec<DataType>,
+}
+
+/// A gateway that runs: a thread that keeps frames, and tasks that speak to the hub. It holds no
+/// key and opens nothing.
+pub struct Gateway {
+    hub: String,
+    queue: Arc<Queue>,
+    intake: Arc<Intake>,
+    kept: Arc<Notify>,
+    told: Arc<Mutex<UploadTold>>,
+    disk_fault: Arc<Mutex<Option<String>>>,
+    late: AtomicU64,
+    down_types: Vec<DataType>,
+    down: Down,
+    readers: Mutex<Readers>,
+    order_readers: Mutex<OrderReaders>,
+    ends: Arc<AtomicBool>,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+    uploader: tokio::task::JoinHandle<()>,
+}
+
+impl Gateway {
+    /// Opens the queue and begins to bring frames to the hub. It is called within a runtime of
+    /// tokio. `put` puts frames of the hub into the mesh, once [`Gateway::serve`] names groups.
+    ///
+    /// # Errors
+    ///
+    /// Those of the queue's file, and [`GatewayError::Thread`]. A hub that is not there is none.
+    pub fn start(settings: &GatewaySettings, put: PutDown) -> Result<Gateway, GatewayError> {
+        let queue = Arc::new(Queue::open(&settings.queue, settings.queue_bytes)?);
+        let (intake, waiting) = Intake::new(settings.up.iter().copied().collect());
+        let (intake, kept) = (Arc::new(intake), Arc::new(Notify::new()));
+        let (told, disk_fault) = (Arc::<Mutex<UploadTold>>::default(), Arc::default());
+        let ends = Arc::new(AtomicBool::new(false));
+        let keeper = Keeper {
+            queue: Arc::clone(&queue),
+            waiting,
+            kept: Arc::clone(&kept),
+            fault: Arc::clone(&disk_fault),
+            ends: Arc::clone(&ends),
+        };
+        let thread = std::thread::Builder::new().name("gateway-queue".to_owned());
+        let keeper = thread.spawn(|| keeper.run()).map_err(GatewayError::Thread)?;
+        let hub = settings.hub.clone();
+        let uploader =
+            Uploader::new(Arc::clone(&queue), hub.clone(), Arc::clone(&kept), Arc::clone(&told));
+        let uploader = uploader.run();
+        let down = Down {
+            hub,
+            queue: Arc::clone(&queue),
+            intake: Arc::clone(&intake),
+            put,
+            pace: Arc::new(Semaphore::new(1)),
+            counts: Arc::<DownCounts>::default(),
+            causes: Arc::<Mutex<Causes>>::default(),
+        };
+        Ok(Gateway {
+            hub: settings.hub.address.clone(),
+            queue,
+            intake,
+            kept,
+            told,
+            disk_fault,
+            late: AtomicU64::new(0),
+            down_types: settings.down.clone(),
+            down,
+            readers: Mutex::default(),
+            order_readers: Mutex::default(),
+            ends,
+            keeper: Mutex::new(Some(keeper)),
+            uploader: tokio::spawn(uploader),
+        })
+    }
+
+    /// What takes the frames that this machine hears.
+    pub fn intake(&self) -> Arc<Intake> {
+        Arc::clone(&self.intake)
+    }
+
+    /// How far a store of documents was followed: 0 if it never was.
+    ///
+    /// # Errors
+    ///
+    /// [`GatewayError`]
+    pub fn followed(&self, store: [u8; 16]) -> Result<u64, GatewayError> {
+        self.queue.followed(store)
+    }
+
+    /// Takes frames of a store of documents, in their order, and remembers with them how far the
+    /// store was followed, and how many came late. It waits for the disk: they are kept then.
+    ///
+    /// # Errors
+    ///
+    /// [`GatewayError`]; nothing of it was kept, and it is to be handed over again.
+    pub fn follow<'f>(
+        &self,
+        frames: impl Iterator<Item = &'f [u8]>,
+        followed: Followed,
+        late: u64,
+    ) -> Result<(), GatewayError> {
+        self.late.store(late, Ordering::Relaxed);
+        let frames = self.intake.choose(frames);
+        let kept = self.queue.put_followed(&frames, followed);
+        *self.disk_fault.lock() = kept.as_ref().err().map(ToString::to_string);
+        match kept {
+            Ok(()) => self.kept.notify_one(),
+            Err(_) => self.intake.forget(&frames),
+        }
+        kept
+    }
+
+    /// Reads what the hub has for these groups from now on, and for no others. It is called within
+    /// a runtime of tokio.
+    pub fn serve(&self, groups: &[GroupTag]) {
+        let of = |group: &GroupTag| {
+            let group = *group;
+            self.down_types.iter().map(move |&data_type| MeshStream { group, data_type })
+        };
+        let streams: Vec<_> = groups.iter().flat_map(of).collect();
+        self.readers.lock().read(&streams, &self.down);
+    }
+
+    /// Brings the orders of these groups into the mesh from now on, and of no others. It is called
+    /// within a runtime of tokio.
+    pub fn serve_orders(&self, groups: &[KeptGroup], put: &PutOrders) {
+        self.order_readers.lock().read(groups, &self.down.hub, put);
+    }
+
+    /// How it is now.
+    pub fn status(&self) -> GatewayStatus {
+        let told = self.told.lock();
+        let disk = self.disk_fault.lock().clone();
+        GatewayStatus {
+            address: self.hub.clone(),
+            hub: told.hub.clone(),
+            queue: self.queue.status(),
+            queue_fault: disk.or_else(|| told.fault.clone()),
+            heard: self.intake.status(),
+            late: self.late.load(Ordering::Relaxed),
+            stored: told.stored,
+            replayed: told.replayed,
+            held: told.held.clone(),
+            down: self.down.counts.status(&self.down.causes.lock()),
+            orders: self.order_readers.lock().status(),
+        }
+    }
+
+    /// Keeps what has been heard, and ends. What the hub does not have yet stays in the queue. It
+    /// waits for the disk.
+    pub fn stop(&self) {
+        self.readers.lock().read(&[], &self.down);
+        self.order_readers.lock().stop();
+        self.uploader.abort();
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(keeper) = self.keeper.lock().take() {
+            // A thread that has panicked has said so on standard error.
+            let _ = keeper.join();
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.uploader.abort();
+        self.ends.store(true, Ordering::Relaxed);
+    }
+}

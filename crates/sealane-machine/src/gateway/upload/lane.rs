@@ -1,0 +1,169 @@
+//! The frames of one origin in one stream, one after the other.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use sealane::{Client, Codec, Error, HubError};
+use sealane_frame::PeerTag;
+use sealane_protocol::write_sealed;
+
+use crate::gateway::hub::Trouble;
+use crate::gateway::queue::Queued;
+use crate::gateway::stream::MeshStream;
+use crate::limits::{MAX_UPLOAD_BATCH, MAX_UPLOAD_BATCH_BYTES, MAX_UPLOAD_TURN_MS};
+
+/// Frames of one origin and stream, in the order in which they came. The next ones are brought when
+/// the hub has those before, so that they stand there in that order.
+#[derive(Debug)]
+pub(super) struct Lane {
+    stream: MeshStream,
+    frames: Vec<Queued>,
+}
+
+/// What a lane has brought.
+#[derive(Debug)]
+pub(super) struct LaneEnd {
+    pub(super) stream: MeshStream,
+    /// The numbers of the frames that the hub has.
+    pub(super) stored: Vec<i64>,
+    /// How many of them it had already.
+    pub(super) replayed: u64,
+    /// The frame at which it stopped, and why.
+    pub(super) stopped: Option<(i64, Trouble)>,
+    /// Whether the hub takes frames one by one only: it is an older one.
+    pub(super) is_one_by_one: bool,
+}
+
+/// How many frames go in one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Requests {
+    Batches,
+    OneByOne,
+}
+
+/// Lanes in the order of their first frames.
+pub(super) fn split(frames: Vec<Queued>) -> Vec<Lane> {
+    let mut places: HashMap<(MeshStream, PeerTag), usize> = HashMap::new();
+    let mut lanes: Vec<Lane> = Vec::new();
+    for frame in frames {
+        let place = *places.entry((frame.stream, frame.source)).or_insert(lanes.len());
+        match lanes.get_mut(place) {
+            Some(lane) => lane.frames.push(frame),
+            None => lanes.push(Lane { stream: frame.stream, frames: vec![frame] }),
+        }
+    }
+    lanes
+}
+
+impl Lane {
+    /// Brings frames until all are stored, something stands in the way, or others are to have
+    /// their turn.
+    pub(super) async fn bring(self, client: &Client, requests: Requests) -> LaneEnd {
+        let (topic, began, mut requests) = (self.stream.to_string(), Instant::now(), requests);
+        let mut end = LaneEnd {
+            stream: self.stream,
+            stored: Vec::new(),
+            replayed: 0,
+            stopped: None,
+            is_one_by_one: requests == Requests::OneByOne,
+        };
+        let mut left = self.frames.as_slice();
+        let turn = Duration::from_millis(MAX_UPLOAD_TURN_MS);
+        while !left.is_empty() && began.elapsed() < turn {
+            let (batch, behind) = left.split_at(fitting(left, requests));
+            let Err(error) = store(client, &topic, batch, &mut end).await else {
+                left = behind;
+                continue;
+            };
+            let trouble = Trouble::of(&error);
+            let is_unknown = error.hub_error() == Some(HubError::InvalidParameter);
+            let is_of_one = matches!(trouble, Trouble::Frame(_) | Trouble::Unclear(_));
+            if batch.len() > 1 && (is_unknown || is_of_one) {
+                // An older hub knows no such batches; and of a batch it is to be found which frame
+                // the hub does not take.
+                (requests, end.is_one_by_one) = (Requests::OneByOne, is_unknown);
+                continue;
+            }
+            end.stopped = batch.first().map(|first| (first.number, trouble));
+            break;
+        }
+        end
+    }
+}
+
+/// How many of the next frames go in one request: one at least.
+fn fitting(left: &[Queued], requests: Requests) -> usize {
+    if requests == Requests::OneByOne {
+        return 1;
+    }
+    let sums = left.iter().take(MAX_UPLOAD_BATCH).scan(0, |sum, frame| {
+        *sum += frame.bytes.len();
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= MAX_UPLOAD_BATCH_BYTES).count().clamp(1, left.len())
+}
+
+/// Has the hub store frames, each once, and takes note of them.
+async fn store(
+    client: &Client,
+    topic: &str,
+    frames: &[Queued],
+    end: &mut LaneEnd,
+) -> Result<(), Error> {
+    let envelope = |frame: &Queued| {
+        let mut envelope = Vec::with_capacity(frame.bytes.len() + 16);
+        write_sealed(Codec::MsgPack, None, &frame.bytes, &mut envelope);
+        envelope
+    };
+    let mut envelopes: Vec<_> = frames.iter().map(envelope).collect();
+    let replayed = match (envelopes.pop(), envelopes.is_empty()) {
+        (None, _) => 0,
+        (Some(alone), true) => {
+            u64::from(client.publish_raw(topic, Codec::MsgPack, alone).once().await?.replayed)
+        }
+        (Some(last), false) => {
+            envelopes.push(last);
+            let batch = client.publish_batch(topic, Codec::MsgPack, &envelopes);
+            (frames.len() as u64).saturating_sub(batch.once().await?.count)
+        }
+    };
+    end.stored.extend(frames.iter().map(|frame| frame.number));
+    end.replayed += replayed;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::frame::SealedFrame;
+    use crate::gateway::frame::tests::frame;
+
+    fn queued(number: i64, source: u8, bytes: usize) -> Queued {
+        let SealedFrame { stream, source, .. } =
+            SealedFrame::read(&frame(1, source, 72, number as u64)).unwrap();
+        Queued { number, stream, source, bytes: vec![0; bytes] }
+    }
+
+    #[test]
+    fn each_origin_has_a_lane_of_its_own_in_order() {
+        let frames = [(1, 7), (2, 8), (3, 7), (4, 7), (5, 8)];
+        let frames = frames.map(|(number, source)| queued(number, source, 9)).to_vec();
+        let lanes = split(frames);
+        let numbers = |lane: &Lane| lane.frames.iter().map(|one| one.number).collect::<Vec<_>>();
+        assert_eq!(lanes.iter().map(numbers).collect::<Vec<_>>(), [vec![1, 3, 4], vec![2, 5]]);
+    }
+
+    #[test]
+    fn a_request_is_bounded_by_frames_and_bytes() {
+        let of = |bytes: &[usize], requests| {
+            let frames: Vec<_> = bytes.iter().map(|bytes| queued(1, 7, *bytes)).collect();
+            fitting(&frames, requests)
+        };
+        assert_eq!(of(&[9; 1000], Requests::Batches), MAX_UPLOAD_BATCH);
+        assert_eq!(of(&[9; 1000], Requests::OneByOne), 1);
+        assert_eq!(of(&[9; 3], Requests::Batches), 3);
+        let half = MAX_UPLOAD_BATCH_BYTES / 2;
+        assert_eq!(of(&[half; 3], Requests::Batches), 2);
+        assert_eq!(of(&[3 * half, 9], Requests::Batches), 1, "a long one goes alone");
+    }
+}

@@ -1,0 +1,62 @@
+//! The daemon of a machine of the field: relay, gateway or member, steps 5 to 7 of a message's way.
+//!
+//! ```text
+//!  programs ─► interface ─► member ┐                       ┌ queue ─► hub
+//!  programs ─► socket ─► documents ┼─► relay ─► links ─────┤
+//!  browsers ◄─ page of the team    ┘   mesh                └ other machines
+//! ```
+//!
+//! A [`Machine`] is a relay, and beside it a gateway, or a member with its interface, its documents
+//! and their page. It takes a [`MachineConfig`] and [`MachineKeys`], and gives a [`MachineHandle`]
+//! that tells its status, has it read its files again, and ends it. A Rust program is a member of a
+//! mesh by these lines; the command line has no more:
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use sealane_machine::{Machine, MachineConfig, MachineKeys, MachineRole, MemberKeys};
+//!
+//! let config = MachineConfig::read("car.toml".as_ref())?;
+//! let folder = sealane::KeyFolder::open("keys".as_ref(), None)?;
+//! let mesh = Some(folder.group("roads")?);
+//! let role = MachineRole::Member(MemberKeys { folder, group: "fleet".to_owned() });
+//! let machine = Machine::start(config, MachineKeys { role, mesh }).await?;
+//! println!("{} frames went on", machine.stop().await?.tally.forwarded.units);
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod config;
+mod documents;
+mod error;
+mod gateway;
+mod json;
+pub mod limits;
+mod machine;
+mod member;
+mod orders;
+mod page;
+mod routing;
+mod status;
+mod status_page;
+
+pub use config::MachineConfig;
+pub use documents::DocumentsConfig;
+pub use error::{AskRefusal, ERRORS, MachineError};
+pub use gateway::{
+    CarriedType, DownStatus, ERRORS as GATEWAY_ERRORS, Followed, Gateway, GatewayConfig,
+    GatewayError, GatewaySettings, GatewayStatus, HeardStatus, HeldStream, HubAccess, HubFault,
+    HubState, HubStatus, Intake, Loss, Lost, MeshStream, Order, OrdersStatus, PutDown, PutOrders,
+    QueueStatus, Turn, Urgency,
+};
+pub use machine::{Machine, MachineEnd, MachineHandle, MachineKeys, MachineRole, WaitingFrames};
+pub use member::MemberKeys;
+pub use status::{EndStatus, MachineStatus};
+
+/// What a function of this crate gives, which fails for a [`MachineError`] where it says nothing
+/// else.
+type Result<T, E = MachineError> = std::result::Result<T, E>;

@@ -1,0 +1,79 @@
+//! The bounds of a machine of the field, most of them of its gateway.
+
+sealane_message::limits! {
+    /// Frames that a gateway has heard and that its queue has not taken yet. A further one is
+    /// dropped and counted (`busy`).
+    MAX_FRAMES_WAITING: usize = 4096, "frames";
+    /// Frames that a gateway's queue takes in one commit. More wait for the next one.
+    MAX_QUEUE_COMMIT: usize = 512, "frames";
+    /// What a frame in a gateway's queue counts beside its own bytes.
+    QUEUED_FRAME_BYTES: u64 = 128, "bytes";
+    /// Frames that a gateway knows again when they come once more. The oldest half is forgotten at
+    /// once.
+    MAX_FRAMES_KNOWN: usize = 1 << 15, "frames";
+    /// Frames that a gateway reads from its queue at once, to bring them to the hub.
+    MAX_UPLOAD_WINDOW: usize = 512, "frames";
+    /// Frames of one origin that a gateway brings to the hub in one request.
+    MAX_UPLOAD_BATCH: usize = 256, "frames";
+    /// Bytes of those frames. A longer frame goes alone.
+    MAX_UPLOAD_BATCH_BYTES: usize = 256 << 10, "bytes";
+    /// Origins whose frames a gateway brings to the hub at the same time. Others wait.
+    MAX_UPLOAD_LANES: usize = 32, "origins";
+    /// How long frames of one origin are brought before a gateway looks for more urgent ones.
+    MAX_UPLOAD_TURN_MS: u64 = 500, "milliseconds";
+    /// How long a gateway waits for frames of an origin that seem to be missing before one that has
+    /// come. Then they may come late.
+    MAX_ORDER_WAIT_MS: u64 = 10_000, "milliseconds";
+    /// Frames of an origin that wait for others. With one more, all go on: the log of an origin
+    /// keeps 64.
+    MAX_ORDER_HELD: usize = 56, "frames";
+    /// How long a gateway waits, at most, before it tries its hub again.
+    MAX_HUB_WAIT_MS: u64 = 30_000, "milliseconds";
+    /// How long a gateway leaves a stream alone that the hub has refused to it.
+    MAX_STREAM_HOLD_MS: u64 = 30_000, "milliseconds";
+    /// Frames of the hub that a gateway puts into the mesh in a second. More wait in the hub.
+    MAX_DOWN_PER_SECOND: u32 = 50, "frames a second";
+    /// Frames that go into the mesh before a gateway stores how far it has read a stream.
+    MAX_DOWN_UNSAVED: usize = 64, "frames";
+    /// What the frames in the queue of a gateway may count, at least.
+    MIN_GATEWAY_QUEUE_BYTES: u64 = 64 << 10, "bytes";
+    /// What the frames in the queue of a gateway may count, at most.
+    MAX_GATEWAY_QUEUE_BYTES: u64 = 1 << 40, "bytes";
+    /// Data types that a gateway carries each way. A further one is refused.
+    MAX_GATEWAY_TYPES: usize = 64, "data types";
+    /// Who reads the status of a machine at once. Others wait.
+    MAX_STATUS_READERS: usize = 8, "connections";
+    /// The head of a request for the status. A longer one is refused.
+    MAX_STATUS_HEAD_BYTES: usize = 4096, "bytes";
+    /// The status of a machine, as `sealane mesh status` reads it. A longer one is refused.
+    MAX_STATUS_BYTES: usize = 4 << 20, "bytes";
+    /// How long a request for the status may take.
+    MAX_STATUS_MS: u64 = 5000, "milliseconds";
+    /// How long the answers of other machines to a trace are waited for.
+    MAX_TRACE_WAIT_MS: u64 = 3000, "milliseconds";
+    /// Programs of its user that ask a machine for documents at once. Others wait.
+    MAX_DOCUMENT_PROGRAMS: usize = 64, "connections";
+    /// Of those, programs that watch. A further one is refused, so that calls for help always get
+    /// in.
+    MAX_DOCUMENT_WATCHERS: usize = 32, "connections";
+    /// A question about documents. A longer one ends the connection.
+    MAX_DOCUMENT_QUESTION_BYTES: u64 = 64 << 10, "bytes";
+    /// Documents that wait for a program that watches slowly. It asks for those that it misses.
+    MAX_DOCUMENTS_UNWATCHED: usize = 256, "documents";
+    /// Tasks that wait for the thread of documents. A further program is refused, and neighbours
+    /// say again what is lost.
+    MAX_DOCUMENT_TASKS: usize = 256, "tasks";
+    /// Of those, messages of neighbours: fewer, so that there is room for programs.
+    MAX_DOCUMENTS_HEARD: usize = 128, "messages";
+    /// Of those, messages of one neighbour. It says again what is lost.
+    MAX_DOCUMENTS_HEARD_OF_ONE: usize = 16, "messages";
+    /// Lines of chat on the page of the team. Older ones are left out.
+    MAX_CHAT_LINES_SHOWN: usize = 50, "lines";
+    /// How far a clock may be ahead before the page of the team says so.
+    MAX_CLOCK_AHEAD_MS: u64 = 60_000, "milliseconds";
+    /// Commands that a member knows, so that it opens none twice. Beyond that the earliest is
+    /// forgotten, and a command that was given before it counts as old.
+    MAX_COMMANDS_OPENED: usize = 4096, "commands";
+    /// Notices of a group that wait to be obeyed. Others come again with the machine's next start.
+    MAX_NOTICES_HEARD: usize = 256, "notices";
+}

@@ -1,0 +1,265 @@
+//! Commands that come down from a hub for this machine: `spec/gateway.md`, *Commands*.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sealane::Value;
+use sealane::limits::MAX_URGENT_AGE_MS;
+use sealane_codec::Codec;
+use sealane_document::stream_name;
+use sealane_frame::{Compression, GroupTag, Header, Kind, PeerTag};
+use sealane_group::{EpochSource, LiveReader, Member};
+use sealane_link::Reason;
+use sealane_message::DataType;
+use sealane_seal::policy::Policy;
+use sealane_seal::{Binding, Group, Opened, Slot};
+
+use crate::json::map;
+use crate::limits::MAX_COMMANDS_OPENED;
+
+/// Hands a command to those who watch; `false` if there was no room.
+pub(super) type Hand = Box<dyn Fn(Value) -> bool + Send>;
+
+/// What opens commands, and knows those that it has opened.
+pub(super) struct Commands {
+    group: Group,
+    tag: GroupTag,
+    /// How many orders the group had when its members were looked at.
+    orders: Option<u64>,
+    /// Who is a member now.
+    members: BTreeMap<Slot, (PeerTag, String)>,
+    /// Those that were opened, by the time at which they were given.
+    opened: BTreeSet<(u64, Name)>,
+    /// What was given before that is old: it may have been opened before.
+    floor_ms: u64,
+    hand: Option<Hand>,
+}
+
+/// Epoch, slot, context and counter: they name a message of a group.
+type Name = (u64, u16, [u8; 8], u64);
+
+/// Whether a frame says that it is a command, as gateways bring them.
+pub(super) fn is_command(header: &Header) -> bool {
+    let kind = (header.kind(), header.compression(), header.destination());
+    kind == (Kind::Message, Compression::None, PeerTag::BROADCAST)
+        && header.data_type() == DataType::COMMAND.number()
+}
+
+impl Commands {
+    /// What a member opens from now on: it cannot know what it opened before it was started.
+    pub(super) fn new(member: &Member, group: Group, now_ms: u64) -> Commands {
+        let (members, opened) = (BTreeMap::new(), BTreeSet::new());
+        let tag = member.tag();
+        let (orders, hand, floor_ms) = (None, None, now_ms);
+        let mut commands = Commands { group, tag, orders, members, opened, floor_ms, hand };
+        commands.follow(member);
+        commands
+    }
+
+    /// Goes on with the members that the group has now.
+    pub(super) fn follow(&mut self, member: &Member) {
+        if self.orders.replace(member.orders()) == Some(member.orders()) {
+            return;
+        }
+        let newest = member.epochs().newest();
+        let name = |slot| member.name_of(slot, newest).unwrap_or_default().to_owned();
+        self.members = member.addresses().map(|(slot, tag)| (slot, (tag, name(slot)))).collect();
+    }
+
+    /// Hands commands there from now on.
+    pub(super) fn hand_to(&mut self, hand: Hand) {
+        self.hand = Some(hand);
+    }
+
+    /// Opens a command, and hands it on with its age.
+    pub(super) fn open(
+        &mut self,
+        reader: &mut LiveReader,
+        frame: &mut [u8],
+        now_ms: u64,
+    ) -> Result<(), Reason> {
+        let hand = self.hand.as_ref().ok_or(Reason::NoEnd)?;
+        let binding = Binding::stream(&stream_name(self.tag, DataType::COMMAND));
+        let message = reader.open_kept(&binding, frame).map_err(|_| Reason::Unopened)?;
+        let opened = message.opened;
+        let admitted = Policy::default().admits(DataType::COMMAND, opened.class(), &self.group);
+        let (tag, sender) = self.members.get(&opened.slot()).ok_or(Reason::Unopened)?;
+        if admitted.is_err() || *tag != message.header.source() {
+            return Err(Reason::Unopened);
+        }
+        let (time, body) = message.body.split_first_chunk().ok_or(Reason::Unopened)?;
+        let given_ms = u64::from_le_bytes(*time);
+        let name = (given_ms, name_of(&opened));
+        if self.opened.contains(&name) {
+            return Err(Reason::Repeat);
+        }
+        // A clock that is far ahead tells no age, and what it says would be new for as long.
+        let is_old = given_ms < self.floor_ms || given_ms.abs_diff(now_ms) > MAX_URGENT_AGE_MS;
+        let command = map(vec![
+            ("slot", u64::from(opened.slot().number()).into()),
+            ("name", sender.as_str().into()),
+            ("type", DataType::COMMAND.to_string().into()),
+            ("epoch", opened.epoch().0.into()),
+            ("counter", opened.counter().into()),
+            ("timeMs", given_ms.into()),
+            ("isOld", is_old.into()),
+            ("value", said(message.header.codec(), body)),
+        ]);
+        if !hand(command) {
+            return Err(Reason::MeshFull);
+        }
+        self.remember(name);
+        Ok(())
+    }
+
+    fn remember(&mut self, name: (u64, Name)) {
+        self.opened.insert(name);
+        if self.opened.len() > MAX_COMMANDS_OPENED
+            && let Some((given_ms, _)) = self.opened.pop_first()
+        {
+            self.floor_ms = self.floor_ms.max(given_ms.saturating_add(1));
+        }
+    }
+}
+
+fn name_of(opened: &Opened) -> Name {
+    (opened.epoch().0, opened.slot().number(), opened.context().0, opened.counter())
+}
+
+/// What a body says in its codec; text or bytes where it has none.
+fn said(codec: u8, body: &[u8]) -> Value {
+    let read = Codec::from_id(codec).and_then(|codec| sealane_codec::decode(codec, body).ok());
+    read.unwrap_or_else(|| match std::str::from_utf8(body) {
+        Ok(text) => text.into(),
+        Err(_) => Value::Bytes(body.to_vec()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use sealane_frame::FrameBuf;
+    use sealane_group::{Card, KeyFolder, NewGroup, Past, Sender};
+    use sealane_seal::Class;
+
+    use super::*;
+
+    const NOW_MS: u64 = 1_795_000_000_000;
+
+    /// The two of a pair, and what was handed on.
+    struct Pair {
+        _folder: tempfile::TempDir,
+        base: Member,
+        sender: Sender,
+        reader: LiveReader,
+        commands: Commands,
+        handed: Arc<Mutex<Vec<Value>>>,
+    }
+
+    impl Pair {
+        fn new() -> Pair {
+            let folder = tempfile::tempdir().unwrap();
+            let keys = |name: &str| KeyFolder::create(&folder.path().join(name), name, None);
+            let (base, car) = (keys("base").unwrap(), keys("car").unwrap());
+            let options = NewGroup { is_pair: true, ..NewGroup::default() };
+            let mut base = base.new_group("fleet", options).unwrap();
+            let card = Card::from_bytes(&car.card().unwrap()).unwrap();
+            let invited = base.invite(&card, Past::All).unwrap();
+            let car = car.join(&invited.invitation, None, None).unwrap();
+            let group = car.mesh_keys().unwrap().group;
+            let handed = Arc::<Mutex<Vec<Value>>>::default();
+            let into = Arc::clone(&handed);
+            let mut commands = Commands::new(&car, group, NOW_MS);
+            commands.hand_to(Box::new(move |command| {
+                into.lock().push(command);
+                true
+            }));
+            let (sender, reader) = (base.sender().unwrap(), car.live_reader().unwrap());
+            Pair { _folder: folder, base, sender, reader, commands, handed }
+        }
+
+        fn seal(&mut self, class: Class, of: DataType, given_ms: u64) -> Vec<u8> {
+            let mut fields = self.sender.fields(class, of.number());
+            fields.codec = Codec::Json as u8;
+            let body = [&given_ms.to_le_bytes()[..], b"{\"go\":\"home\"}"].concat();
+            let binding = Binding::stream(&stream_name(self.base.tag(), DataType::COMMAND));
+            let mut buf = FrameBuf::new();
+            self.sender.seal(&fields, &binding, &body, &mut buf).unwrap().to_vec()
+        }
+
+        fn open(&mut self, frame: &[u8]) -> Result<(), Reason> {
+            self.commands.open(&mut self.reader, &mut frame.to_vec(), NOW_MS)
+        }
+
+        /// Whether the last one handed on is old.
+        fn is_old(&self) -> bool {
+            self.handed.lock().last().unwrap().field("isOld") == Some(&Value::Bool(true))
+        }
+    }
+
+    #[test]
+    fn a_command_is_opened_once_and_shown_with_what_it_says() {
+        let mut pair = Pair::new();
+        let frame = pair.seal(Class::Peer, DataType::COMMAND, NOW_MS);
+        assert_eq!(pair.open(&frame), Ok(()));
+        assert_eq!(pair.open(&frame), Err(Reason::Repeat));
+        let handed = pair.handed.lock();
+        let field = |key: &str| handed[0].field(key).cloned().unwrap();
+        assert_eq!(handed.len(), 1);
+        assert_eq!(field("value").field("go"), Some(&"home".into()));
+        assert_eq!(
+            ["type", "name", "isOld"].map(field),
+            ["command".into(), "base".into(), false.into()]
+        );
+    }
+
+    #[test]
+    fn what_is_too_old_or_was_given_before_the_start_is_marked_old() {
+        let mut pair = Pair::new();
+        for (given_ms, is_old) in [
+            (NOW_MS, false),
+            (NOW_MS + 1000, false),
+            (NOW_MS - 1, true),
+            (NOW_MS - MAX_URGENT_AGE_MS - 1, true),
+            (NOW_MS + MAX_URGENT_AGE_MS + 1, true),
+            (0, true),
+            (u64::MAX, true),
+        ] {
+            let frame = pair.seal(Class::Peer, DataType::COMMAND, given_ms);
+            assert_eq!(pair.open(&frame), Ok(()));
+            assert_eq!(pair.is_old(), is_old, "{given_ms}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_of_a_member_is_not_opened() {
+        let mut pair = Pair::new();
+        let weak = pair.seal(Class::Authenticated, DataType::COMMAND, NOW_MS);
+        let chat = pair.seal(Class::Peer, DataType::CHAT, NOW_MS);
+        let mut forged = pair.seal(Class::Peer, DataType::COMMAND, NOW_MS);
+        *forged.last_mut().unwrap() ^= 1;
+        let true_one = pair.seal(Class::Peer, DataType::COMMAND, NOW_MS);
+        for frame in [&weak, &forged] {
+            assert_eq!(pair.open(frame), Err(Reason::Unopened));
+        }
+        assert!(!is_command(sealane_frame::FrameView::parse(&chat).unwrap().header()));
+        pair.commands.members.clear();
+        assert_eq!(pair.open(&true_one), Err(Reason::Unopened), "its sender was removed");
+        pair.commands.hand = None;
+        assert_eq!(pair.open(&true_one), Err(Reason::NoEnd), "nobody is there to be told");
+        assert!(pair.handed.lock().is_empty());
+    }
+
+    #[test]
+    fn what_was_forgotten_for_want_of_room_is_not_new_again() {
+        let mut pair = Pair::new();
+        let first = pair.seal(Class::Peer, DataType::COMMAND, NOW_MS);
+        assert_eq!(pair.open(&first), Ok(()));
+        for number in 0..MAX_COMMANDS_OPENED as u64 {
+            pair.commands.remember((NOW_MS + 1 + number, (0, 0, [0; 8], number)));
+        }
+        assert_eq!(pair.open(&first), Ok(()));
+        assert!(pair.is_old());
+    }
+}

@@ -1,0 +1,127 @@
+//! The keys of the machine that finds neighbours and routes, and what people are told of it.
+
+use sealane_frame::PeerTag;
+use sealane_group::{EpochSource, Member};
+use sealane_link::{Relay, Router, RoutingSecrets};
+use sealane_mesh::{Event, Output};
+use sealane_seal::{Epoch, Slot};
+use tracing::{info, warn};
+
+use crate::Result;
+use crate::orders::Obeying;
+use crate::page::random;
+
+/// The mesh's group, while its machine runs.
+pub(crate) struct Routing {
+    obeying: Obeying,
+    router: Option<Router>,
+    /// What the machine knows of the group.
+    known: Known,
+    /// What was said of the group last.
+    said: Option<String>,
+}
+
+/// As much of a group as tells whether it has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    orders: u64,
+    epoch: Epoch,
+    members: Vec<Slot>,
+}
+
+impl Routing {
+    /// Begins with the mesh's group, as the machine's key folder has it.
+    ///
+    /// # Errors
+    /// What the key folder refuses, or a system without random bytes.
+    pub(crate) fn begin(member: Member) -> Result<(Routing, RoutingSecrets)> {
+        let secrets = RoutingSecrets { keys: member.mesh_keys()?, seed: random()? };
+        let known = Known::of(&member);
+        let obeying = Obeying::new(member, "mesh");
+        Ok((Routing { obeying, router: None, known, said: None }, secrets))
+    }
+
+    /// The slot of this machine in the mesh's group.
+    pub(crate) fn slot(&self) -> Slot {
+        self.obeying.member.slot()
+    }
+
+    /// The machine's own address in the mesh.
+    ///
+    /// # Errors
+    /// What the group refuses.
+    pub(crate) fn tag(&self) -> Result<PeerTag> {
+        Ok(self.obeying.member.source()?)
+    }
+
+    /// Goes on beside a relay that runs.
+    pub(crate) fn follow_with(&mut self, relay: &Relay) {
+        self.router = relay.router();
+        if let Some(router) = &self.router {
+            router.listen(Box::new(tell));
+        }
+        self.obeying.follow_with(relay);
+    }
+
+    /// Reads what the group has become, and has the machine follow. To be called once a second.
+    pub(crate) fn follow(&mut self) {
+        let outcome = self.try_follow().map_err(|error| error.to_string());
+        if let Err(error) = &outcome
+            && self.said.as_ref() != Some(error)
+        {
+            warn!("the mesh's group: {error}; routing goes on as it was");
+        }
+        self.said = outcome.err();
+    }
+
+    fn try_follow(&mut self) -> Result<(), sealane_group::Error> {
+        self.obeying.obey();
+        self.obeying.member.reload()?;
+        self.obeying.feed()?;
+        let now = Known::of(&self.obeying.member);
+        if now == self.known {
+            return Ok(());
+        }
+        let rekeyed = self.obeying.member.mesh_rekeyed()?;
+        let router = self.router.as_ref();
+        // If the machine has too much to do, it follows a second later.
+        if router.is_some_and(|router| router.rekey(rekeyed).is_ok()) {
+            info!("the mesh's group has changed: its members and keys are known");
+            self.known = now;
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    fn of(member: &Member) -> Known {
+        let members = member.addresses().map(|(slot, _)| slot).collect();
+        Known { orders: member.orders(), epoch: member.epochs().newest(), members }
+    }
+}
+
+/// Logs what people want to know at once.
+fn tell(output: &Output) {
+    let Output::Event(event) = output else { return };
+    match event {
+        Event::NeighbourFound { slot, .. } => {
+            info!("mesh: slot {} is a neighbour", slot.number());
+        }
+        Event::NeighbourLost { slot, .. } => {
+            info!("mesh: slot {} is no neighbour any more", slot.number());
+        }
+        Event::BlackHole { via, gateway } => warn!(
+            "mesh: frames for the gateway in slot {} vanish behind slot {}, which is avoided",
+            gateway.number(),
+            via.number()
+        ),
+        Event::Faulty { slot } => {
+            warn!("mesh: slot {} sends what no machine sends", slot.number());
+        }
+        Event::OwnSlotHeard => warn!(
+            "mesh: another machine sends with this machine's keys, or its own frames come back: \
+             each machine needs a key folder of its own"
+        ),
+        _ => {}
+    }
+}
