@@ -138,9 +138,9 @@ impl Stage {
 
     /// Demands that what goes on has not ended.
     pub(super) fn still_runs(&mut self, running: usize) {
-        let Running { line, child, .. } = &mut self.running[running];
-        let ended = child.try_wait().unwrap();
-        assert!(ended.is_none(), "`{line}` ended: {}", self.running[running].errors());
+        let running = &mut self.running[running];
+        let ended = running.child.try_wait().unwrap();
+        assert!(ended.is_none(), "`{}` ended: {}", running.line, running.errors());
     }
 
     /// Waits until so many connections are read by.
