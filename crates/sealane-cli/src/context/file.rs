@@ -220,7 +220,7 @@ mod tests {
             ("[context.a]\nserver = 'b", "line 2"),
         ] {
             let error = Contexts::parse(text).unwrap_err();
-            assert!(error.contains(named), "{text}: {error}");
+            assert!(error.to_string().contains(named), "{text}: {error}");
         }
         assert_eq!(Contexts::parse("").unwrap(), Contexts::default());
     }

@@ -128,7 +128,7 @@ mod tests {
             (&format!("{entry}\n{other}"), "line 2: a dictionary byte was defined twice"),
         ] {
             let said = Known::parse(text).unwrap_err();
-            assert!(said.contains(cause), "{text}: {said}");
+            assert!(said.to_string().contains(cause), "{text}: {said}");
         }
     }
 }

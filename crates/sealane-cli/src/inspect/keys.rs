@@ -238,8 +238,8 @@ mod tests {
             (String::new(), "no [[group]]"),
         ] {
             let said = CaptureKeys::parse(&text).unwrap_err();
-            assert!(said.contains(cause), "{said} should be about {cause}");
-            assert!(!said.contains("c0ffee"), "{said}");
+            assert!(said.to_string().contains(cause), "{said} should be about {cause}");
+            assert!(!said.to_string().contains("c0ffee"), "{said}");
         }
     }
 }
