@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sealane::{Documents, KeyFolder, Member, Value};
-use sealane_group::{Card, EpochSource, NewGroup, Past};
+use sealane_group::{Card, NewGroup, Past};
 use sealane_machine::{
     Machine, MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys,
 };
