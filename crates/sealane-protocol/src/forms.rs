@@ -42,7 +42,10 @@ pub(crate) fn read_body<'de, T: Deserialize<'de>>(
 pub(crate) struct AsText;
 
 impl AsText {
-    pub(crate) fn serialize<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         to.collect_str(value)
     }
 
@@ -117,7 +120,8 @@ impl OffsetRanges {
         ranges: &[RangeInclusive<u64>],
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        let form = |range: &RangeInclusive<u64>| OffsetRange { from: *range.start(), to: *range.end() };
+        let form =
+            |range: &RangeInclusive<u64>| OffsetRange { from: *range.start(), to: *range.end() };
         to.collect_seq(ranges.iter().map(form))
     }
 
