@@ -587,7 +587,7 @@ export type Subscribed = {
   /** Whether everything since the offset that was asked for is still there. */
   recovered?: boolean;
   /** The group whose keys open the stream's messages; null: the stream is open. */
-  sealed?: string;
+  sealed?: string | null;
   /** The topic or pattern that was asked for. */
   stream: string;
   /** The hub's clock, Unix milliseconds. */
