@@ -56,7 +56,14 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 fn schemas() -> Outcome {
     let mut cargo = process::cargo();
     cargo.current_dir(process::root()).env("SEALANE_WRITE_SCHEMAS", "1");
-    process::run(cargo.args(["test", "--quiet", "--package", "sealane-protocol", "--lib", "generated"]))
+    process::run(cargo.args([
+        "test",
+        "--quiet",
+        "--package",
+        "sealane-protocol",
+        "--lib",
+        "generated",
+    ]))
 }
 
 /// Each generated page and what it should say.

@@ -182,7 +182,7 @@ mod tests {
                 #[serde(flatten)]
                 many: std::collections::BTreeMap<String, u64>,
             }
-            let bytes = written(codec, &[Many { many: many.clone() }, Many { many }]);
+            let bytes = written(codec, &vec![Many { many: many.clone() }, Many { many }]);
             let all = crate::maps(codec, &bytes).unwrap();
             assert_eq!(all.iter().map(<[_]>::len).collect::<Vec<_>>(), [300, 300]);
         }

@@ -55,30 +55,20 @@ impl<'a> Writer<'a> {
 
     /// Begins a map whose fields are not counted yet, and says where its head stands.
     pub(crate) fn uncounted_map(&mut self) -> usize {
-        self.tally.open(usize::MAX);
-        let head = self.out.len();
-        match self.codec {
-            Codec::Json => self.open(b'{', 1),
-            Codec::Cbor | Codec::MsgPack | Codec::MsgPackRecords => self.out.push(0),
-        }
-        head
+        self.map(0);
+        self.tally.expect(usize::MAX);
+        // The head of an empty map is one byte in every codec.
+        self.out.len() - 1
     }
 
-    /// Ends a map of so many fields, whose head is written now.
+    /// Ends a map that turned out to have so many fields.
     pub(crate) fn end_uncounted(&mut self, head: usize, fields: usize) {
-        self.tally.close_uncounted();
         let mut counted = Vec::new();
-        match self.codec {
-            Codec::Json => {
-                self.out.push(b'}');
-                self.maps >>= 1;
-                return;
-            }
-            Codec::Cbor => cbor::write_head(&mut counted, major::MAP, fields as u64),
-            Codec::MsgPack | Codec::MsgPackRecords => msgpack::write_map(&mut counted, fields),
-        }
-        // Few fields have a head of one byte, and nothing moves.
+        Writer::new(self.codec, &mut counted).map(fields);
+        // The head of few fields is one byte too, and nothing moves.
         self.out.splice(head..=head, counted);
+        self.tally.expect(0);
+        self.end();
     }
 
     /// Ends the innermost container.

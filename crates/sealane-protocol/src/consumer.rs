@@ -7,7 +7,7 @@ use sealane_message::Topic;
 
 use crate::forms::{AsText, append, read_body, those_read};
 use crate::state::{ConnectionState, ConsumerState, Removed};
-use crate::{ConsumerSettings, Error, Malformed, Start};
+use crate::{ConsumerSettings, Error, Start};
 
 /// What is done to a consumer: the body of `POST /v1/consumers/{topic}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,21 +177,6 @@ pub struct PendingMessage {
     pub due_ms: u64,
 }
 
-impl ConsumerInfo {
-    /// Writes the answer.
-    pub fn write(&self, writer: &mut Writer<'_>) {
-        typed::write(self, writer);
-    }
-
-    /// Reads the answer.
-    ///
-    /// # Errors
-    /// [`Malformed`] where it is none.
-    pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Ok(typed::read(codec, body)?)
-    }
-}
-
 /// The consumers of one stream, by their names.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -202,21 +187,6 @@ pub struct Consumers {
     /// They.
     #[serde(default)]
     pub consumers: Vec<ConsumerInfo>,
-}
-
-impl Consumers {
-    /// Writes the answer.
-    pub fn write(&self, writer: &mut Writer<'_>) {
-        typed::write(self, writer);
-    }
-
-    /// Reads the answer.
-    ///
-    /// # Errors
-    /// [`Malformed`] where it is none.
-    pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Ok(typed::read(codec, body)?)
-    }
 }
 
 /// Writes the answer to a `DELETE`: the consumer is no more.

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sealane_codec::{Codec, Writer, typed};
 use sealane_message::Topic;
 
+use crate::Error;
 use crate::forms::{AsText, MaybeText};
 use crate::limits::MAX_RANGE_MESSAGES;
 use crate::state::read_limit;
-use crate::{Error, Malformed};
 
 /// A place among the delayed messages of a stream, which are in the order in which they come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,21 +99,6 @@ pub struct DelayedPage {
     pub next: Option<DelayedPlace>,
 }
 
-impl DelayedPage {
-    /// Writes the answer.
-    pub fn write(&self, writer: &mut Writer<'_>) {
-        typed::write(self, writer);
-    }
-
-    /// Reads the answer.
-    ///
-    /// # Errors
-    /// [`Malformed`] where it is none.
-    pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Ok(typed::read(codec, body)?)
-    }
-}
-
 /// The id that the query of `DELETE /v1/delayed/{topic}` names.
 ///
 /// # Errors
@@ -143,23 +127,10 @@ pub struct Cancelled {
     pub cancelled: u64,
 }
 
-impl Cancelled {
-    /// Writes the answer.
-    pub fn write(&self, writer: &mut Writer<'_>) {
-        typed::write(self, writer);
-    }
-
-    /// Reads the answer.
-    ///
-    /// # Errors
-    /// [`Malformed`] where it is none.
-    pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Ok(typed::read(codec, body)?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use sealane_codec::{Codec, Writer};
+
     use super::*;
 
     #[test]

@@ -13,13 +13,37 @@ use sealane_frame::GroupTag;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
-use crate::Error;
 use crate::error::unknown_field;
+use crate::{
+    Cancelled, ConsumerInfo, Consumers, DelayedPage, Error, Malformed, Purged, StreamState, Streams,
+};
 
 /// Appends a value as one datum.
 pub(crate) fn append<T: Serialize>(codec: Codec, value: &T, out: &mut Vec<u8>) {
     typed::write(value, &mut Writer::new(codec, out));
 }
+
+/// Answers that stand on the wire as their types say.
+macro_rules! answers {
+    ($($name:ident),*) => {$(
+        impl $name {
+            /// Writes the answer.
+            pub fn write(&self, writer: &mut Writer<'_>) {
+                typed::write(self, writer);
+            }
+
+            /// Reads the answer.
+            ///
+            /// # Errors
+            /// [`Malformed`] where it is none.
+            pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
+                Ok(typed::read(codec, body)?)
+            }
+        }
+    )*};
+}
+
+answers!(StreamState, Streams, ConsumerInfo, Consumers, DelayedPage, Cancelled, Purged);
 
 /// Reads the body of a request. `expected` is the form that the sender of another one is shown.
 pub(crate) fn read_body<'de, T: Deserialize<'de>>(
@@ -42,7 +66,10 @@ pub(crate) fn read_body<'de, T: Deserialize<'de>>(
 pub(crate) struct AsText;
 
 impl AsText {
-    pub(crate) fn serialize<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         to.collect_str(value)
     }
 
@@ -117,7 +144,8 @@ impl OffsetRanges {
         ranges: &[RangeInclusive<u64>],
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        let form = |range: &RangeInclusive<u64>| OffsetRange { from: *range.start(), to: *range.end() };
+        let form =
+            |range: &RangeInclusive<u64>| OffsetRange { from: *range.start(), to: *range.end() };
         to.collect_seq(ranges.iter().map(form))
     }
 

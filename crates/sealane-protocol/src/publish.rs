@@ -383,11 +383,8 @@ pub(crate) struct RefusedForm<'a> {
 impl<'a> RefusedForm<'a> {
     fn of(NotPlaced { stream, numbers, error }: &'a NotPlaced) -> Self {
         let Numbers { from, to } = *numbers;
-        let (n, from, to) = if from == to {
-            (Some(from), None, None)
-        } else {
-            (None, Some(from), Some(to))
-        };
+        let (n, from, to) =
+            if from == to { (Some(from), None, None) } else { (None, Some(from), Some(to)) };
         Self { n, from, to, stream, error }
     }
 }

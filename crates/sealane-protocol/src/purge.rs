@@ -1,10 +1,10 @@
 //! The removal of a stream's oldest messages: `/v1/purge/{topic}`.
 
-use sealane_codec::{Codec, Writer, typed};
+use sealane_codec::Codec;
 use sealane_message::Topic;
 
 use crate::forms::{AsText, append, read_body};
-use crate::{Error, Malformed, Start};
+use crate::{Error, Start};
 
 /// What is removed of a stream: the body of `POST /v1/purge/{topic}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -48,23 +48,10 @@ pub struct Purged {
     pub next: u64,
 }
 
-impl Purged {
-    /// Writes the answer.
-    pub fn write(&self, writer: &mut Writer<'_>) {
-        typed::write(self, writer);
-    }
-
-    /// Reads the answer.
-    ///
-    /// # Errors
-    /// [`Malformed`] where it is none.
-    pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Ok(typed::read(codec, body)?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use sealane_codec::Writer;
+
     use super::*;
 
     #[test]

@@ -218,6 +218,10 @@ twins! {
     }
 }
 
+/// The twins of what a hub says. They are read strictly here, but a newer hub may say more.
+const SAID: [&str; 8] =
+    ["Batch", "Deliver", "Enqueued", "EnqueuedBatch", "Page", "Placed", "Published", "Ready"];
+
 /// One item, or a list of them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -297,12 +301,35 @@ fn definitions() -> Map<String, Value> {
         ($($type:ty),* $(,)?) => {$( generator.subschema_for::<$type>(); )*};
     }
     add![
-        Enqueue, EnqueueBatch, Change, VerbForm, Purge, OpForm<'_>, PublishRequest, Enqueued,
-        EnqueuedBatch, StreamState, Streams, ConsumerInfo, Consumers, DelayedPage, Cancelled,
-        Purged, Removed<'_>, Page, Health, Ready, Refusal, ServerFrame<'_>, PublishFrame<'_>,
+        Enqueue,
+        EnqueueBatch,
+        Change,
+        VerbForm,
+        Purge,
+        OpForm<'_>,
+        PublishRequest,
+        Enqueued,
+        EnqueuedBatch,
+        StreamState,
+        Streams,
+        ConsumerInfo,
+        Consumers,
+        DelayedPage,
+        Cancelled,
+        Purged,
+        Removed<'_>,
+        Page,
+        Health,
+        Ready,
+        Refusal,
+        ServerFrame<'_>,
+        PublishFrame<'_>,
     ];
     let all = generator.take_definitions(true).into_iter();
     all.map(|(name, mut schema)| {
+        if let (true, Some(map)) = (SAID.contains(&&*name), schema.as_object_mut()) {
+            map.remove("additionalProperties");
+        }
         settle(&mut schema);
         (plain_name(&name).to_owned(), schema)
     })
@@ -342,10 +369,13 @@ fn settle_map(map: &mut Map<String, Value>) {
         map.insert("enum".into(), json!([constant]));
     }
     let required = map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_request = map.get("additionalProperties") == Some(&Value::Bool(false));
     if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, property) in properties {
-            // What may be absent is never null.
-            if !required.contains(&json!(name)) {
+            // A field that may be absent is never null, but for an open stream's group, which is
+            // absent with the whole place.
+            let is_group = !is_request && property.get("pattern").is_some();
+            if !required.contains(&json!(name)) && !is_group {
                 without_null(property);
             }
         }
@@ -379,28 +409,28 @@ fn without_null(schema: &mut Value) {
 /// JSON whose parts stand in one line where they fit.
 fn pretty(value: &Value, indent: usize, out: &mut String) {
     const WIDTH: usize = 100;
-    let inline = value.to_string();
-    let (open, close, parts) = match value {
-        _ if indent > 0 && indent + inline.len() < WIDTH - 20 => return out.push_str(&inline),
+    // A key stands before most brackets, which is never longer than this.
+    const KEY: usize = 24;
+    let (ends, parts): (_, Vec<(String, &Value)>) = match value {
         Value::Object(map) => {
-            let part = |(key, value): (&String, &Value)| (format!("{}: ", json!(key)), value.clone());
-            ('{', '}', map.iter().map(part).collect::<Vec<_>>())
+            (["{", "}"], map.iter().map(|(key, one)| (format!("{}: ", json!(key)), one)).collect())
         }
-        Value::Array(all) => {
-            ('[', ']', all.iter().map(|one| (String::new(), one.clone())).collect())
-        }
-        _ => return out.push_str(&inline),
+        Value::Array(all) => (["[", "]"], all.iter().map(|one| (String::new(), one)).collect()),
+        scalar => return out.push_str(&scalar.to_string()),
     };
-    out.push(open);
-    for (at, (key, value)) in parts.iter().enumerate() {
-        out.push_str(if at == 0 { "\n" } else { ",\n" });
-        out.push_str(&" ".repeat(indent + 2));
-        out.push_str(key);
-        pretty(value, indent + 2, out);
+    let [open, close] = ends;
+    let lines = parts.into_iter().map(|(mut line, one)| {
+        pretty(one, indent + 2, &mut line);
+        line
+    });
+    let lines: Vec<_> = lines.collect();
+    let inline = format!("{open}{}{close}", lines.join(", "));
+    if indent > 0 && !inline.contains('\n') && indent + KEY + inline.len() <= WIDTH {
+        return out.push_str(&inline);
     }
-    out.push('\n');
-    out.push_str(&" ".repeat(indent));
-    out.push(close);
+    let between = format!("\n{}", " ".repeat(indent + 2));
+    let lines = lines.join(&format!(",{between}"));
+    *out += &format!("{open}{between}{lines}\n{}{close}", " ".repeat(indent));
 }
 
 #[cfg(test)]

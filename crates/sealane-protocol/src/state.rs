@@ -6,7 +6,7 @@ use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 
 use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRanges, append, read_body, those_read};
-use crate::{Error, HubLevel, Level, Malformed};
+use crate::{Error, HubLevel, Level};
 
 /// What a stream keeps; 0 means no bound. Whole blocks are removed, oldest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -186,19 +186,6 @@ impl StreamState {
     pub fn lag(&self) -> Option<u64> {
         self.consumers.iter().map(|consumer| consumer.lag(self.next)).max()
     }
-
-    /// Writes the state.
-    pub fn write(&self, writer: &mut Writer<'_>) {
-        typed::write(self, writer);
-    }
-
-    /// Reads a state.
-    ///
-    /// # Errors
-    /// [`Malformed`] where it is none.
-    pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Ok(typed::read(codec, body)?)
-    }
 }
 
 impl ConsumerState {
@@ -265,21 +252,6 @@ pub struct Streams {
     /// [`List::after`] of the next page; none: this is the last.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "MaybeText")]
     pub next: Option<Topic>,
-}
-
-impl Streams {
-    /// Writes the answer.
-    pub fn write(&self, writer: &mut Writer<'_>) {
-        typed::write(self, writer);
-    }
-
-    /// Reads the answer.
-    ///
-    /// # Errors
-    /// [`Malformed`] where it is none.
-    pub fn read(codec: Codec, body: &[u8]) -> Result<Self, Malformed> {
-        Ok(typed::read(codec, body)?)
-    }
 }
 
 /// The answer to a `DELETE`.

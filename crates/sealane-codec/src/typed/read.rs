@@ -298,11 +298,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
         seed.deserialize(self.of).map_err(|error| error.within(&self.name))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(
-        self,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, TypedError> {
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, TypedError> {
         self.of.deserialize_seq(visitor).map_err(|error| error.within(&self.name))
     }
 

@@ -1,10 +1,6 @@
-use std::fmt::Display;
-
 use serde::Serialize;
 use serde::de::value::Error;
-use serde::ser::{
-    self, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple, Serializer,
-};
+use serde::ser::{self, Impossible, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 
 use super::RAW;
 use crate::Writer;
@@ -70,11 +66,20 @@ fn foreign<T>() -> Result<T, Error> {
     Err(ser::Error::custom("a kind of value that has no form here"))
 }
 
+/// Numbers that are written as wider ones.
+macro_rules! widened {
+    ($($narrow:ident($type:ty) is $wide:ident;)*) => {$(
+        fn $narrow(self, n: $type) -> Result<(), Error> {
+            self.$wide(n.into())
+        }
+    )*};
+}
+
 impl<'w, 'a> Serializer for TypedWriter<'w, 'a> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = TypedItems<'w, 'a>;
-    type SerializeTuple = TypedItems<'w, 'a>;
+    type SerializeTuple = Impossible<(), Error>;
     type SerializeTupleStruct = Impossible<(), Error>;
     type SerializeTupleVariant = Impossible<(), Error>;
     type SerializeMap = TypedItems<'w, 'a>;
@@ -86,16 +91,14 @@ impl<'w, 'a> Serializer for TypedWriter<'w, 'a> {
         Ok(())
     }
 
-    fn serialize_i8(self, n: i8) -> Result<(), Error> {
-        self.serialize_i64(n.into())
-    }
-
-    fn serialize_i16(self, n: i16) -> Result<(), Error> {
-        self.serialize_i64(n.into())
-    }
-
-    fn serialize_i32(self, n: i32) -> Result<(), Error> {
-        self.serialize_i64(n.into())
+    widened! {
+        serialize_i8(i8) is serialize_i64;
+        serialize_i16(i16) is serialize_i64;
+        serialize_i32(i32) is serialize_i64;
+        serialize_u8(u8) is serialize_u64;
+        serialize_u16(u16) is serialize_u64;
+        serialize_u32(u32) is serialize_u64;
+        serialize_f32(f32) is serialize_f64;
     }
 
     fn serialize_i64(self, n: i64) -> Result<(), Error> {
@@ -103,25 +106,9 @@ impl<'w, 'a> Serializer for TypedWriter<'w, 'a> {
         Ok(())
     }
 
-    fn serialize_u8(self, n: u8) -> Result<(), Error> {
-        self.serialize_u64(n.into())
-    }
-
-    fn serialize_u16(self, n: u16) -> Result<(), Error> {
-        self.serialize_u64(n.into())
-    }
-
-    fn serialize_u32(self, n: u32) -> Result<(), Error> {
-        self.serialize_u64(n.into())
-    }
-
     fn serialize_u64(self, n: u64) -> Result<(), Error> {
         self.writer.u64(n);
         Ok(())
-    }
-
-    fn serialize_f32(self, n: f32) -> Result<(), Error> {
-        self.serialize_f64(n.into())
     }
 
     fn serialize_f64(self, n: f64) -> Result<(), Error> {
@@ -136,10 +123,6 @@ impl<'w, 'a> Serializer for TypedWriter<'w, 'a> {
     fn serialize_str(self, text: &str) -> Result<(), Error> {
         self.writer.text(text);
         Ok(())
-    }
-
-    fn collect_str<T: Display + ?Sized>(self, shown: &T) -> Result<(), Error> {
-        self.serialize_str(&shown.to_string())
     }
 
     fn serialize_bytes(self, bytes: &[u8]) -> Result<(), Error> {
@@ -204,8 +187,8 @@ impl<'w, 'a> Serializer for TypedWriter<'w, 'a> {
         }
     }
 
-    fn serialize_tuple(self, len: usize) -> Result<TypedItems<'w, 'a>, Error> {
-        Ok(self.array(len))
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Error> {
+        foreign()
     }
 
     fn serialize_tuple_struct(
@@ -246,19 +229,6 @@ impl<'w, 'a> Serializer for TypedWriter<'w, 'a> {
 }
 
 impl SerializeSeq for TypedItems<'_, '_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.finish()
-    }
-}
-
-impl SerializeTuple for TypedItems<'_, '_> {
     type Ok = ();
     type Error = Error;
 

@@ -52,12 +52,11 @@ impl Tally {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// The innermost container ends, of which nobody said how much it holds.
-    pub(super) fn close_uncounted(&mut self) {
+    /// The innermost container lacks so many keys and values.
+    pub(super) fn expect(&mut self, items: usize) {
         if let Some(lacking) = self.innermost() {
-            *lacking = 0;
+            *lacking = items;
         }
-        self.close();
     }
 
     fn innermost(&mut self) -> Option<&mut usize> {
@@ -88,5 +87,5 @@ impl Tally {
     pub(super) fn close(&mut self) {}
 
     #[inline]
-    pub(super) fn close_uncounted(&mut self) {}
+    pub(super) fn expect(&mut self, _items: usize) {}
 }
