@@ -43,7 +43,9 @@ const FRAME_BYTES: usize = u16::MAX as usize + 256;
 
 impl Port {
     pub(crate) fn new(shared: Arc<Shared>, outlet: Outlet) -> Self {
-        let (table, version) = (shared.table(), shared.version());
+        // If a swap falls between the two, the next frame finds an old number and follows.
+        let version = shared.version();
+        let table = shared.table();
         let frames = vec![0; FRAME_BYTES].into_boxed_slice();
         let (run, went) = (None, Went::default());
         Self { shared, table, version, outlet, run, frames, filled: 0, went }
@@ -154,7 +156,8 @@ impl Port {
         // Frames that have gathered were addressed by the old table, and leave by it.
         if self.shared.version() != self.version {
             self.flush();
-            (self.table, self.version) = (self.shared.table(), self.shared.version());
+            self.version = self.shared.version();
+            self.table = self.shared.table();
         }
     }
 

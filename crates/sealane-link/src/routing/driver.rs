@@ -225,7 +225,8 @@ impl Driver {
                 Output::Send { interface, to, unit, urgency } => {
                     self.send(usize::from(interface.0), to, &unit, urgency);
                 }
-                Output::Table(_) => self.refreshed = Time(0),
+                // A timer changes routes too, and then no unit has made the table stale.
+                Output::Table(_) => (self.is_stale, self.refreshed) = (true, Time(0)),
                 Output::Deliver { frame } => {
                     has_delivered = true;
                     self.routing.hear(&Output::Deliver { frame: frame.clone() });
@@ -238,7 +239,7 @@ impl Driver {
                 }
                 Output::Event(event) => {
                     self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
-                    self.refreshed = Time(0);
+                    (self.is_stale, self.refreshed) = (true, Time(0));
                     self.routing.hear(&Output::Event(event));
                 }
             }

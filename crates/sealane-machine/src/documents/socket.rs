@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 use sealane::documents::{DocumentAnswer, DocumentQuestion, from_line, to_line};
 use sealane::{Codec, DocumentRefusal, Value};
@@ -37,11 +38,18 @@ pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<(
     Ok(tokio::spawn(accept(listener, tasks)))
 }
 
+/// The pause after a connection that the system did not hand over.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 async fn accept(listener: UnixListener, tasks: SyncSender<Task>) {
     let readers = Arc::new(Semaphore::new(MAX_DOCUMENT_PROGRAMS));
     let watchers = Arc::new(Semaphore::new(MAX_DOCUMENT_WATCHERS));
     while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            // While no descriptor is free, each attempt fails at once.
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
         let (tasks, watchers) = (tasks.clone(), Arc::clone(&watchers));
         tokio::spawn(async move {
             // Who goes away reads nothing.
