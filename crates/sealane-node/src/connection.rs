@@ -17,7 +17,7 @@ use crate::access::{Grant, Pass};
 use crate::app::App;
 use crate::clock::{now_ms, stopped};
 use crate::fair::Taken;
-use crate::frames::{End, Frames, Heard};
+use crate::frames::{End, Frames, Heard, SocketLayout};
 use crate::handshake::WebSocket;
 use crate::refusal::Refusal;
 use crate::subscribe::Request;
@@ -190,7 +190,8 @@ impl Connection {
         for event in events.drain(..) {
             match event {
                 Piece::Burst(burst) if self.frames.shares() => {
-                    self.frames.send_shared(burst.messages(self.frames.codec()));
+                    let messages = burst.messages::<SocketLayout>(self.frames.codec());
+                    self.frames.send_shared(messages);
                 }
                 Piece::Burst(burst) => {
                     burst.deliveries().try_for_each(|delivery| self.send_delivery(&delivery))?;

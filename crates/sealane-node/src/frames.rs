@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use sealane_codec::{Codec, CodecError, records};
 use sealane_protocol::{Error, WireError, write_message};
+use sealane_stream::FrameLayout;
 use tokio::io::AsyncWrite;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::error::{Error as SocketError, ProtocolError};
@@ -26,6 +27,16 @@ const SILENCE: Duration = Duration::from_millis(MAX_SILENCE_MS);
 const PING: [u8; 2] = [0x89, 0];
 /// How long a client may take to read why it is closed.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How a block lays its frames out for WebSockets: a server's heads carry no mask, so that the same
+/// bytes are for everybody who reads in the same codec.
+pub(crate) struct SocketLayout;
+
+impl FrameLayout for SocketLayout {
+    fn write(codec: Codec, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        write_message(codec, out, write);
+    }
+}
 
 /// One WebSocket.
 pub(crate) struct Frames {

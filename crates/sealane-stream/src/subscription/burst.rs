@@ -8,7 +8,7 @@ use sealane_codec::Codec;
 use sealane_protocol::ServerFrame;
 
 use super::{Delivery, Output};
-use crate::block::{Block, Record};
+use crate::block::{Block, FrameLayout, Record};
 
 /// Deliveries that follow each other in their stream, each for the first time: how often a message
 /// was delivered stands in its frame, which after that is no other reader's.
@@ -38,9 +38,9 @@ impl Burst {
         self.indexes.len()
     }
 
-    /// The deliver frames as messages of a WebSocket, in one piece that all readers share.
-    pub fn messages(&self, codec: Codec) -> Bytes {
-        self.block.messages(self.indexes.clone(), codec)
+    /// The deliver frames as messages of a transport, in one piece that all its readers share.
+    pub fn messages<L: FrameLayout>(&self, codec: Codec) -> Bytes {
+        self.block.messages::<L>(self.indexes.clone(), codec)
     }
 
     /// The same as single deliveries.

@@ -362,7 +362,7 @@ async fn load(
 /// The ranges of offsets that a block should hold and does not.
 fn holes(block: &Block) -> Vec<(u64, u64)> {
     let (mut holes, mut expected) = (Vec::new(), block.first);
-    for record in &block.records {
+    for record in block.records.iter() {
         if record.offset > expected {
             holes.push((expected, record.offset - 1));
         }

@@ -99,7 +99,7 @@ impl Staged {
     fn seal_block(&mut self, records: Vec<Record>) {
         if let Some(first) = records.first().map(|record| record.offset) {
             let topic = self.stream.topic.clone();
-            self.blocks.push(Arc::new(Block::new(topic, self.generation, first, records)));
+            self.blocks.push(Arc::new(Block::new(topic, self.generation, first, records.into())));
         }
     }
 

@@ -240,7 +240,7 @@ impl Upkeep {
 fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
     let block =
         read_block(stream.topic.clone(), row.stream, 0, Offsets { first: 0, count: 1 }, row.data);
-    let record = block.records.into_iter().next();
+    let record = block.records.first().cloned();
     let now_ms = plan.now_ms;
     let staged = plan.staged(stream);
     match record {
