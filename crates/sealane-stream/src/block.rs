@@ -73,6 +73,7 @@ impl Block {
 
     /// The index of the first record at or after `offset`.
     pub(crate) fn index_of(&self, offset: u64) -> usize {
+        // Offsets have no holes unless records are damaged, so that a search is the exception.
         let guess = usize::try_from(offset.saturating_sub(self.first)).unwrap_or(usize::MAX);
         match self.records.get(guess) {
             Some(record) if record.offset == offset => guess,
@@ -98,6 +99,8 @@ pub(crate) fn write_record(stream: u32, record: &Record, out: &mut BytesMut) {
     out.put_u8(record.id.len() as u8);
     out.put_slice(&record.id);
     out.put_slice(&record.body);
+    // The sum covers what stands behind it, which is known only now. The bytes are summed where
+    // they stand, since a second buffer would cost a copy of each message.
     let sum = out.get(at + 4..).map_or(0, |covered| checksum(stream, record.offset, covered));
     if let Some(target) = out.get_mut(at..at + 4) {
         target.copy_from_slice(&sum.to_le_bytes());
@@ -131,9 +134,12 @@ pub(crate) fn read_block(
     data: Vec<u8>,
 ) -> Block {
     let data = Bytes::from(data);
+    // The count stands in the row and may be damaged. Memory is taken for what the bytes can hold.
     let mut records = Vec::with_capacity(usize::try_from(count).unwrap_or(0).min(data.len() / 18));
     let mut at = 0;
     for offset in first..first + count {
+        // A broken length leads nowhere: where the next record begins is not known, and a guess
+        // could take the inside of a body for a record.
         let Some(head) = data.get(at..at + 4).and_then(|b| b.try_into().ok()) else { break };
         let end = (at + 4).saturating_add(u32::from_le_bytes(head) as usize);
         if end > data.len() {

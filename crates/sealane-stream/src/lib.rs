@@ -40,6 +40,7 @@
 
 mod block;
 mod checkpoint;
+mod commit;
 
 mod consumer;
 mod envelope;

@@ -104,6 +104,8 @@ impl Block {
     pub(crate) fn frame_again(&self, index: usize, codec: Codec, attempt: u32) -> Bytes {
         let Some(record) = self.records.get(index) else { return Bytes::new() };
         let envelope = self.envelope(index, codec);
+        // The attempt stands in the frame, so that a later one is of this reader alone and not
+        // kept.
         let mut frame = Vec::with_capacity(envelope.len() + self.topic.as_str().len() + 120);
         write_deliver(codec.at_rest(), &envelope, &self.head(record, attempt), &mut frame);
         frame.into()
@@ -142,9 +144,11 @@ impl BlockFrames {
             Content::Sealed if codec == Codec::Json => record.id.len() + record.body.len() / 3 * 4,
             Content::Sealed => record.id.len() + record.body.len(),
         };
+        // One allocation for the whole block, instead of a copy of it each time that it grows.
         let bodies: usize = block.records.iter().map(size).sum();
         let each = block.topic.as_str().len() + 130;
         let mut run = FrameRun::new(bodies + block.records.len() * each, block.records.len());
+        // One scratch for all records: its buffers have grown after the first.
         let mut scratch = Transcoder::new();
         let mut translated = Vec::new();
         for record in block.records.iter() {

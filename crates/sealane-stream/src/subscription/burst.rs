@@ -95,6 +95,7 @@ impl Piece {
 /// Adds a delivery, to the burst before it where it follows that. Pieces before `start` have been
 /// counted, and stay as they are.
 pub(super) fn push(pieces: &mut Vec<Piece>, start: usize, delivery: Delivery) {
+    // A slice of the block serves a whole burst; one message by itself is one more piece to write.
     if let Some(Piece::Burst(burst)) = pieces.get_mut(start..).and_then(<[Piece]>::last_mut)
         && burst.add(&delivery)
     {
