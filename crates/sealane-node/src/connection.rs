@@ -17,7 +17,7 @@ use crate::access::{Grant, Pass};
 use crate::app::App;
 use crate::clock::{now_ms, stopped};
 use crate::fair::Taken;
-use crate::frames::{End, Frames, Heard};
+use crate::frames::{End, Frames, Heard, SocketLayout};
 use crate::handshake::WebSocket;
 use crate::refusal::Refusal;
 use crate::subscribe::Request;
@@ -97,6 +97,8 @@ impl Connection {
                     shown.note(0, subscription.credit());
                     after
                 }
+                // While the socket holds something, nothing more is taken: a slow reader costs a
+                // cursor.
                 () = subscription.ready(), if !flushing => {
                     let taken = self.take(&mut subscription, &mut events).await;
                     taken.map(|taken| shown.note(taken, subscription.credit()))
@@ -121,6 +123,8 @@ impl Connection {
         subscription: &mut Subscription,
         events: &mut Vec<Piece>,
     ) -> Result<usize, End> {
+        // Taken before the messages are: what a slow reader holds counts against the memory for
+        // all.
         let mut share = self.app.share();
         let result = subscription.take_pieces(TAKE, share.bytes(), events).await;
         result.map_err(|error| End::Refused(error.into()))?;
@@ -156,6 +160,8 @@ impl Connection {
             Heard::Frame(frame) => self.accept(&frame, subscription)?,
             Heard::Nothing => {}
         }
+        // What is there already is taken in one go: a task that is woken for each frame costs more
+        // than the frame.
         for count in 1..TAKE {
             if count % TURN == 0 {
                 tokio::task::yield_now().await;
@@ -190,7 +196,8 @@ impl Connection {
         for event in events.drain(..) {
             match event {
                 Piece::Burst(burst) if self.frames.shares() => {
-                    self.frames.send_shared(burst.messages(self.frames.codec()));
+                    let messages = burst.messages::<SocketLayout>(self.frames.codec());
+                    self.frames.send_shared(messages);
                 }
                 Piece::Burst(burst) => {
                     burst.deliveries().try_for_each(|delivery| self.send_delivery(&delivery))?;
@@ -228,6 +235,7 @@ impl Connection {
     /// Adds a delivery to a batch; sends what it does not fit with.
     fn add(&mut self, batch: &mut Batch, delivery: &Delivery) -> Result<(), End> {
         let frame = delivery.frame(self.frames.codec());
+        // A client that asks for large batches does not choose how much memory they take.
         let is_full = batch.frames.len() == self.batch
             || batch.bytes + frame.len() > MAX_DELIVERY_BATCH_BYTES;
         if is_full {
@@ -264,6 +272,8 @@ impl Connection {
         self.frames.tick()?;
         let now = Instant::now();
         if self.heartbeat.is_some_and(|heartbeat| now >= self.frames.sent() + heartbeat) {
+            // A client that does not take what it is sent needs no sign of life, which it would not
+            // get.
             if self.frames.is_flushing() {
                 self.frames.note_sent(now);
             } else {

@@ -51,6 +51,7 @@ impl<S> Outlet<S> {
     /// Adds whole messages that others are sent too.
     pub(crate) fn share(&mut self, messages: Bytes) {
         if self.own_written < self.own.len() {
+            // The order of messages is that of the calls, whichever of the two kinds they are.
             let mut own = Bytes::from(std::mem::take(&mut self.own));
             own = own.split_off(std::mem::take(&mut self.own_written));
             self.shared_bytes += own.len();
@@ -97,6 +98,8 @@ impl<S> Outlet<S> {
         debug_assert!(self.own_written <= self.own.len(), "more was written than waited");
         if self.own_written >= self.own.len() {
             self.own.clear();
+            // A hundred thousand quiet connections would keep the largest message that each ever
+            // had.
             self.own.shrink_to(KEPT_BYTES);
             self.own_written = 0;
         }
@@ -108,6 +111,7 @@ impl<S: AsyncWrite + Unpin> Outlet<S> {
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.waiting_bytes() > 0 {
             let written = ready!(self.poll_some(cx))?;
+            // A connection that takes nothing and does not say so would be asked for ever.
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -120,6 +124,7 @@ impl<S: AsyncWrite + Unpin> Outlet<S> {
         let own = self.own.get(self.own_written..).unwrap_or_default();
         let connection = Pin::new(&mut self.connection);
         let Some(first) = self.shared.front() else { return connection.poll_write(cx, own) };
+        // One piece needs no vector: a plain write is cheaper in the kernel, and what fan-out does.
         let is_all = self.shared.len() == 1 && own.is_empty();
         if is_all || !connection.is_write_vectored() {
             return connection.poll_write(cx, first);

@@ -350,7 +350,7 @@ impl Hub {
             generation: state.generation(),
             offset: next,
             recovered: true,
-            level: state.level.into(),
+            level: state.settings.level.into(),
             sealed: stream.sealed,
         };
         Ok(Page { joined, events, next, end: !more || next >= state.next })
@@ -522,8 +522,8 @@ fn describe(stream: &Stream) -> StreamState {
         next: state.next,
         count: state.next - state.first,
         bytes: state.bytes,
-        level: state.level.into(),
-        retention: state.retention,
+        level: state.settings.level.into(),
+        retention: state.settings.retention,
         sealed: stream.sealed,
         created_ms: stream.created_ms,
         last_ms: state.last_ms,

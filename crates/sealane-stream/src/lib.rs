@@ -40,6 +40,8 @@
 
 mod block;
 mod checkpoint;
+mod commit;
+
 mod consumer;
 mod envelope;
 mod hub;
@@ -56,7 +58,7 @@ mod stream;
 mod subscription;
 mod writer;
 
-pub use block::take_encoded;
+pub use block::{FrameLayout, take_encoded};
 pub use envelope::{Envelope, Ids};
 pub use hub::{Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page};
 pub use metrics::{

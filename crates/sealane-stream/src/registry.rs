@@ -1,12 +1,13 @@
 //! All streams of a hub, and the lists by which its threads find what needs them.
 
+mod followers;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-use crate::limits::MAX_FOLLOWED_STREAMS;
 use parking_lot::{Condvar, Mutex, RwLock};
 use sealane_message::{Pattern, Topic};
 
@@ -16,10 +17,11 @@ use crate::checkpoint::Log;
 use crate::consumer::Member;
 use crate::metrics::{Metrics, Series, Timings};
 use crate::rooms::Rooms;
-use crate::signal::{Met, Signal};
+use crate::signal::Signal;
 use crate::store::{Fault, Reads, StreamRow};
 use crate::stream::{ConsumerEntry, Stream};
 use crate::writer::Command;
+use followers::PatternFollowers;
 
 pub(crate) struct Registry {
     pub(crate) reads: Reads,
@@ -35,22 +37,11 @@ pub(crate) struct Registry {
     pub(crate) fault: Mutex<Option<Fault>>,
     /// Held by whoever copies the write-ahead log.
     pub(crate) log: Log,
-    patterns: Mutex<Patterns>,
-    /// How many subscriptions by pattern have come so far.
-    patterns_met: AtomicU64,
-    followed: AtomicUsize,
+    followers: PatternFollowers,
     dirty: Mutex<Vec<(Arc<Stream>, Arc<ConsumerEntry>)>>,
     timed: Mutex<Vec<(Arc<Stream>, Arc<ConsumerEntry>)>>,
     timed_added: Condvar,
     writer: Sender<Command>,
-}
-
-/// Subscriptions by pattern, in the order in which they came, to be told of streams that they have
-/// not met.
-#[derive(Default)]
-struct Patterns {
-    all: BTreeMap<u64, (Pattern, Arc<Signal>)>,
-    of_member: HashMap<Member, u64>,
 }
 
 #[derive(Default)]
@@ -71,6 +62,7 @@ impl Registry {
             is_bounded || rows.iter().any(|row| !row.retention.keeps_all() || row.has_purged);
         let (mut streams, series) = (Streams::default(), Series::default());
         let mut known: Vec<_> = rows.into_iter().map(|row| Arc::new(Stream::new(row))).collect();
+        // Series go to the oldest streams, the same after each start.
         known.sort_by_key(|stream| (stream.created_ms, stream.number));
         for stream in known {
             series.admit(&stream);
@@ -85,9 +77,7 @@ impl Registry {
             bounded: AtomicBool::new(is_bounded),
             fault: Mutex::default(),
             log: Log::default(),
-            patterns: Mutex::default(),
-            patterns_met: AtomicU64::new(0),
-            followed: AtomicUsize::new(0),
+            followers: PatternFollowers::default(),
             dirty: Mutex::default(),
             timed: Mutex::default(),
             timed_added: Condvar::new(),
@@ -171,33 +161,14 @@ impl Registry {
     pub(crate) fn insert(&self, stream: &Arc<Stream>) {
         self.series.admit(stream);
         self.streams.write().add(stream.clone());
-        self.meet(stream, 0);
+        self.followers.meet(stream, 0);
     }
 
     /// Makes blocks readable, and tells those who have not met the stream.
     pub(crate) fn publish(&self, stream: &Arc<Stream>, blocks: Vec<Arc<Block>>) {
         let Some(first) = blocks.first().map(|block| block.first) else { return };
         stream.publish(blocks);
-        self.meet(stream, first);
-    }
-
-    /// Tells the subscriptions by pattern that came since the stream had something last: each is
-    /// looked at once for each stream, however often that is published to.
-    fn meet(&self, stream: &Arc<Stream>, offset: u64) {
-        // Together with the fence of `watch`: either this finds the new subscription, or that one
-        // finds what the stream has got.
-        fence(Ordering::SeqCst);
-        let met = stream.met.load(Ordering::Acquire);
-        if met == self.patterns_met.load(Ordering::Acquire) {
-            return;
-        }
-        let patterns = self.patterns.lock();
-        for (pattern, signal) in patterns.all.range(met + 1..).map(|(_, watch)| watch) {
-            if pattern.matches(&stream.topic) {
-                signal.join(Met { stream: stream.clone(), offset });
-            }
-        }
-        stream.met.store(self.patterns_met.load(Ordering::Acquire), Ordering::Release);
+        self.followers.meet(stream, first);
     }
 
     /// Takes out a stream that is removed from the store; whoever reads it is told.
@@ -221,48 +192,29 @@ impl Registry {
         pattern: &Pattern,
         signal: &Arc<Signal>,
     ) -> Vec<Arc<Stream>> {
-        // First the watch, then the look: a stream that is made between comes twice, not never.
-        {
-            let mut patterns = self.patterns.lock();
-            let number = self.patterns_met.fetch_add(1, Ordering::AcqRel) + 1;
-            patterns.all.insert(number, (pattern.clone(), signal.clone()));
-            patterns.of_member.insert(member, number);
-        }
-        fence(Ordering::SeqCst);
+        self.followers.watch(member, pattern, signal);
         self.page(Some(pattern), None, usize::MAX)
     }
 
     pub(crate) fn unwatch(&self, member: Member) {
-        let mut patterns = self.patterns.lock();
-        if let Some(number) = patterns.of_member.remove(&member) {
-            patterns.all.remove(&number);
-        }
+        self.followers.unwatch(member);
     }
 
     /// Notes that a subscription follows one more stream than `before`.
     ///
     /// # Errors
-    /// [`Error::TooMany`] where all together follow as many as they may, and this one more than its
-    /// share: who follows little is not refused for those who follow much.
+    /// [`Error::TooMany`] where that is more than its share.
     pub(crate) fn follow(&self, before: usize) -> Result<(), Error> {
-        let all = self.followed.fetch_add(1, Ordering::Relaxed);
-        if all < MAX_FOLLOWED_STREAMS
-            || before < MAX_FOLLOWED_STREAMS / self.patterns.lock().all.len().max(1)
-        {
-            return Ok(());
-        }
-        self.unfollow(1);
-        let limit = MAX_FOLLOWED_STREAMS as u64;
-        Err(Error::TooMany { what: "streams followed by all subscriptions", limit })
+        self.followers.follow(before)
     }
 
     pub(crate) fn unfollow(&self, count: usize) {
-        self.followed.fetch_sub(count, Ordering::Relaxed);
+        self.followers.unfollow(count);
     }
 
     /// Streams that subscriptions follow, each as often as it is followed.
     pub(crate) fn followed(&self) -> usize {
-        self.followed.load(Ordering::Relaxed)
+        self.followers.followed()
     }
 
     /// Has the consumer stored soon.

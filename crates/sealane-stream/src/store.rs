@@ -1,5 +1,6 @@
 //! The log at rest: SQLite, one file, one writer (spec/store.md).
 
+mod apply;
 mod backup;
 mod fault;
 mod migrate;
@@ -12,13 +13,14 @@ mod session;
 pub(crate) mod trouble;
 mod write;
 
+pub(crate) use apply::AppliedCounts;
 pub use backup::{Backup, backup, check, newest_ms, restore};
 pub(crate) use fault::Fault;
 pub(crate) use read::Reads;
 use room::Room;
 pub(crate) use schema::{ConsumerRow, Next, PAGE_BYTES, StreamRow, open};
-pub(crate) use session::{Next as SessionNext, Session};
-pub(crate) use write::{ConsumerWrite, DelayedRow, Key, KeyRow, Settings, Swept, Trimmed, Writes};
+pub(crate) use session::{Next as SessionNext, Session, SessionRow};
+pub(crate) use write::{DelayedRow, ExpiredBlocks, Key, KeyRow, Settings, Swept, Trimmed, Writes};
 
 /// Bits of a block's key below the stream's number: the offset.
 const OFFSET_BITS: u32 = 40;

@@ -1,21 +1,25 @@
 //! A stream in memory: its extent, its recent blocks, and who reads it.
 
-use std::collections::{HashMap, VecDeque};
+mod tail;
+
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::limits::{MAX_CONSUMERS, MAX_TAIL_BYTES, MAX_TAILS_BYTES, MAX_TOKEN_CONSUMERS};
+use crate::limits::{MAX_CONSUMERS, MAX_TOKEN_CONSUMERS};
 use parking_lot::Mutex;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
 use crate::block::Block;
+use crate::commit::StreamExtent;
 use crate::consumer::{Consumer, DeadCounts, Member};
 use crate::metrics::{ConsumerCounts, Own, StreamCounts};
 use crate::signal::Waiter;
-use crate::store::{ConsumerRow, Settings, StreamRow};
-use crate::{ConsumerSettings, Error, Level, Retention};
+use crate::store::{ConsumerRow, Settings, StreamRow, Trimmed};
+use crate::{ConsumerSettings, Error};
+use tail::StreamTail;
 
 /// One stream.
 pub(crate) struct Stream {
@@ -39,8 +43,7 @@ pub(crate) struct Stream {
 }
 
 pub(crate) struct StreamInner {
-    pub(crate) level: Level,
-    pub(crate) retention: Retention,
+    pub(crate) settings: Settings,
     /// The lowest offset that can be read.
     pub(crate) first: u64,
     /// What is below is being removed by a commit that may not stand yet; `u64::MAX` where that is
@@ -59,11 +62,7 @@ pub(crate) struct StreamInner {
     /// Whether the store may have blocks below `first`: they were purged, and go little by little.
     pub(crate) has_purged: bool,
     pub(crate) consumers: HashMap<Arc<str>, Arc<ConsumerEntry>>,
-    /// The most recent blocks, without holes up to `next`.
-    tail: VecDeque<Arc<Block>>,
-    tail_bytes: usize,
-    /// A few older blocks that readers who catch up share.
-    recent: VecDeque<Arc<Block>>,
+    tail: StreamTail,
 }
 
 /// A consumer, its members, and what the store knows of it.
@@ -114,12 +113,6 @@ pub(crate) enum Found {
     Damaged(u64),
 }
 
-/// Blocks shared by readers who catch up, for each stream.
-const RECENT_BLOCKS: usize = 4;
-
-/// Bytes of all tails together, bounded by `MAX_TAILS_BYTES`.
-static TAILS_BYTES: AtomicUsize = AtomicUsize::new(0);
-
 impl Stream {
     pub(crate) fn new(row: StreamRow) -> Self {
         let topic = row.topic.clone();
@@ -128,8 +121,7 @@ impl Stream {
             (entry.name.clone(), entry)
         };
         let state = StreamInner {
-            level: row.level,
-            retention: row.retention,
+            settings: Settings { level: row.level, retention: row.retention },
             first: row.first,
             leaving: row.first,
             next: row.next,
@@ -140,9 +132,7 @@ impl Stream {
             damaged: row.damaged,
             has_purged: row.has_purged,
             consumers: row.consumers.into_iter().map(entry).collect(),
-            tail: VecDeque::new(),
-            tail_bytes: 0,
-            recent: VecDeque::new(),
+            tail: StreamTail::default(),
         };
         Self {
             number: row.number,
@@ -163,9 +153,12 @@ impl Stream {
     pub(crate) fn publish(&self, blocks: impl IntoIterator<Item = Arc<Block>>) {
         let mut state = self.state.lock();
         for block in blocks {
+            // A reader sees messages from here on. So this comes after the commit, or at the level
+            // `memory` before it.
             state.next = block.last + 1;
             state.last_ms = block.records.last().map_or(state.last_ms, |record| record.time_ms);
-            state.push(block);
+            let stored_next = state.stored_next;
+            state.tail.push(block, stored_next);
         }
         // Before those are woken who look for it once they have asked to be.
         self.end.store(state.next, Ordering::SeqCst);
@@ -178,7 +171,8 @@ impl Stream {
         let mut state = self.state.lock();
         state.stored_next = state.stored_next.max(last + 1);
         state.bytes += bytes;
-        state.shorten();
+        let stored_next = state.stored_next;
+        state.tail.shorten(stored_next);
     }
 
     /// Notes that the offsets `first..=last` cannot be read; returns whether that is news.
@@ -204,6 +198,7 @@ impl Stream {
 
     /// Where `offset` is.
     pub(crate) fn find(&self, offset: u64) -> Found {
+        // Most looks find nothing new, so that they take no lock (decision 12).
         if offset >= self.end.load(Ordering::SeqCst) {
             return Found::AtEnd;
         }
@@ -212,11 +207,7 @@ impl Stream {
 
     /// Lets other readers who catch up share `block`.
     pub(crate) fn share(&self, block: &Arc<Block>) {
-        let mut state = self.state.lock();
-        if state.recent.len() >= RECENT_BLOCKS {
-            state.recent.pop_front();
-        }
-        state.recent.push_back(block.clone());
+        self.state.lock().tail.share(block.clone());
     }
 
     /// The consumer `name`, if there is one.
@@ -268,8 +259,7 @@ impl Stream {
 
     /// What its owner chose.
     pub(crate) fn settings(&self) -> Settings {
-        let state = self.state.lock();
-        Settings { level: state.level, retention: state.retention }
+        self.state.lock().settings
     }
 }
 
@@ -277,6 +267,19 @@ impl StreamInner {
     /// The generation that is being written.
     pub(crate) fn generation(&self) -> u64 {
         self.generations.last().map_or(0, |(_, generation)| *generation)
+    }
+
+    /// How far the stream `number` reaches in the store once `gone` has left it.
+    pub(crate) fn extent(&self, number: u32, gone: Option<Trimmed>) -> StreamExtent {
+        let behind = gone.map_or(0, |gone| gone.last + 1);
+        // A purge may go beyond what is stored: a commit stores a `memory` stream's messages and
+        // purges them. The next message is behind both.
+        StreamExtent {
+            stream: number,
+            first: self.first.max(behind),
+            next: self.stored_next.max(behind),
+            bytes: self.bytes.saturating_sub(gone.map_or(0, |gone| gone.bytes)),
+        }
     }
 
     /// The offsets that can be read.
@@ -287,18 +290,12 @@ impl StreamInner {
     /// The first offset from `from` on whose block's last message is not older than `time_ms`, of
     /// what is not stored yet.
     pub(crate) fn offset_at(&self, from: u64, time_ms: u64) -> u64 {
-        let is_newer = |block: &&Arc<Block>| {
-            let last = block.records.last().map_or(0, |record| record.time_ms);
-            block.first >= from && last >= time_ms
-        };
-        self.tail.iter().find(is_newer).map_or(self.next, |block| block.first)
+        self.tail.find_time(from, time_ms).map_or(self.next, |block| block.first)
     }
 
     /// When the message of `offset` was stored, where it is among the recent ones.
     pub(crate) fn time_of(&self, offset: u64) -> Option<u64> {
-        let index = self.tail.partition_point(|block| block.last < offset);
-        let block = self.tail.get(index).filter(|block| block.first <= offset)?;
-        block.records.get(block.index_of(offset)).map(|record| record.time_ms)
+        self.tail.time_of(offset)
     }
 
     /// Where a reader goes on who has seen everything before `offset` of `generation`, and
@@ -329,58 +326,7 @@ impl StreamInner {
         if let Some((_, last)) = self.damaged.iter().find(|(a, b)| (*a..=*b).contains(&offset)) {
             return Found::Damaged(last + 1);
         }
-        let holds = |block: &&Arc<Block>| (block.first..=block.last).contains(&offset);
-        if self.tail.front().is_some_and(|block| block.first <= offset) {
-            let index = self.tail.partition_point(|block| block.last < offset);
-            if let Some(block) = self.tail.get(index) {
-                return Found::Block(block.clone());
-            }
-        }
-        match self.recent.iter().find(holds) {
-            Some(block) => Found::Block(block.clone()),
-            None => Found::Behind,
-        }
-    }
-
-    fn push(&mut self, block: Arc<Block>) {
-        let bytes = tail_bytes(&block);
-        self.tail_bytes += bytes;
-        TAILS_BYTES.fetch_add(bytes, Ordering::Relaxed);
-        self.tail.push_back(block);
-        self.shorten();
-    }
-
-    /// Lets blocks go that are too many. What is not in the store yet stays: who reads it would
-    /// have to wait for the store.
-    fn shorten(&mut self) {
-        while self.tail.len() > 1
-            && self.tail.front().is_some_and(|block| block.last < self.stored_next)
-            && (self.tail_bytes > MAX_TAIL_BYTES
-                || TAILS_BYTES.load(Ordering::Relaxed) > MAX_TAILS_BYTES)
-        {
-            self.drop_oldest();
-        }
-    }
-
-    fn drop_oldest(&mut self) {
-        if let Some(block) = self.tail.pop_front() {
-            let bytes = tail_bytes(&block);
-            self.tail_bytes = self.tail_bytes.saturating_sub(bytes);
-            TAILS_BYTES.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-}
-
-/// What a block of the tail is counted as: itself and its frames in one codec.
-fn tail_bytes(block: &Block) -> usize {
-    block.memory_bytes() * 2
-}
-
-impl Drop for StreamInner {
-    fn drop(&mut self) {
-        while !self.tail.is_empty() {
-            self.drop_oldest();
-        }
+        self.tail.find(offset).cloned().map_or(Found::Behind, Found::Block)
     }
 }
 

@@ -2,41 +2,45 @@
 //! serves many, and makes a message readable only after its level is reached.
 //!
 //! ```text
-//!  commands ─► plan (in memory: each is accepted or refused) ─► store (one transaction) ─► settle
-//!                                                                    └─► fail: nothing counts
+//!  commands ─► plan (in memory: each is accepted or refused)
+//!               ├─► StoreCommit (plain data) ─► apply (one transaction)
+//!               └─► Plan ───────────────────────► settle, once that stands
+//!                                              └─► fail: nothing counts
 //! ```
 //!
 //! A [`Refusal`] is of one command and stands in its answer. Only a [`Fault`] of the store ends a
 //! commit, and nothing that one command asks for can be one.
 
+mod changes;
 mod command;
 mod keys;
 mod letters;
 mod manage;
 mod plan;
 mod progress;
+mod queue;
 mod sessions;
 mod settle;
 mod staged;
-mod store;
 mod upkeep;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
-
-use crate::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
 pub(crate) use command::{Append, Command, Configure, Publish, Remove, check_seal};
 pub use command::{Appended, Item};
 pub(crate) use manage::{Deed, Manage};
 
+use crate::commit::{StoreChange, StoreCommit};
 use crate::registry::Registry;
-use crate::store::{Fault, Next, Settings, Writes};
+use crate::store::{AppliedCounts, Fault, Next, Settings, Writes};
+use crate::stream::Stream;
 use crate::{Error, now_ms};
-use plan::Plan;
+use plan::{Plan, RoomPlan};
 use progress::Progress;
+use queue::CommandQueue;
 use sessions::Sessions;
 use staged::{HOUR_MS, Staged};
 use upkeep::Upkeep;
@@ -55,7 +59,7 @@ const PROBE_BYTES: u64 = 256 << 10;
 
 pub(crate) struct Writer {
     registry: Arc<Registry>,
-    queue: Receiver<Command>,
+    queue: CommandQueue,
     writes: Writes,
     upkeep: Upkeep,
     progress: Progress,
@@ -65,12 +69,8 @@ pub(crate) struct Writer {
     unsaved: Vec<Staged>,
     /// What the store holds of the sessions that published last.
     sessions: Sessions,
-    /// Commands for streams that the last commit was removing: they are the first of the next one.
-    deferred: Vec<Command>,
     /// When consumers were stored last.
     flushed: Option<Instant>,
-    /// Whether the last commit served several commands.
-    is_shared: bool,
     /// How long the log may become before its copying is tried again.
     copy_at_bytes: u64,
 }
@@ -87,7 +87,7 @@ impl Writer {
         let progress = Progress::new(&registry, &next);
         Ok(Self {
             registry,
-            queue,
+            queue: CommandQueue::new(queue),
             writes,
             upkeep,
             progress,
@@ -95,9 +95,7 @@ impl Writer {
             defaults,
             unsaved: Vec::new(),
             sessions: Sessions::default(),
-            deferred: Vec::new(),
             flushed: None,
-            is_shared: false,
             copy_at_bytes: 0,
         })
     }
@@ -105,15 +103,10 @@ impl Writer {
     /// Works until it is told to stop, or nobody is left to tell it.
     pub(crate) fn run(mut self) {
         loop {
-            let mut batch = std::mem::take(&mut self.deferred);
+            let Some(mut batch) = self.queue.next(self.patience()) else { break };
             if batch.is_empty() {
-                match self.queue.recv_timeout(self.patience()) {
-                    Ok(command) => batch.push(command),
-                    Err(RecvTimeoutError::Timeout) => self.look_again(),
-                    Err(RecvTimeoutError::Disconnected) => break,
-                }
+                self.look_again();
             }
-            self.gather(&mut batch);
             let stop = batch.iter().position(|command| matches!(command, Command::Stop(_)));
             let stop = stop.map(|index| batch.remove(index));
             self.commit(batch);
@@ -125,29 +118,6 @@ impl Writer {
         if let Err(fault) = self.stop() {
             tracing::error!(error = %Error::from(fault), "the store did not close cleanly");
         }
-    }
-
-    /// Takes what waits in the queue, up to one commit's worth.
-    fn gather(&mut self, batch: &mut Vec<Command>) {
-        let mut has_waited = !self.is_shared;
-        let mut messages: usize = batch.iter().map(Command::messages).sum();
-        let mut bytes: u64 = batch.iter().map(Command::bytes).sum();
-        while messages < MAX_COMMIT_MESSAGES && bytes < MAX_COMMIT_BYTES {
-            match self.queue.try_recv() {
-                Ok(command) => {
-                    messages += command.messages();
-                    bytes += command.bytes();
-                    batch.push(command);
-                }
-                // Where many ask at once, others are about to: one commit serves them too.
-                Err(TryRecvError::Empty) if !has_waited => {
-                    has_waited = true;
-                    std::thread::yield_now();
-                }
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
-        }
-        self.is_shared = batch.len() > 1;
     }
 
     /// How long nothing has to be done if nobody asks.
@@ -166,10 +136,10 @@ impl Writer {
 
     fn commit(&mut self, batch: Vec<Command>) {
         let began = Instant::now();
-        let Some((mut plan, result)) = self.plan(batch) else { return };
-        let result = result.and_then(|()| self.transact(&mut plan));
+        let Some((mut plan, commit)) = self.plan(batch) else { return };
+        let result = commit.and_then(|mut commit| self.transact(&mut plan, &mut commit));
         match result {
-            Ok(()) => self.settle(plan),
+            Ok(counts) => self.settle(plan, &counts),
             Err(fault) => self.fail(plan, &fault),
         }
         self.registry.timings.commit.note(began.elapsed());
@@ -178,7 +148,7 @@ impl Writer {
 
     /// Plans what the commands ask for and what is due; none where that is nothing. The fault is
     /// one of looking something up.
-    fn plan(&mut self, batch: Vec<Command>) -> Option<(Plan, Result<(), Fault>)> {
+    fn plan(&mut self, batch: Vec<Command>) -> Option<(Plan, Result<StoreCommit, Fault>)> {
         let now_ms = now_ms();
         let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_EVERY);
         let dirty = if flush { self.registry.take_dirty() } else { Vec::new() };
@@ -190,15 +160,7 @@ impl Writer {
             return None;
         }
         let mut plan = Plan::new(now_ms);
-        let bytes: u64 = batch.iter().map(Command::bytes).sum();
-        if bytes > 0 {
-            plan.unstorable = self.unstorable(bytes);
-            plan.has_room = plan.unstorable.is_none();
-        }
-        if self.upkeep.is_due(now_ms) || !dirty.is_empty() {
-            // That is more than many a request adds, so that it says nothing of those.
-            plan.ungivable = self.writes.take_room(upkeep::RELEASE_BYTES).is_err();
-        }
+        plan.room = self.room(&batch, now_ms, !dirty.is_empty());
         let mut planner = plan::Planner {
             registry: &self.registry,
             writes: &self.writes,
@@ -217,15 +179,32 @@ impl Writer {
             }
         }
         let result = result.and_then(|()| self.upkeep.release(&mut plan, &planner));
-        if result.is_ok() {
-            let dirty = plan.managed.spare(&self.registry, dirty);
-            let buried = letters::plan(&mut plan, &mut planner, &dirty);
-            self.progress.plan(&mut plan, planner.next, dirty, buried);
-            self.upkeep.plan(&mut plan, &self.registry, flush);
-        } else {
+        // Retention knows by now which streams go and which are purged.
+        let result = result.and_then(|()| self.upkeep.plan(&mut plan, &planner, flush));
+        if let Err(fault) = result {
             self.registry.give_back(dirty);
+            return Some((plan, Err(fault)));
         }
-        Some((plan, result))
+        let dirty = plan.managed.spare(&self.registry, dirty);
+        letters::plan(&mut plan, &mut planner, &dirty);
+        self.progress.plan(&mut plan, planner.next, dirty);
+        let commit = plan.commit(&mut self.unsaved, &self.next);
+        Some((plan, Ok(commit)))
+    }
+
+    /// Whether there is room for what these commands add, and for what the hub itself gives.
+    fn room(&mut self, batch: &[Command], now_ms: u64, has_dirty: bool) -> RoomPlan {
+        let mut room = RoomPlan::default();
+        let bytes: u64 = batch.iter().map(Command::bytes).sum();
+        if bytes > 0 {
+            room.unstorable = self.unstorable(bytes);
+            room.has_room = room.unstorable.is_none();
+        }
+        if self.upkeep.is_due(now_ms) || has_dirty {
+            // That is more than many a request adds, so that it says nothing of those.
+            room.is_ungivable = self.writes.take_room(upkeep::RELEASE_BYTES).is_err();
+        }
+        room
     }
 
     /// Why nothing can be added to the store now.
@@ -240,35 +219,44 @@ impl Writer {
         }
     }
 
-    /// Stores the plan. Where there is no room, the log is copied and it is tried again; then what
+    /// Stores the commit. Without room for it, the log is copied and it is tried again; then what
     /// removes is stored without what adds.
-    fn transact(&mut self, plan: &mut Plan) -> Result<(), Fault> {
-        self.keep_log_short(plan.bytes());
+    fn transact(
+        &mut self,
+        plan: &mut Plan,
+        commit: &mut StoreCommit,
+    ) -> Result<AppliedCounts, Fault> {
+        // Copying needs the log, which belongs to the transaction once that has begun.
+        self.keep_log_short(commit.bytes());
+        // The level of sync cannot be changed within a transaction.
         self.writes.set_sync(plan.is_synced())?;
-        let mut result = self.attempt(plan);
+        let mut result = self.attempt(plan, commit);
         if result == Err(Fault::Full) {
             self.copy_log(true);
-            result = self.attempt(plan);
+            result = self.attempt(plan, commit);
         }
         if result == Err(Fault::Full) {
             self.note_fault(&Fault::Full);
-            plan.strip(&self.registry, &Fault::Full);
-            result = self.attempt(plan);
+            plan.strip(commit, &self.registry, &Fault::Full);
+            result = self.attempt(plan, commit);
         }
         result
     }
 
-    fn attempt(&mut self, plan: &mut Plan) -> Result<(), Fault> {
+    fn attempt(&mut self, plan: &mut Plan, commit: &StoreCommit) -> Result<AppliedCounts, Fault> {
         let (before_bytes, _) = self.writes.log();
         let stored = self.writes.begin().and_then(|()| {
+            // Nobody is answered early by a store that does not even begin: what it was answered
+            // for would have to wait for the next commit, and be lost with the process.
             self.unsaved.append(&mut plan.publish_memory(&self.registry));
-            let (unsaved, progress) = (&self.unsaved, &self.progress);
-            store::store(plan, &mut self.writes, unsaved, progress, &self.next)?;
-            self.upkeep.store(plan, &mut self.writes, &self.registry)?;
-            self.writes.commit()
+            let counts = self.writes.apply(commit)?;
+            self.writes.commit()?;
+            #[cfg(test)]
+            self.writes.trouble.note_commit(commit);
+            Ok(counts)
         });
         match stored {
-            Ok(()) => self.registry.log.note(before_bytes, self.writes.log().0),
+            Ok(_) => self.registry.log.note(before_bytes, self.writes.log().0),
             Err(_) => self.writes.rollback(),
         }
         stored
@@ -311,6 +299,7 @@ impl Writer {
         if self.registry.fault.lock().is_none() {
             return;
         }
+        // Begun and rolled back: that takes the lock which a commit needs, and leaves nothing.
         let begun = self.writes.take_room(PROBE_BYTES).and_then(|()| self.writes.begin());
         self.writes.rollback();
         match begun {
@@ -338,8 +327,11 @@ impl Writer {
 
     /// Stores everything that is known, and closes.
     fn stop(mut self) -> Result<(), Fault> {
-        while !self.deferred.is_empty() {
-            let batch = std::mem::take(&mut self.deferred);
+        loop {
+            let batch = self.queue.take_deferred();
+            if batch.is_empty() {
+                break;
+            }
             self.commit(batch);
         }
         self.flushed = None;
@@ -351,10 +343,14 @@ impl Writer {
         }
         self.writes.set_sync(true)?;
         self.writes.begin()?;
-        for stream in self.registry.streams() {
-            self.writes.stream(&stream, stream.settings(), None)?;
-        }
+        let streams = self.registry.streams();
+        let extent = |stream: &Arc<Stream>| stream.state.lock().extent(stream.number, None);
+        let changes = streams.iter().map(|stream| StoreChange::SetExtent(extent(stream))).collect();
+        let commit = StoreCommit { changes };
+        self.writes.apply(&commit)?;
         self.writes.commit()?;
+        #[cfg(test)]
+        self.writes.trouble.note_commit(&commit);
         self.writes.checkpoint(false)?;
         self.writes.close()
     }
@@ -369,14 +365,15 @@ fn again_at(log_bytes: u64, log_bytes_max: u64, has_waited: bool) -> u64 {
 
 impl Writer {
     /// The commit stands.
-    fn settle(&mut self, mut plan: Plan) {
+    fn settle(&mut self, mut plan: Plan, counts: &AppliedCounts) {
+        // A commit that adds nothing succeeds on a full disk, and says nothing about room.
         let is_full = *self.registry.fault.lock() == Some(Fault::Full);
-        if !plan.is_stripped && (plan.has_room || !is_full) {
+        if !plan.is_stripped && (plan.room.has_room || !is_full) {
             self.clear_fault();
         }
         // What a stream was answered for goes with it.
-        self.unsaved.retain(|staged| !plan.removing.contains_key(&staged.stream.topic));
-        self.keep_sessions(&mut plan);
+        self.unsaved.retain(|staged| !plan.streams.removes(&staged.stream.topic));
+        self.keep_sessions(&mut plan, counts);
         if !plan.is_stripped {
             for staged in self.unsaved.drain(..) {
                 staged.note_stored(&self.registry);
@@ -386,14 +383,14 @@ impl Writer {
             self.flushed = Some(Instant::now());
         }
         self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
-        self.upkeep.settle(&plan);
+        self.upkeep.settle(&plan, counts);
         self.progress.settle(&plan);
-        self.next.generation = self.next.generation.max(plan.generation_floor());
-        self.deferred = settle::settle(plan, &self.registry);
+        self.next.generation = self.next.generation.max(plan.streams.generation_floor());
+        self.queue.defer(settle::settle(plan, counts, &self.registry));
     }
 
     /// Keeps what the commit has stored of sessions, unless rows of others went with it.
-    fn keep_sessions(&mut self, plan: &mut Plan) {
+    fn keep_sessions(&mut self, plan: &mut Plan, counts: &AppliedCounts) {
         let (hour, is_stripped) = (plan.now_ms / HOUR_MS, plan.is_stripped);
         let unsaved = self.unsaved.iter_mut().filter(|_| !is_stripped);
         for staged in unsaved.chain(plan.gains.values_mut()) {
@@ -401,7 +398,7 @@ impl Writer {
                 self.sessions.keep(staged.stream.number, key, session.stored(hour));
             }
         }
-        if self.upkeep.has_dropped_sessions() || !plan.removing.is_empty() {
+        if counts.sessions_expired > 0 || plan.streams.removes_some() {
             self.sessions.clear();
         }
     }
@@ -410,6 +407,8 @@ impl Writer {
     fn fail(&mut self, plan: Plan, fault: &Fault) {
         self.note_fault(fault);
         self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
+        // Consumers are tried again with the next flush. At once, a broken store would be asked
+        // without a pause.
         self.flushed = Some(Instant::now());
         self.upkeep.fail();
         settle::fail(plan, &self.registry, fault);

@@ -2,9 +2,8 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::write::{Settings, Trimmed, Writes};
-use super::{Fault, key, offset_of};
-use crate::stream::Stream;
+use super::{Fault, Writes, key, offset_of};
+use crate::commit::StreamExtent;
 
 /// Bytes before the next record of a block: its length, which does not count itself.
 const LENGTH_BYTES: usize = 4;
@@ -21,28 +20,26 @@ struct Cut {
 }
 
 impl Writes {
-    /// Removes the messages of `stream` before an offset. The block that the offset stands in is
-    /// made shorter now; those before it are left to [`Writes::trim`]. Returns what went of the
-    /// extent.
-    pub(crate) fn purge(
-        &self,
-        stream: &Stream,
-        settings: Settings,
-        before: u64,
-    ) -> Result<Trimmed, Fault> {
-        let old = self.block_around(stream.number, before)?;
-        let mut trimmed = Trimmed { last: before.saturating_sub(1), bytes: 0 };
+    /// Removes the messages of a stream before `extent.first`. The block that the offset stands in
+    /// is made shorter now; those before it are left to retention. Returns the bytes that went.
+    pub(super) fn purge(&self, extent: StreamExtent) -> Result<u64, Fault> {
+        let (stream, before) = (extent.stream, extent.first);
+        let old = self.block_around(stream, before)?;
+        let mut cut_bytes = 0;
         if let Some((old, Cut { generation, count, last_ms, at, data })) = old {
             let rest = data.get(at..).unwrap_or_default();
+            // The key says the first offset, so that a shorter block is another row. Records keep
+            // their sums, which cover their own places and not the block's.
             self.run("DELETE FROM block WHERE key = ?1", [old])?;
             self.run(
                 "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![key(stream.number, before), generation, count, last_ms, rest],
+                params![key(stream, before), generation, count, last_ms, rest],
             )?;
-            trimmed.bytes = at as u64;
+            cut_bytes = at as u64;
         }
-        self.stream(stream, settings, Some(trimmed))?;
-        Ok(trimmed)
+        let bytes = extent.bytes.saturating_sub(cut_bytes);
+        self.set_extent(StreamExtent { bytes, ..extent })?;
+        Ok(cut_bytes)
     }
 
     /// The block that begins before an offset and ends behind it, with its key; none where there is
@@ -63,6 +60,8 @@ impl Writes {
             Ok((row.get::<_, i64>(0)?, cut))
         });
         let Some((block, cut)) = row.optional()? else { return Ok(None) };
+        // Lengths lead from record to record. If one is damaged, the cut is not known, and the
+        // block stays whole: what is damaged is never made worse.
         let gone = offset - offset_of(block);
         if gone >= cut.count {
             return Ok(None);
@@ -72,7 +71,7 @@ impl Writes {
     }
 
     /// Removes a consumer. What it did is in rows that others share, and that are passed over.
-    pub(crate) fn remove_consumer(&self, number: u64) -> Result<(), Fault> {
+    pub(super) fn remove_consumer(&self, number: u64) -> Result<(), Fault> {
         self.run("DELETE FROM consumer WHERE number = ?1", [number])
     }
 

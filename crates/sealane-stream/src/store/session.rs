@@ -30,6 +30,23 @@ struct Run {
     first: Outcome,
 }
 
+/// A session's row, as a commit writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionRow {
+    n: u64,
+    places: Vec<u8>,
+    hour: u64,
+    /// The hour that its row has before; none: it has no row.
+    before: Option<u64>,
+}
+
+impl SessionRow {
+    /// Whether there was no such row before.
+    pub(super) fn is_new(&self) -> bool {
+        self.before.is_none()
+    }
+}
+
 /// What a number is to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -105,9 +122,9 @@ impl Session {
         self.places.len()
     }
 
-    /// Whether it has a row already.
-    pub(crate) fn has_row(&self) -> bool {
-        self.hour.is_some()
+    /// Its row, where a commit writes it in this hour.
+    pub(crate) fn row(&self, hour: u64) -> SessionRow {
+        SessionRow { n: self.n, places: self.write_places(), hour, before: self.hour }
     }
 
     /// Each run as its length and where it begins: the difference to the end of the run before, or
@@ -207,18 +224,19 @@ impl Writes {
         Ok(row.optional()?.unwrap_or_default())
     }
 
-    /// Keeps what a session has had stored. The index of hours is touched once an hour.
-    pub(crate) fn keep_session(
+    /// Keeps what a session has had stored. The index of hours is touched once an hour: it is a
+    /// second tree to write, and a session that publishes writes its row in each commit.
+    pub(super) fn keep_session(
         &self,
         stream: u32,
-        key: &[u8],
-        session: &Session,
-        hour: u64,
+        session: &[u8],
+        row: &SessionRow,
     ) -> Result<(), Fault> {
-        let places = session.write_places();
-        if session.hour == Some(hour) {
+        let SessionRow { n, places, hour, before } = row;
+        if *before == Some(*hour) {
             let query = "UPDATE session SET n = ?3, places = ?4 WHERE stream = ?1 AND session = ?2";
-            let changed = self.change(query, params![stream, key, session.n, &places[..]])?;
+            let changed = self.change(query, params![stream, session, n, places])?;
+            // The row may have been swept or expired since it was read: then it is made again.
             if changed > 0 {
                 return Ok(());
             }
@@ -226,7 +244,7 @@ impl Writes {
         self.run(
             "INSERT INTO session VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO UPDATE SET n = ?3, places = ?4, hour = ?5",
-            params![stream, key, session.n, &places[..], hour],
+            params![stream, session, n, places, hour],
         )
     }
 
@@ -236,7 +254,7 @@ impl Writes {
     }
 
     /// Forgets up to `limit` of the oldest sessions of before `hour`; returns how many.
-    pub(crate) fn drop_sessions(&self, hour: u64, limit: u64) -> Result<u64, Fault> {
+    pub(super) fn drop_sessions(&self, hour: u64, limit: u64) -> Result<u64, Fault> {
         self.change(
             "DELETE FROM session WHERE (stream, session) IN (SELECT stream, session
              FROM session WHERE hour < ?1 ORDER BY hour LIMIT ?2)",
@@ -248,7 +266,7 @@ impl Writes {
     pub(super) fn sweep_sessions(&self, stream: u32, limit: u64) -> Result<u64, Fault> {
         self.change(
             "DELETE FROM session WHERE stream = ?1 AND session IN
-             (SELECT session FROM session WHERE stream = ?1 LIMIT ?2)",
+             (SELECT session FROM session WHERE stream = ?1 ORDER BY session LIMIT ?2)",
             params![stream, limit],
         )
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::Fault;
+use crate::commit::StoreCommit;
 
 /// What is to go wrong. Every statement of the writer asks here first.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,8 @@ struct Planned {
     failed: u64,
     /// Commits that were on the disk before anybody was told.
     synced: u64,
+    /// Commits that stand, where a test wants them.
+    commits: Option<Vec<StoreCommit>>,
 }
 
 impl Trouble {
@@ -76,6 +79,22 @@ impl Trouble {
     /// Commits that were on the disk before anybody was told.
     pub(crate) fn synced(&self) -> u64 {
         self.0.lock().synced
+    }
+
+    /// Keeps the commits that stand from now on.
+    pub(crate) fn record_commits(&self) {
+        self.0.lock().commits = Some(Vec::new());
+    }
+
+    /// Notes what a commit was that stands.
+    pub(crate) fn note_commit(&self, commit: &StoreCommit) {
+        if let Some(commits) = &mut self.0.lock().commits {
+            commits.push(commit.clone());
+        }
+    }
+
+    pub(crate) fn take_commits(&self) -> Vec<StoreCommit> {
+        self.0.lock().commits.take().unwrap_or_default()
     }
 
     /// Statements that have failed.

@@ -9,8 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Fault, PAGE_BYTES, Room, key, last_key, offset_of};
 use crate::block::{Record, write_record};
-use crate::stream::Stream;
-use crate::{Change, ConsumerSettings, Level, Retention};
+use crate::{Change, Level, Retention};
 
 /// The writer's connection. Every call but [`Writes::begin`], [`Writes::commit`] and those that
 /// look something up belongs into a transaction.
@@ -71,28 +70,22 @@ impl Settings {
     }
 }
 
-/// A consumer as it is stored whole.
-pub(crate) struct ConsumerWrite<'a> {
-    pub(crate) number: u64,
-    pub(crate) stream: u32,
-    pub(crate) name: &'a str,
-    pub(crate) owner: &'a str,
-    pub(crate) settings: ConsumerSettings,
-    pub(crate) paused_ms: u64,
-    pub(crate) dead_lettered: u64,
-    pub(crate) dead_dropped: u64,
-    /// Rows of `progress` up to this one are part of `state`.
-    pub(crate) since: u64,
-    pub(crate) state: &'a [u8],
-}
-
-/// Blocks that one look at a stream may remove, and what went with them.
+/// What goes off a stream's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trimmed {
     /// The last offset that was removed.
     pub(crate) last: u64,
     /// Bytes at rest.
     pub(crate) bytes: u64,
+}
+
+/// Blocks of a stream that may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExpiredBlocks {
+    /// Where the last of them begins.
+    pub(crate) through: u64,
+    /// What goes with them.
+    pub(crate) trimmed: Trimmed,
 }
 
 /// How long the store is waited for while another process holds it.
@@ -106,6 +99,7 @@ impl Writes {
         lock: File,
         folder: &Path,
     ) -> Result<Self, Fault> {
+        // The default keeps 16 statements, fewer than a commit's changes use in turn.
         connection.set_prepared_statement_cache_capacity(64);
         let log_pages = Arc::new(AtomicU64::new(0));
         let counted = log_pages.clone();
@@ -188,7 +182,7 @@ impl Writes {
     }
 
     /// Stores `records`, whose offsets follow each other, as one block.
-    pub(crate) fn block(
+    pub(super) fn block(
         &mut self,
         stream: u32,
         generation: u64,
@@ -197,6 +191,7 @@ impl Writes {
         #[cfg(test)]
         self.trouble.block()?;
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(()) };
+        // SQLite copies what it is given. So one buffer serves all blocks, and keeps its memory.
         self.buffer.clear();
         records.iter().for_each(|record| write_record(stream, record, &mut self.buffer));
         self.run(
@@ -211,56 +206,9 @@ impl Writes {
         )
     }
 
-    /// Stores a stream's name, settings and extent, as they are to be once the commit stands.
-    pub(crate) fn stream(
-        &self,
-        stream: &Stream,
-        settings: Settings,
-        trimmed: Option<Trimmed>,
-    ) -> Result<(), Fault> {
-        let state = stream.state.lock();
-        let behind = trimmed.map_or(0, |trimmed| trimmed.last + 1);
-        // What is stored and removed by this very commit is behind both.
-        let (first, next) = (state.first.max(behind), state.stored_next.max(behind));
-        let bytes = state.bytes.saturating_sub(trimmed.map_or(0, |trimmed| trimmed.bytes));
-        self.run(
-            "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-             ON CONFLICT (number) DO UPDATE SET level = ?3, max_age_ms = ?5, max_count = ?6,
-                 max_bytes = ?7, first = ?8, next = ?9, bytes = ?10",
-            params![
-                stream.number,
-                stream.topic.as_str(),
-                settings.level as u8,
-                stream.created_ms,
-                settings.retention.max_age_ms as i64,
-                settings.retention.max_count as i64,
-                settings.retention.max_bytes as i64,
-                first,
-                next,
-                bytes,
-                stream.sealed.map(|group| group.to_bytes()),
-            ],
-        )?;
-        for (first, generation) in &state.generations {
-            self.run(
-                "INSERT OR IGNORE INTO generation VALUES (?1, ?2, ?3)",
-                params![stream.number, *first, *generation],
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Notes a number that the hub counts by: the next stream's, or the least generation.
-    pub(crate) fn raise(&self, name: &str, value: u64) -> Result<(), Fault> {
-        self.run(
-            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
-            params![name, value],
-        )
-    }
-
     /// Removes a stream. Its messages, keys and delayed messages belong to nobody from now on, and
     /// [`Writes::sweep`] removes them little by little.
-    pub(crate) fn remove(&self, stream: u32) -> Result<(), Fault> {
+    pub(super) fn remove(&self, stream: u32) -> Result<(), Fault> {
         for table in ["generation", "damage", "consumer"] {
             self.run(&format!("DELETE FROM {table} WHERE stream = ?1"), [stream])?;
         }
@@ -269,25 +217,27 @@ impl Writes {
     }
 
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
-    /// keys, sessions and delayed messages were among them, and whether nothing is left.
-    pub(crate) fn sweep(&self, stream: u32, limit: u64) -> Result<Swept, Fault> {
+    /// keys, sessions and delayed messages were among them, and whether nothing is left. Each look
+    /// has an order: without one, two stores with the same rows might remove others.
+    pub(super) fn sweep(&self, stream: u32, limit: u64) -> Result<Swept, Fault> {
         let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1)];
         let blocks = self.change(
             "DELETE FROM block WHERE key IN (SELECT key FROM block
              WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3)",
             range,
         )?;
+        // Blocks are the large part, and one commit that removed all kinds would hold others up.
         if blocks > 0 {
             return Ok(Swept::default());
         }
         let keys = self.change(
             "DELETE FROM idempotency WHERE stream = ?1 AND key IN
-             (SELECT key FROM idempotency WHERE stream = ?1 LIMIT ?2)",
+             (SELECT key FROM idempotency WHERE stream = ?1 ORDER BY key LIMIT ?2)",
             params![stream, limit],
         )?;
         let delayed = self.change(
             "DELETE FROM delayed WHERE number IN
-             (SELECT number FROM delayed WHERE stream = ?1 LIMIT ?2)",
+             (SELECT number FROM delayed WHERE stream = ?1 ORDER BY due_ms, number LIMIT ?2)",
             params![stream, limit],
         )?;
         let sessions = self.sweep_sessions(stream, limit)?;
@@ -305,42 +255,18 @@ impl Writes {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Stores a consumer's settings and state.
-    pub(crate) fn consumer(&self, row: &ConsumerWrite<'_>) -> Result<(), Fault> {
-        self.run(
-            "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-             ON CONFLICT (number) DO UPDATE SET max_in_flight = ?5, ack_wait_ms = ?6,
-                 max_attempts = ?7, dead_lettered = ?8, dead_dropped = ?9, since = ?10,
-                 state = ?11, paused_ms = ?12",
-            params![
-                row.number,
-                row.stream,
-                row.name,
-                row.owner,
-                row.settings.max_in_flight,
-                row.settings.ack_wait_ms,
-                row.settings.max_attempts,
-                row.dead_lettered,
-                row.dead_dropped,
-                row.since,
-                row.state,
-                row.paused_ms,
-            ],
-        )
-    }
-
     /// Stores what consumers did since their rows were written.
-    pub(crate) fn progress(&self, number: u64, data: &[u8]) -> Result<(), Fault> {
+    pub(super) fn progress(&self, number: u64, data: &[u8]) -> Result<(), Fault> {
         self.run("INSERT INTO progress VALUES (?1, ?2)", params![number, data])
     }
 
     /// Removes the rows of `progress` below `number`, which are part of consumers' rows by now.
-    pub(crate) fn drop_progress(&self, number: u64) -> Result<(), Fault> {
+    pub(super) fn drop_progress(&self, number: u64) -> Result<(), Fault> {
         self.run("DELETE FROM progress WHERE number < ?1", [number])
     }
 
     /// Notes that the offsets `first..=last` cannot be read.
-    pub(crate) fn damage(&self, stream: u32, range: (u64, u64), now_ms: u64) -> Result<(), Fault> {
+    pub(super) fn damage(&self, stream: u32, range: (u64, u64), now_ms: u64) -> Result<(), Fault> {
         self.run(
             "INSERT OR REPLACE INTO damage VALUES (?1, ?2, ?3, ?4)",
             params![stream, range.0, range.1, now_ms],
@@ -368,7 +294,7 @@ impl Writes {
     }
 
     /// Remembers what was answered to a key.
-    pub(crate) fn keep_key(
+    pub(super) fn keep_key(
         &self,
         stream: u32,
         key: &[u8],
@@ -396,7 +322,7 @@ impl Writes {
     }
 
     /// Forgets up to `limit` of the oldest keys that came before `before_ms`; returns how many.
-    pub(crate) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, Fault> {
+    pub(super) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, Fault> {
         self.change(
             "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
              FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2)",
@@ -405,7 +331,7 @@ impl Writes {
     }
 
     /// Holds a message back until `due_ms`.
-    pub(crate) fn delay(&mut self, stream: u32, due_ms: u64, record: &Record) -> Result<(), Fault> {
+    pub(super) fn delay(&mut self, stream: u32, due_ms: u64, record: &Record) -> Result<(), Fault> {
         self.buffer.clear();
         write_record(stream, record, &mut self.buffer);
         self.run(
@@ -436,6 +362,8 @@ impl Writes {
         let (mut due, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             let due_ms = row.get::<_, u64>(1)?;
+            // The row that does not fit says when to come again, which would take a query of its
+            // own.
             if due_ms > now_ms || due.len() >= limit || bytes > max_bytes {
                 return Ok((due, Some(due_ms)));
             }
@@ -446,52 +374,52 @@ impl Writes {
         Ok((due, None))
     }
 
-    pub(crate) fn drop_delayed(&self, number: i64) -> Result<(), Fault> {
+    pub(super) fn drop_delayed(&self, number: i64) -> Result<(), Fault> {
         self.run("DELETE FROM delayed WHERE number = ?1", [number])
     }
 
-    /// Removes blocks of `stream` from its oldest on, at most `limit`, while `expired` says so of
-    /// (last offset, last time, bytes).
-    pub(crate) fn trim(
+    /// Blocks of `stream` that may go from its oldest on, at most `limit`, while `expired` says so
+    /// of (last offset, last time, bytes).
+    pub(crate) fn find_expired(
         &self,
         stream: u32,
         limit: usize,
         mut expired: impl FnMut(u64, u64, u64) -> bool,
-    ) -> Result<Option<Trimmed>, Fault> {
+    ) -> Result<Option<ExpiredBlocks>, Fault> {
         let mut query = self.connection.prepare_cached(
             "SELECT key, count, last_ms, length(data) FROM block WHERE key BETWEEN ?1 AND ?2
              ORDER BY key LIMIT ?3",
         )?;
         let range = params![key(stream, 0), last_key(stream), limit];
         let mut rows = query.query(range)?;
-        let (mut last_key, mut trimmed) = (0, None::<Trimmed>);
+        let mut found = None::<ExpiredBlocks>;
         while let Some(row) = rows.next()? {
-            let block: i64 = row.get(0)?;
-            let last = offset_of(block) + row.get::<_, u64>(1)? - 1;
+            let through = offset_of(row.get(0)?);
+            let last = through + row.get::<_, u64>(1)? - 1;
             let size = row.get::<_, u64>(3)?;
             if !expired(last, row.get::<_, u64>(2)?, size) {
                 break;
             }
-            last_key = block;
-            trimmed = Some(Trimmed { last, bytes: trimmed.map_or(0, |t| t.bytes) + size });
+            let bytes = found.map_or(0, |found| found.trimmed.bytes) + size;
+            found = Some(ExpiredBlocks { through, trimmed: Trimmed { last, bytes } });
         }
-        drop(rows);
-        if trimmed.is_some() {
-            let range = params![key(stream, 0), last_key];
-            self.run("DELETE FROM block WHERE key BETWEEN ?1 AND ?2", range)?;
-        }
-        Ok(trimmed)
+        Ok(found)
     }
 
-    /// Forgets generations that ended before `first`.
-    pub(crate) fn drop_generations(&self, stream: u32, before: u64) -> Result<(), Fault> {
-        let range = params![stream, before];
-        self.run("DELETE FROM generation WHERE stream = ?1 AND first < ?2", range)
+    /// Has several looks see the same rows. Each look by itself would take and give back a lock of
+    /// the file, which costs more than the look.
+    pub(crate) fn look<T>(&self, look: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
+        let _looking = self.connection.unchecked_transaction()?;
+        look()
     }
 
     /// Copies the write-ahead log into the database, so that it begins anew; waits for those who
     /// read it where `wait` says so. Returns whether all of it was copied.
     pub(crate) fn checkpoint(&mut self, wait: bool) -> Result<bool, Fault> {
+        // RESTART waits for readers, and lets the next commit begin the log anew. PASSIVE copies
+        // what it can, and never waits.
         let mode = if wait { "RESTART" } else { "PASSIVE" };
         let query = format!("PRAGMA wal_checkpoint({mode})");
         let (busy, pages, copied) = self.connection.query_row(&query, [], |row| {
@@ -506,6 +434,7 @@ impl Writes {
 
     /// Notes that everything acknowledged is stored, and closes.
     pub(crate) fn close(self) -> Result<(), Fault> {
+        // The mark says that nothing was lost. It must not be gone before that is on the disk.
         self.connection.pragma_update(None, "synchronous", "FULL")?;
         self.run("DELETE FROM meta WHERE name = 'running'", [])?;
         self.connection.close().map_err(|(_, error)| error.into())

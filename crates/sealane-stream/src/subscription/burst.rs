@@ -8,7 +8,7 @@ use sealane_codec::Codec;
 use sealane_protocol::ServerFrame;
 
 use super::{Delivery, Output};
-use crate::block::{Block, Record};
+use crate::block::{Block, FrameLayout, Record};
 
 /// Deliveries that follow each other in their stream, each for the first time: how often a message
 /// was delivered stands in its frame, which after that is no other reader's.
@@ -38,9 +38,9 @@ impl Burst {
         self.indexes.len()
     }
 
-    /// The deliver frames as messages of a WebSocket, in one piece that all readers share.
-    pub fn messages(&self, codec: Codec) -> Bytes {
-        self.block.messages(self.indexes.clone(), codec)
+    /// The deliver frames as messages of a transport, in one piece that all its readers share.
+    pub fn messages<L: FrameLayout>(&self, codec: Codec) -> Bytes {
+        self.block.messages::<L>(self.indexes.clone(), codec)
     }
 
     /// The same as single deliveries.
@@ -95,6 +95,7 @@ impl Piece {
 /// Adds a delivery, to the burst before it where it follows that. Pieces before `start` have been
 /// counted, and stay as they are.
 pub(super) fn push(pieces: &mut Vec<Piece>, start: usize, delivery: Delivery) {
+    // A slice of the block serves a whole burst; one message by itself is one more piece to write.
     if let Some(Piece::Burst(burst)) = pieces.get_mut(start..).and_then(<[Piece]>::last_mut)
         && burst.add(&delivery)
     {

@@ -176,6 +176,8 @@ impl Subscription {
         let Some(first) = given.iter().find_map(|piece| piece.records().first()) else { return };
         lane.announced = true;
         let joined = describe(&lane.stream, first.offset, true);
+        // Before the first message, and not when the pattern begins to match: most streams that
+        // match never have anything for this subscription.
         out.insert(at, Piece::Status(ServerFrame::Joined(joined)));
     }
 
@@ -328,6 +330,8 @@ async fn load(
         let state = stream.state.lock();
         (state.first, state.leaving, state.stored_next, state.next)
     };
+    // Looked at after the read, since retention may have come between. A missing row is only damage
+    // if nobody was about to remove or to store it.
     if offset < first || stream.removed.load(Ordering::SeqCst) {
         return Ok(None);
     }
@@ -343,6 +347,7 @@ async fn load(
                 note_damage(registry, stream, from, to);
             }
             let block = Arc::new(block);
+            // Readers who catch up are often close together: the next one finds it in memory.
             stream.share(&block);
             let index = block.index_of(offset);
             let here = block.records.get(index).is_some_and(|record| record.offset == offset);
@@ -362,7 +367,7 @@ async fn load(
 /// The ranges of offsets that a block should hold and does not.
 fn holes(block: &Block) -> Vec<(u64, u64)> {
     let (mut holes, mut expected) = (Vec::new(), block.first);
-    for record in &block.records {
+    for record in block.records.iter() {
         if record.offset > expected {
             holes.push((expected, record.offset - 1));
         }

@@ -140,7 +140,7 @@ pub(super) fn describe(stream: &Stream, offset: u64, recovered: bool) -> Joined 
         generation: state.generation(),
         offset,
         recovered,
-        level: state.level.into(),
+        level: state.settings.level.into(),
         sealed: stream.sealed,
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn replay(stream: &Stream, row: KeyRow, body: &[u8]) -> Result<Append
         offset: row.offset,
         generation: row.generation,
         due_ms: (row.due_ms > 0).then_some(row.due_ms),
-        level: stream.state.lock().level,
+        level: stream.settings().level,
         replayed: true,
     })
 }

@@ -42,17 +42,18 @@ pub(super) fn plan(
     plan: &mut Plan,
     planner: &mut Planner,
     dirty: &[(Arc<Stream>, Arc<ConsumerEntry>)],
-) -> Vec<(Arc<ConsumerEntry>, Vec<u64>)> {
+) {
     let with_dead: Vec<_> =
         dirty.iter().filter(|(_, entry)| entry.state.lock().has_dead()).collect();
     // They stay dead, and are asked about again when the clock looks after their consumer.
-    if with_dead.is_empty() || plan.ungivable {
-        return Vec::new();
+    if with_dead.is_empty() || plan.room.is_ungivable {
+        return;
     }
+    // Each consumer gets its part: one with 65,536 dead messages must not hold up the others.
     let share = (LETTERS_MAX / with_dead.len()).max(SHARE_MIN);
     let mut budget = Budget { bytes: LETTERS_BYTES_MAX, blocks: BLOCKS_READ_MAX };
     for (stream, entry) in with_dead {
-        let is_leaving = plan.removing.contains_key(&stream.topic);
+        let is_leaving = plan.streams.removes(&stream.topic);
         let is_gone = entry.removed.load(Ordering::Relaxed);
         if is_leaving || is_gone || stream.removed.load(Ordering::Relaxed) {
             continue;
@@ -72,10 +73,9 @@ pub(super) fn plan(
             None => drop_all(stream, entry, dead, &mut buried),
         }
         if !buried.offsets.is_empty() {
-            plan.buried.push(buried);
+            plan.progress.buried.push(buried);
         }
     }
-    plan.buried.iter().map(|buried| (buried.entry.clone(), buried.offsets.clone())).collect()
 }
 
 /// What letters of one commit may still take.
@@ -108,6 +108,8 @@ fn bury(
         });
         buried.offsets.push(handed.offset);
         let Some((block, record)) = record else {
+            // Retention or damage took the message. It counts as done, or its consumer would ask
+            // for ever.
             buried.dropped += 1;
             continue;
         };

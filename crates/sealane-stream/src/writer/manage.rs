@@ -10,17 +10,15 @@ use sealane_message::Topic;
 
 use super::command::{Answer, Command, Refusal, Reply};
 use super::plan::{Plan, Planner, Target};
+use crate::commit::{StoreChange, StoreCommit};
 use crate::consumer::Steer;
 use crate::now_ms;
 use crate::registry::Registry;
-use crate::store::{Fault, Trimmed, Writes};
+use crate::store::{AppliedCounts, Fault, Trimmed};
 use crate::stream::{ConsumerEntry, Stream};
 
 /// Delayed messages of one id that one command cancels.
 const CANCELLED_MAX: usize = 1024;
-
-/// Bytes that the block may have which a purge makes shorter, unless a message is larger.
-const CUT_BYTES: u64 = 512 << 10;
 
 /// A deed, and who is told how many messages it was done to.
 pub(crate) struct Manage {
@@ -62,8 +60,6 @@ pub(super) struct Steering {
 pub(super) struct Purging {
     stream: Arc<Stream>,
     before: u64,
-    /// What the last attempt to commit took off the stream.
-    trimmed: Option<Trimmed>,
 }
 
 impl Managed {
@@ -72,11 +68,6 @@ impl Managed {
             && self.lost.is_empty()
             && self.cancelled.is_empty()
             && self.purged.is_empty()
-    }
-
-    /// About how many bytes it adds to the log, but for consumers.
-    pub(super) fn bytes(&self) -> u64 {
-        self.purged.len() as u64 * CUT_BYTES
     }
 
     /// Whether something is done to this stream or a consumer of it.
@@ -97,6 +88,8 @@ impl Managed {
             |entry: &Arc<ConsumerEntry>| self.consumers().any(|other| Arc::ptr_eq(other, entry));
         let (concerned, others): (Vec<_>, Vec<_>) =
             dirty.into_iter().partition(|(_, entry)| is_concerned(entry));
+        // A steered consumer is stored as it is going to be. Its members' acknowledgements would be
+        // stored on top of that, as changes to what no longer is.
         registry.give_back(concerned);
         others
     }
@@ -115,7 +108,7 @@ impl Managed {
     }
 
     /// The commit stands.
-    pub(super) fn settle(&self, registry: &Registry) {
+    pub(super) fn settle(&self, counts: &AppliedCounts, registry: &Registry) {
         for Steering { stream, entry, steer } in &self.steered {
             entry.state.lock().steer(steer, now_ms());
             registry.mark_dirty(stream, entry);
@@ -126,11 +119,35 @@ impl Managed {
             stream.lose_consumer(entry);
             registry.series.dismiss_consumer(entry);
         }
-        for Purging { stream, trimmed, .. } in self.purged.values() {
-            let Some(trimmed) = trimmed else { continue };
+        for Purging { stream, before } in self.purged.values() {
+            let cut = counts.purged.iter().find(|(of, _)| *of == stream.number);
+            debug_assert!(cut.is_some(), "a purge that was not applied");
+            let trimmed = Trimmed {
+                last: before.saturating_sub(1),
+                bytes: cut.map_or(0, |(_, bytes)| *bytes),
+            };
             stream.state.lock().has_purged = true;
             registry.bounded.store(true, std::sync::atomic::Ordering::Relaxed);
-            super::settle::trim(stream, *trimmed, registry);
+            super::settle::trim(stream, trimmed, registry);
+        }
+    }
+
+    /// Adds what is stored of it to a commit, but for consumers that are steered: those are stored
+    /// with all others.
+    pub(super) fn add_to(&self, commit: &mut StoreCommit) {
+        for number in &self.cancelled {
+            commit.push(StoreChange::CancelDelayed { number: *number });
+        }
+        for (_, entry) in &self.lost {
+            let consumer = entry.kept.lock().number;
+            commit.push(StoreChange::RemoveConsumer { consumer });
+        }
+        for Purging { stream, before } in self.purged.values() {
+            let mut state = stream.state.lock();
+            // A reader that finds nothing there from now on does not take it for damage.
+            state.leaving = state.leaving.max(*before);
+            let gone = Trimmed { last: before.saturating_sub(1), bytes: 0 };
+            commit.push(StoreChange::PurgeStream(state.extent(stream.number, Some(gone))));
         }
     }
 
@@ -143,46 +160,25 @@ impl Managed {
     }
 }
 
-/// Stores what is done to streams and delayed messages; consumers are stored with all others.
-pub(super) fn store(plan: &mut Plan, writes: &Writes) -> Result<(), Fault> {
-    for number in &plan.managed.cancelled {
-        writes.drop_delayed(*number)?;
-    }
-    for (_, entry) in &plan.managed.lost {
-        let number = entry.kept.lock().number;
-        writes.remove_consumer(number)?;
-    }
-    for Purging { stream, before, trimmed } in plan.managed.purged.values_mut() {
-        {
-            // A reader that finds nothing there from now on does not take it for damage.
-            let mut state = stream.state.lock();
-            state.leaving = state.leaving.max(*before);
-        }
-        let planned = plan.settings.get(&stream.number).map(|(_, settings)| *settings);
-        let settings = planned.unwrap_or_else(|| stream.settings());
-        *trimmed = Some(writes.purge(stream, settings, *before)?);
-    }
-    Ok(())
-}
-
 impl Plan {
     /// Plans a deed, or notes its refusal.
     pub(super) fn manage(&mut self, planner: &mut Planner, manage: Manage) -> Result<(), Fault> {
         let stream = match self.target(planner, &manage.topic) {
             Target::Known(stream) => stream,
             Target::Leaving => {
-                self.defer(Command::Manage(manage));
+                self.replies.defer(Command::Manage(manage));
                 return Ok(());
             }
             Target::New => {
                 let refusal = Refusal::UnknownStream(manage.topic);
                 let (reply, result) = (manage.reply, Err(refusal));
-                self.answers.push((None, Answer::Manage { reply, result, removes: false }));
+                self.replies.push(None, Answer::Manage { reply, result, removes: false });
                 return Ok(());
             }
         };
-        if self.made.contains_key(&manage.topic) || self.managed.concerns(stream.number) {
-            self.defer(Command::Manage(manage));
+        // Two deeds to one stream would each have to be planned on what the other leaves.
+        if self.streams.makes(&manage.topic) || self.managed.concerns(stream.number) {
+            self.replies.defer(Command::Manage(manage));
             return Ok(());
         }
         let Manage { deed, reply, .. } = manage;
@@ -207,7 +203,7 @@ impl Plan {
                 }
             }
         };
-        self.answers.push((None, Answer::Manage { reply, result, removes }));
+        self.replies.push(None, Answer::Manage { reply, result, removes });
         Ok(())
     }
 
@@ -236,8 +232,9 @@ impl Plan {
         if before > next {
             return Err(Refusal::BeyondEnd { next });
         }
+        // A purge that asks for nothing is answered, and costs no sync.
         if before > first {
-            let purging = Purging { stream: stream.clone(), before, trimmed: None };
+            let purging = Purging { stream: stream.clone(), before };
             self.managed.purged.insert(stream.number, purging);
         }
         Ok(before.saturating_sub(first))

@@ -1,12 +1,15 @@
 //! One commit in the making: what each command is told, and what will be stored.
 //!
-//! Nothing here writes, and nothing is seen by anybody else before the plan is stored. A plan can
-//! therefore be stored again when a first attempt has failed.
+//! Nothing here writes, and nothing is seen by anybody else before the plan is stored. A plan gives
+//! a [`StoreCommit`], which can be stored again when a first attempt has failed, and keeps what
+//! takes effect once that stands.
 
 mod each;
 mod made;
 mod publish;
 mod remove;
+mod replies;
+mod streams;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -19,23 +22,20 @@ use sealane_protocol::limits::MAX_OFFSET;
 
 use super::command::{Answer, Append, Appended, Command, Configure, Refusal, Reply, check_seal};
 use super::keys::{replay, write_ids};
-use super::letters::Buried;
 use super::manage::Managed;
-use super::progress::ConsumerPlan;
+use super::progress::ProgressPlan;
 use super::sessions::Sessions;
 use super::staged::Staged;
-use super::upkeep::RELEASE_AGAIN_MS;
+use super::upkeep::UpkeepPlan;
 use crate::Level;
 use crate::block::Record;
+use crate::commit::StoreCommit;
 use crate::envelope::Envelope;
-use crate::publishing;
 use crate::registry::Registry;
-use crate::rooms::{Room, Rooms};
-use crate::store::{
-    Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, StreamRow, Trimmed, Writes,
-};
-use crate::stream::{ConsumerEntry, Stream};
-use made::Made;
+use crate::store::{Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, Writes};
+use crate::stream::Stream;
+use replies::ReplyPlan;
+use streams::StreamPlan;
 
 /// What planning looks at and counts by.
 pub(super) struct Planner<'a> {
@@ -52,58 +52,38 @@ pub(super) struct Planner<'a> {
     pub(super) sweeping: &'a BTreeSet<u32>,
 }
 
+/// A commit in the making.
+#[derive(Default)]
 pub(super) struct Plan {
     pub(super) now_ms: u64,
+    /// Streams that come, change and go.
+    pub(super) streams: StreamPlan,
     /// What streams gain, by their numbers.
     pub(super) gains: BTreeMap<u32, Staged>,
-    /// Streams that are made.
-    pub(super) made: BTreeMap<Topic, Arc<Stream>>,
-    /// How many they are.
-    rooms_made: Rooms,
-    /// Settings that change, by the stream's number.
-    pub(super) settings: BTreeMap<u32, (Arc<Stream>, Settings)>,
-    /// Streams that go. Who asks for their topics comes after that, in the next commit.
-    pub(super) removing: BTreeMap<Topic, Arc<Stream>>,
-    /// How many they are.
-    rooms_left: Rooms,
     pub(super) delayed: Vec<Delayed>,
-    /// Delayed messages that are delayed no more, by the numbers of their rows.
-    pub(super) released: Vec<i64>,
     pub(super) damage: Vec<(Arc<Stream>, (u64, u64))>,
-    pub(super) buried: Vec<Buried>,
-    pub(super) consumers: Vec<ConsumerPlan>,
+    pub(super) progress: ProgressPlan,
     /// What those who run the hub do.
     pub(super) managed: Managed,
-    /// Consumers that changed and go with their streams, if the commit stands.
-    pub(super) set_aside: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
-    /// What retention takes off streams, as the last attempt has found it.
-    pub(super) trimmed: Vec<(Arc<Stream>, Trimmed)>,
+    /// What is done by the clock.
+    pub(super) upkeep: UpkeepPlan,
+    pub(super) room: RoomPlan,
+    pub(super) replies: ReplyPlan,
     /// Whether consumers and what waits for time were looked at.
     pub(super) has_flushed: bool,
+    /// Whether only what removes is stored.
+    pub(super) is_stripped: bool,
+}
+
+/// Whether there is room for what a commit adds.
+#[derive(Default)]
+pub(super) struct RoomPlan {
     /// Why nothing can be added, where that is known beforehand.
     pub(super) unstorable: Option<Fault>,
     /// Whether there was room for what is added.
     pub(super) has_room: bool,
     /// Whether there is no room for what the hub itself gives: delayed messages, dead letters.
-    pub(super) ungivable: bool,
-    /// When the next delayed message is due, behind those that are released.
-    pub(super) next_due_ms: Option<u64>,
-    /// Whether retention looks at the streams.
-    pub(super) retains: bool,
-    /// The removed stream of which some of what it left goes.
-    pub(super) sweeps: Option<u32>,
-    /// Idempotency keys that the last attempt has stored.
-    pub(super) keys_stored: u64,
-    /// Sessions that the last attempt has stored and that had no row.
-    pub(super) sessions_stored: u64,
-    /// The rows of `progress` below this one went with the last attempt; 0: none.
-    pub(super) progress_dropped: u64,
-    /// Whether only what removes is stored.
-    pub(super) is_stripped: bool,
-    pub(super) answers: Vec<(Option<u32>, Answer)>,
-    pub(super) deferred: Vec<Command>,
-    /// The topics of deferred commands.
-    waiting: HashSet<Topic>,
+    pub(super) is_ungivable: bool,
 }
 
 /// Messages that are held back together.
@@ -113,12 +93,6 @@ pub(super) struct Delayed {
     pub(super) records: Vec<Record>,
     /// The idempotency key that they came with.
     pub(super) key: Option<(Vec<u8>, KeyRow)>,
-}
-
-impl Delayed {
-    fn bytes(&self) -> u64 {
-        self.records.iter().map(|record| record.body.len() as u64 + 64).sum()
-    }
 }
 
 /// Where the dead letters of a stream go.
@@ -163,37 +137,7 @@ pub(super) enum Target {
 
 impl Plan {
     pub(super) fn new(now_ms: u64) -> Self {
-        Self {
-            now_ms,
-            gains: BTreeMap::new(),
-            made: BTreeMap::new(),
-            rooms_made: Rooms::default(),
-            settings: BTreeMap::new(),
-            removing: BTreeMap::new(),
-            rooms_left: Rooms::default(),
-            delayed: Vec::new(),
-            released: Vec::new(),
-            damage: Vec::new(),
-            buried: Vec::new(),
-            consumers: Vec::new(),
-            managed: Managed::default(),
-            set_aside: Vec::new(),
-            trimmed: Vec::new(),
-            has_flushed: false,
-            unstorable: None,
-            has_room: false,
-            ungivable: false,
-            next_due_ms: None,
-            retains: false,
-            sweeps: None,
-            keys_stored: 0,
-            sessions_stored: 0,
-            progress_dropped: 0,
-            is_stripped: false,
-            answers: Vec::new(),
-            deferred: Vec::new(),
-            waiting: HashSet::new(),
-        }
+        Self { now_ms, ..Self::default() }
     }
 
     /// Plans what a command asks for, or notes its refusal. Whoever asks has one answer coming,
@@ -201,9 +145,9 @@ impl Plan {
     pub(super) fn add(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
         let asks = usize::from(command.topic().is_some());
         let is_single = !matches!(command, Command::Publish(_));
-        let before = self.answers.len() + self.deferred.len();
+        let before = self.replies.count();
         let planned = self.plan(planner, command);
-        let after = self.answers.len() + self.deferred.len();
+        let after = self.replies.count();
         let is_answered = planned.is_err() || !is_single || after == before + asks;
         debug_assert!(is_answered, "one answer, or deferred");
         planned
@@ -211,8 +155,8 @@ impl Plan {
 
     fn plan(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
         // Whoever asks for a topic comes behind all who asked for it before.
-        if command.topic().is_some_and(|topic| self.waiting.contains(topic)) {
-            self.deferred.push(command);
+        if command.topic().is_some_and(|topic| self.replies.awaits(topic)) {
+            self.replies.defer(command);
             return Ok(());
         }
         match command {
@@ -227,143 +171,56 @@ impl Plan {
         Ok(())
     }
 
-    /// Leaves a command to the next commit, and with it all that follow for its topic.
-    pub(super) fn defer(&mut self, command: Command) {
-        self.waiting.extend(command.topic().cloned());
-        self.deferred.push(command);
-    }
-
     /// Whether it has to be on the disk before anybody is told.
     pub(super) fn is_synced(&self) -> bool {
-        let is_disk = |stream: &Arc<Stream>| stream.state.lock().level == Level::Disk;
-        !self.removing.is_empty()
-            || !self.settings.is_empty()
-            || !self.released.is_empty()
-            || !self.buried.is_empty()
+        let is_disk = |stream: &Arc<Stream>| stream.settings().level == Level::Disk;
+        self.streams.is_synced()
+            || self.upkeep.is_synced()
+            || !self.progress.buried.is_empty()
             || !self.managed.is_empty()
             || self.gains.values().any(|staged| staged.level == Level::Disk)
             || self.delayed.iter().any(|delayed| is_disk(&delayed.stream))
-            || self.consumers.iter().any(|consumer| is_disk(&consumer.stream))
-    }
-
-    /// About how many bytes it adds to the log.
-    pub(super) fn bytes(&self) -> u64 {
-        let gains: u64 = self.gains.values().map(Staged::bytes).sum();
-        let delayed: u64 = self.delayed.iter().map(Delayed::bytes).sum();
-        let consumers: u64 = self.consumers.iter().map(ConsumerPlan::bytes).sum();
-        let managed = self.managed.bytes();
-        let streams = (self.made.len() + self.gains.len()) as u64;
-        gains + delayed + consumers + managed + streams * (16 << 10)
-    }
-
-    /// No new stream has a generation below: a removed one of its topic may have had it.
-    pub(super) fn generation_floor(&self) -> u64 {
-        let generations = self.removing.values().map(|s| s.state.lock().generation() + 1);
-        generations.max().unwrap_or_default()
+            || self.progress.stored.iter().any(|consumer| is_disk(&consumer.stream))
     }
 
     /// Makes what streams of level `memory` gain readable and answers for it; it is stored next.
     /// What the hub itself gives is taken from elsewhere by this commit, so that it waits for it,
     /// and so does the stream that it is given to.
     pub(super) fn publish_memory(&mut self, registry: &Registry) -> Vec<Staged> {
-        let is_early = |staged: &Staged| {
-            staged.level == Level::Memory && !staged.waits && staged.has_records()
+        let made: HashSet<u32> = self.streams.made().map(|stream| stream.number).collect();
+        let is_early = |number: &u32, staged: &mut Staged| {
+            staged.may_be_early() && !staged.blocks.is_empty() && !made.contains(number)
         };
-        let made: HashSet<u32> = self.made.values().map(|stream| stream.number).collect();
-        let early = self.gains.extract_if(.., |number, s| is_early(s) && !made.contains(number));
-        let mut all: Vec<Staged> = early.map(|(_, staged)| staged).collect();
+        let early = self.gains.extract_if(.., is_early);
+        let all: Vec<Staged> = early.map(|(_, staged)| staged).collect();
         if all.is_empty() {
             return all;
         }
-        let numbers: HashSet<u32> = all.iter().map(|staged| staged.stream.number).collect();
-        for staged in &mut all {
-            staged.seal_blocks();
+        // Readable first, then answered: a client may read at once what it was told is there.
+        for staged in &all {
             registry.publish(&staged.stream, staged.blocks.clone());
         }
-        let is_published = |(number, _): &mut (Option<u32>, Answer)| {
-            number.is_some_and(|number| numbers.contains(&number))
-        };
-        let answered = self.answers.extract_if(.., is_published);
-        let told: Vec<_> = answered.filter_map(|(_, answer)| answer.send()).collect();
-        told.iter().for_each(|outbox| outbox.wake());
+        let numbers: HashSet<u32> = all.iter().map(|staged| staged.stream.number).collect();
+        self.replies.send_early(&numbers);
         all
     }
 
-    /// Takes out what adds to the store and tells those who asked for it why; what removes stays.
-    pub(super) fn strip(&mut self, registry: &Registry, fault: &Fault) {
+    /// Takes out what adds to the store, as `commit` does, and tells those who asked for it why;
+    /// what removes stays.
+    pub(super) fn strip(&mut self, commit: &mut StoreCommit, registry: &Registry, fault: &Fault) {
         self.is_stripped = true;
-        let made = self.made.values().map(|stream| stream.number);
-        let mut added: HashSet<u32> = made.collect();
-        // What a stream was answered for at its old level is not stored by this commit.
-        let levels = self.settings.values().filter(|(s, new)| s.settings().level != new.level);
-        added.extend(levels.map(|(stream, _)| stream.number));
-        let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
-            // What has kept a stream may be taken out here.
-            Answer::Remove(_, result) => *result != Ok(false),
-            Answer::Configure(_, Ok((stream, _))) => !added.contains(&stream.number),
-            Answer::Manage { removes, .. } => *removes,
-            Answer::Configure(_, Err(_)) | Answer::Append(..) | Answer::Publish(..) => false,
-        };
-        let (kept, failed): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.answers).into_iter().partition(stays);
-        failed.into_iter().for_each(|(_, answer)| answer.fail(fault));
-        self.answers = kept;
-        self.settings.retain(|number, _| !added.contains(number));
+        let given_up = commit.strip();
+        self.replies.strip(&given_up, fault);
+        self.streams.strip(&given_up);
         self.gains.clear();
-        self.made.clear();
         self.delayed.clear();
-        self.buried.clear();
         self.managed.steered.clear();
-        if !std::mem::take(&mut self.released).is_empty() {
-            self.next_due_ms = Some(self.now_ms + RELEASE_AGAIN_MS);
-        }
-        for consumer in self.consumers.drain(..) {
-            consumer.is_unstored(registry);
-        }
-    }
-
-    /// Tells everybody, once the commit has ended.
-    pub(super) fn answer(&mut self, fault: Option<&Fault>) {
-        let Some(fault) = fault else {
-            let answers = self.answers.drain(..);
-            return publishing::send(
-                &answers.filter_map(|(_, answer)| answer.send()).collect::<Vec<_>>(),
-            );
-        };
-        self.answers.drain(..).for_each(|(_, answer)| answer.fail(fault));
+        self.upkeep.strip(self.now_ms);
+        self.progress.strip(registry);
     }
 
     pub(super) fn target(&self, planner: &Planner, topic: &Topic) -> Target {
-        if self.removing.contains_key(topic) {
-            return Target::Leaving;
-        }
-        let known = self.made.get(topic).cloned().or_else(|| planner.registry.find(topic));
-        known.map_or(Target::New, Target::Known)
-    }
-
-    /// Makes a stream, which is there for others once the commit stands.
-    fn make(
-        &mut self,
-        planner: &mut Planner,
-        topic: &Topic,
-        sealed: Option<GroupTag>,
-    ) -> Result<Arc<Stream>, Refusal> {
-        if let Some(asked) = sealed.filter(|_| topic.system() == Some(System::Dead)) {
-            return Err(Refusal::SealMismatch { stream: None, asked });
-        }
-        let count = planner.registry.rooms().taken(topic) + self.rooms_made.taken(topic);
-        let Room { what, limit } = Room::of(topic);
-        if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
-            return Err(Refusal::TooMany { what, limit: limit as u64 });
-        }
-        let number = planner.number(&self.made);
-        let made = Made { topic, sealed, now_ms: self.now_ms };
-        let generation = planner.next.generation;
-        let row = StreamRow::new(number, generation, planner.defaults, made);
-        let stream = Arc::new(Stream::new(row));
-        self.made.insert(topic.clone(), stream.clone());
-        self.rooms_made.add(topic);
-        Ok(stream)
+        self.streams.target(planner.registry, topic)
     }
 
     /// The stream of dead letters of `stream`; none where there can be none.
@@ -375,7 +232,10 @@ impl Plan {
         }
         match self.target(planner, &topic) {
             Target::Known(grave) => Grave::Stream(grave),
-            Target::New => self.make(planner, &topic, None).map_or(Grave::None, Grave::Stream),
+            Target::New => {
+                let made = self.streams.make(planner, &topic, None, self.now_ms);
+                made.map_or(Grave::None, Grave::Stream)
+            }
             Target::Leaving => Grave::Later,
         }
     }
@@ -390,28 +250,28 @@ impl Plan {
         let result = match self.target(planner, &topic) {
             Target::Leaving => {
                 let again = Configure { topic, change, reply };
-                self.defer(Command::Configure(again));
+                self.replies.defer(Command::Configure(again));
                 return;
             }
             Target::Known(stream) => {
                 let is_meant = sealed.map_or(Ok(()), |_| check_seal(stream.sealed, sealed));
                 is_meant.map(|()| (stream, false))
             }
-            Target::New => self.make(planner, &topic, sealed).map(|stream| (stream, true)),
+            Target::New => {
+                let made = self.streams.make(planner, &topic, sealed, self.now_ms);
+                made.map(|stream| (stream, true))
+            }
         };
         if let Ok((stream, _)) = &result {
-            let before = self.settings.get(&stream.number).map(|(_, settings)| *settings);
-            let mut settings = before.unwrap_or_else(|| stream.settings());
-            settings.change(change);
-            self.settings.insert(stream.number, (stream.clone(), settings));
+            self.streams.configure(stream, change);
         }
-        self.answers.push((None, Answer::Configure(reply, result)));
+        self.replies.push(None, Answer::Configure(reply, result));
     }
 
     fn append(&mut self, planner: &mut Planner, append: Append) -> Result<(), Fault> {
         let target = self.target(planner, &append.topic);
         if matches!(target, Target::Leaving) {
-            self.defer(Command::Append(append));
+            self.replies.defer(Command::Append(append));
             return Ok(());
         }
         let stream = match target {
@@ -422,6 +282,8 @@ impl Plan {
         let seen = match self.seen(planner, stream.as_deref(), &mut asked) {
             Ok(seen) => seen,
             Err(fault) => {
+                // The fault ends the commit, whose answers are told by it. This command has none
+                // among those.
                 Answer::Append(reply, Err(Refusal::Unstorable(fault.clone()))).send();
                 return Err(fault);
             }
@@ -433,7 +295,7 @@ impl Plan {
             Err(_) => None,
         };
         let answer = Answer::Append(reply, result.map(|(appended, _)| appended));
-        self.answers.push((number, answer));
+        self.replies.push(number, answer);
         Ok(())
     }
 
@@ -455,7 +317,8 @@ impl Plan {
         if let Some((_, row)) = keys.find(|(other, _)| other == key) {
             return Ok(Some(row.clone()));
         }
-        if self.made.contains_key(&stream.topic) {
+        // A new stream has a number of its own, under which the store has nothing.
+        if self.streams.makes(&stream.topic) {
             return Ok(None);
         }
         planner.writes.find_key(stream.number, key)
@@ -483,6 +346,7 @@ impl Plan {
                 _ => {}
             }
         }
+        // Refusals come before the stream is made: a refused message leaves no stream behind.
         let next = stream.as_ref().map_or(0, |stream| self.next_offset(stream));
         if asked.expect.is_some_and(|expect| expect != next) {
             return Err(Refusal::OffsetMismatch { next });
@@ -501,7 +365,7 @@ impl Plan {
         }
         let stream = match stream {
             Some(stream) => stream,
-            None => self.make(planner, &asked.topic, asked.group)?,
+            None => self.streams.make(planner, &asked.topic, asked.group, self.now_ms)?,
         };
         let appended = self.take(&stream, asked);
         Ok((appended, stream.number))
@@ -510,11 +374,12 @@ impl Plan {
     /// Why nothing can be added to the stream now. What a `memory` stream was answered for before
     /// is stored first.
     fn is_unstorable(&self, planner: &Planner, stream: Option<&Stream>) -> Option<Fault> {
-        let is_memory = stream.is_some_and(|stream| stream.state.lock().level == Level::Memory);
+        let is_memory = stream.is_some_and(|stream| stream.settings().level == Level::Memory);
+        // Otherwise messages would pile up in memory for as long as the store is broken.
         let waits = is_memory && !planner.unsaved.is_empty();
         // Where the store has come back, this very commit stores it.
         let fault = if waits { planner.registry.fault.lock().clone() } else { None };
-        self.unstorable.clone().or(fault)
+        self.room.unstorable.clone().or(fault)
     }
 
     fn next_offset(&self, stream: &Stream) -> u64 {
@@ -525,7 +390,7 @@ impl Plan {
     /// Takes messages that nothing speaks against.
     fn take(&mut self, stream: &Arc<Stream>, asked: Asked) -> Appended {
         let now_ms = self.now_ms;
-        let level = stream.state.lock().level;
+        let level = stream.settings().level;
         let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
         let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
         let key = asked.key.map(|key| (key.key, key.body.to_vec(), write_ids(&ids)));

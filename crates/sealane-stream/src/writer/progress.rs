@@ -1,16 +1,18 @@
 //! What consumers do, stored as changes: a row for each commit holds those of all consumers, and a
 //! consumer's own row is written again when its changes have outgrown it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::letters::Buried;
 use super::manage::Steering;
 use super::plan::Plan;
 use crate::ConsumerSettings;
+use crate::commit::{ConsumerRecord, StoreChange, StoreCommit};
 use crate::consumer::{DeadCounts, Steered, write_counts, write_piece};
 use crate::registry::Registry;
-use crate::store::{ConsumerWrite, Fault, Next, Writes};
+use crate::store::Next;
 use crate::stream::{ConsumerEntry, Stream};
 
 /// Rows that may stand. Beyond it the consumers of the oldest are written whole.
@@ -31,38 +33,92 @@ pub(super) struct Progress {
     oldest: BTreeMap<u64, Vec<StreamConsumer>>,
 }
 
-/// What is stored of one consumer.
+/// What a commit stores of consumers, and what it does to their dead messages.
+#[derive(Default)]
+pub(super) struct ProgressPlan {
+    /// Consumers of which something is stored.
+    pub(super) stored: Vec<ConsumerPlan>,
+    /// Those that are written whole.
+    records: Vec<Box<ConsumerRecord>>,
+    /// What the others did, as one row.
+    pieces: Vec<u8>,
+    /// The number of that row.
+    row: u64,
+    /// The rows below this one go; 0: none.
+    dropped: u64,
+    pub(super) buried: Vec<Buried>,
+    /// Consumers that changed and go with their streams, if the commit stands.
+    pub(super) set_aside: Vec<StreamConsumer>,
+}
+
+/// A consumer of which something is stored.
 pub(super) struct ConsumerPlan {
     pub(super) stream: Arc<Stream>,
-    pub(super) entry: Arc<ConsumerEntry>,
+    entry: Arc<ConsumerEntry>,
     number: u64,
-    settings: ConsumerSettings,
-    paused_ms: u64,
-    dead_lettered: u64,
-    dead_dropped: u64,
     written: Written,
 }
 
 enum Written {
     /// All of it.
-    Whole(Vec<u8>),
-    /// What changed since it was stored last.
-    Changes(Vec<u8>),
+    Whole,
+    /// What changed since it was stored last, in so many bytes.
+    Changes(u64),
 }
 
 impl ConsumerPlan {
-    /// What was planned did not come to be stored: the next time it is all of the consumer.
+    /// What was planned did not come to be stored: the next time it is all of the consumer. The
+    /// consumer has forgotten by now which changes these were.
     pub(super) fn is_unstored(&self, registry: &Registry) {
         self.entry.state.lock().is_unstored();
         registry.mark_dirty(&self.stream, &self.entry);
     }
+}
 
-    pub(super) fn bytes(&self) -> u64 {
-        match &self.written {
-            Written::Whole(state) => state.len() as u64 + 4096,
-            Written::Changes(piece) => piece.len() as u64 + 16,
+impl ProgressPlan {
+    pub(super) fn add_to(&mut self, commit: &mut StoreCommit) {
+        let records = std::mem::take(&mut self.records);
+        commit.changes.extend(records.into_iter().map(StoreChange::KeepConsumer));
+        let data = std::mem::take(&mut self.pieces);
+        if !data.is_empty() {
+            commit.push(StoreChange::AddProgress { row: self.row, data });
+        }
+        if self.dropped > 0 {
+            commit.push(StoreChange::DropProgress { below: self.dropped });
         }
     }
+
+    /// Nothing of consumers is stored but what goes.
+    pub(super) fn strip(&mut self, registry: &Registry) {
+        self.buried.clear();
+        self.stored.drain(..).for_each(|consumer| consumer.is_unstored(registry));
+    }
+
+    /// Plans to store all of a consumer.
+    fn keep(&mut self, consumer: &ConsumerPlan, kept: KeptWhole) {
+        let KeptWhole { settings, paused_ms, dead, state } = kept;
+        self.records.push(Box::new(ConsumerRecord {
+            number: consumer.number,
+            stream: consumer.stream.number,
+            name: consumer.entry.name.clone(),
+            owner: consumer.entry.owner.clone(),
+            settings,
+            paused_ms,
+            dead_lettered: dead.lettered,
+            dead_dropped: dead.dropped,
+            // None of its changes is in the next row, whoever else's are.
+            since: self.row - 1,
+            state,
+        }));
+    }
+}
+
+/// A consumer as its own row is to say it.
+struct KeptWhole {
+    settings: ConsumerSettings,
+    paused_ms: u64,
+    dead: DeadCounts,
+    state: Vec<u8>,
 }
 
 impl Progress {
@@ -82,23 +138,19 @@ impl Progress {
 
     /// Plans what is stored of the consumers that changed, and of those whose changes are the
     /// oldest, where there are too many rows.
-    pub(super) fn plan(
-        &self,
-        plan: &mut Plan,
-        next: &mut Next,
-        dirty: Vec<StreamConsumer>,
-        buried: Vec<(Arc<ConsumerEntry>, Vec<u64>)>,
-    ) {
+    pub(super) fn plan(&self, plan: &mut Plan, next: &mut Next, dirty: Vec<StreamConsumer>) {
         plan.has_flushed |= !dirty.is_empty();
+        plan.progress.row = self.next;
+        plan.progress.dropped = self.droppable().unwrap_or_default();
         let too_old = self.next.saturating_sub(ROWS_MAX);
+        // A consumer that does nothing would hold all rows behind its oldest change for ever.
         let forced: Vec<StreamConsumer> =
             self.oldest.range(..too_old).next().map_or_else(Vec::new, |(_, all)| all.clone());
         let forced_by: HashSet<_> = forced.iter().map(|(_, s)| Arc::as_ptr(s)).collect();
-        let buried: HashMap<_, _> =
-            buried.iter().map(|(entry, offsets)| (Arc::as_ptr(entry), offsets)).collect();
+        // Two pieces of one consumer in one row would count its bytes twice.
         let mut seen: HashSet<_> = plan.managed.consumers().map(Arc::as_ptr).collect();
         for steering in &plan.managed.steered {
-            plan.consumers.push(steered(steering, next));
+            steered(&mut plan.progress, steering, next);
         }
         for (stream, entry) in dirty.into_iter().chain(forced) {
             let is_gone = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
@@ -108,18 +160,12 @@ impl Progress {
             {
                 continue;
             }
-            if plan.removing.contains_key(&stream.topic) {
-                plan.set_aside.push((stream, entry));
+            if plan.streams.removes(&stream.topic) {
+                plan.progress.set_aside.push((stream, entry));
                 continue;
             }
             let whole = forced_by.contains(&Arc::as_ptr(&entry));
-            let offsets = buried.get(&Arc::as_ptr(&entry)).map_or(&[][..], |offsets| offsets);
-            let of = plan.buried.iter().find(|buried| Arc::ptr_eq(&buried.entry, &entry));
-            let more = of.map_or_else(DeadCounts::default, |buried| DeadCounts {
-                lettered: buried.lettered,
-                dropped: buried.dropped,
-            });
-            plan.consumers.push(describe(stream, entry, next, whole, offsets, more));
+            describe(&mut plan.progress, stream, entry, next, whole);
         }
     }
 
@@ -127,17 +173,18 @@ impl Progress {
     pub(super) fn settle(&mut self, plan: &Plan) {
         let row = self.next;
         let mut is_used = false;
-        for consumer in &plan.consumers {
+        debug_assert!(plan.progress.stored.is_empty() || row == plan.progress.row);
+        for consumer in &plan.progress.stored {
             let mut kept = consumer.entry.kept.lock();
             kept.number = consumer.number;
             match &consumer.written {
-                Written::Whole(_) => {
+                Written::Whole => {
                     self.forget(kept.first, &consumer.entry);
                     (kept.first, kept.bytes) = (0, 0);
                 }
-                Written::Changes(piece) => {
+                Written::Changes(bytes) => {
                     is_used = true;
-                    kept.bytes += piece.len() as u64;
+                    kept.bytes += bytes;
                     if kept.first == 0 {
                         kept.first = row;
                         let member = (consumer.stream.clone(), consumer.entry.clone());
@@ -146,7 +193,7 @@ impl Progress {
                 }
             }
         }
-        for stream in plan.removing.values() {
+        for stream in plan.streams.removing() {
             let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
             for entry in consumers {
                 let first = std::mem::take(&mut entry.kept.lock().first);
@@ -158,7 +205,7 @@ impl Progress {
             self.forget(first, entry);
         }
         self.next += u64::from(is_used);
-        self.first = self.first.max(plan.progress_dropped);
+        self.first = self.first.max(plan.progress.dropped);
     }
 
     fn forget(&mut self, first: u64, entry: &Arc<ConsumerEntry>) {
@@ -173,51 +220,20 @@ impl Progress {
     /// The rows below this one are in consumers' own rows.
     fn droppable(&self) -> Option<u64> {
         let below = self.oldest.keys().next().copied().unwrap_or(self.next);
+        // The oldest page is touched once for many rows: in each commit it would be the larger
+        // part.
         (below - self.first.min(below) >= ROWS_DROPPED).then_some(below)
-    }
-
-    /// Stores what is planned of consumers.
-    pub(super) fn store(&self, plan: &mut Plan, writes: &Writes) -> Result<(), Fault> {
-        let mut row = Vec::new();
-        for consumer in &plan.consumers {
-            match &consumer.written {
-                Written::Changes(piece) => write_piece(consumer.number, piece, &mut row),
-                Written::Whole(state) => writes.consumer(&ConsumerWrite {
-                    number: consumer.number,
-                    stream: consumer.stream.number,
-                    name: &consumer.entry.name,
-                    owner: &consumer.entry.owner,
-                    settings: consumer.settings,
-                    paused_ms: consumer.paused_ms,
-                    dead_lettered: consumer.dead_lettered,
-                    dead_dropped: consumer.dead_dropped,
-                    // None of its changes is in the next row, whoever else's are.
-                    since: self.next - 1,
-                    state,
-                })?,
-            }
-        }
-        if !row.is_empty() {
-            writes.progress(self.next, &row)?;
-        }
-        plan.progress_dropped = 0;
-        if let Some(below) = self.droppable() {
-            writes.drop_progress(below)?;
-            plan.progress_dropped = below;
-        }
-        Ok(())
     }
 }
 
-/// What is stored of a consumer, in the shorter form.
+/// Plans what is stored of a consumer, in the shorter form.
 fn describe(
+    plan: &mut ProgressPlan,
     stream: Arc<Stream>,
     entry: Arc<ConsumerEntry>,
     next: &mut Next,
     whole: bool,
-    buried: &[u64],
-    more: DeadCounts,
-) -> ConsumerPlan {
+) {
     // What changes from here on is stored by another commit.
     entry.dirty.store(false, Ordering::SeqCst);
     let kept = {
@@ -227,54 +243,53 @@ fn describe(
         before
     };
     let number = number(kept.number, next);
-    let dead_lettered = entry.dead_lettered.load(Ordering::Relaxed) + more.lettered;
-    let dead_dropped = entry.dead_dropped.load(Ordering::Relaxed) + more.dropped;
+    let of_it = plan.buried.iter().find(|buried| Arc::ptr_eq(&buried.entry, &entry));
+    let buried = of_it.map_or(&[][..], |buried| &buried.offsets);
+    let (lettered, dropped) = of_it.map_or((0, 0), |buried| (buried.lettered, buried.dropped));
+    let dead = DeadCounts {
+        lettered: entry.dead_lettered.load(Ordering::Relaxed) + lettered,
+        dropped: entry.dead_dropped.load(Ordering::Relaxed) + dropped,
+    };
     let mut consumer = entry.state.lock();
     let changes = consumer.changes(buried);
     let size = 64 + 4 * consumer.in_flight() as u64;
     let is_small = |piece: &Vec<u8>| kept.bytes + piece.len() as u64 <= size.max(CHANGES_BYTES_MIN);
+    // A piece names its consumer's row: without one, or with other settings, all of it is written.
     let can_change = kept.number > 0 && !kept.is_changed && !whole;
-    let written = match changes.filter(|piece| can_change && is_small(piece)) {
-        Some(changes) => {
-            let mut piece = Vec::with_capacity(changes.len() + 4);
-            write_counts(DeadCounts { lettered: dead_lettered, dropped: dead_dropped }, &mut piece);
-            piece.extend_from_slice(&changes);
-            Written::Changes(piece)
-        }
-        None => Written::Whole(consumer.snapshot(buried)),
-    };
-    let (settings, paused_ms) = (consumer.settings, consumer.paused_ms);
-    drop(consumer);
-    ConsumerPlan {
-        stream,
-        entry,
-        number,
-        settings,
-        paused_ms,
-        dead_lettered,
-        dead_dropped,
-        written,
+    if let Some(changes) = changes.filter(|piece| can_change && is_small(piece)) {
+        drop(consumer);
+        let mut piece = Vec::with_capacity(changes.len() + 4);
+        write_counts(dead, &mut piece);
+        piece.extend_from_slice(&changes);
+        write_piece(number, &piece, &mut plan.pieces);
+        let written = Written::Changes(piece.len() as u64);
+        plan.stored.push(ConsumerPlan { stream, entry, number, written });
+        return;
     }
+    let (settings, paused_ms) = (consumer.settings, consumer.paused_ms);
+    let state = consumer.snapshot(buried);
+    drop(consumer);
+    let consumer = ConsumerPlan { stream, entry, number, written: Written::Whole };
+    plan.keep(&consumer, KeptWhole { settings, paused_ms, dead, state });
+    plan.stored.push(consumer);
 }
 
-/// What is stored of a consumer that is steered: all of what it is going to be.
-fn steered(steering: &Steering, next: &mut Next) -> ConsumerPlan {
+/// Plans what is stored of a consumer that is steered: all of what it is going to be.
+fn steered(plan: &mut ProgressPlan, steering: &Steering, next: &mut Next) {
     let Steering { stream, entry, steer } = steering;
     let number = number(entry.kept.lock().number, next);
+    let dead = DeadCounts {
+        lettered: entry.dead_lettered.load(Ordering::Relaxed),
+        dropped: entry.dead_dropped.load(Ordering::Relaxed),
+    };
     let consumer = entry.state.lock();
     let settings = consumer.settings;
     let Steered { paused_ms, state } = consumer.steered(steer);
     drop(consumer);
-    ConsumerPlan {
-        stream: stream.clone(),
-        entry: entry.clone(),
-        number,
-        settings,
-        paused_ms,
-        dead_lettered: entry.dead_lettered.load(Ordering::Relaxed),
-        dead_dropped: entry.dead_dropped.load(Ordering::Relaxed),
-        written: Written::Whole(state),
-    }
+    let (stream, entry, written) = (stream.clone(), entry.clone(), Written::Whole);
+    let consumer = ConsumerPlan { stream, entry, number, written };
+    plan.keep(&consumer, KeptWhole { settings, paused_ms, dead, state });
+    plan.stored.push(consumer);
 }
 
 /// The number of a consumer's row; one that has none yet is given the next.

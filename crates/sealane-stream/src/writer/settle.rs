@@ -4,66 +4,70 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::command::Command;
+use super::letters::Buried;
 use super::plan::Plan;
 use crate::registry::Registry;
-use crate::store::{Fault, Settings, Trimmed};
+use crate::store::{AppliedCounts, Fault, Settings, Trimmed};
 use crate::stream::Stream;
 
 /// The commit stands: makes everything readable, then answers. Returns what the next commit
 /// begins with.
-pub(super) fn settle(mut plan: Plan, registry: &Registry) -> Vec<Command> {
+pub(super) fn settle(mut plan: Plan, counts: &AppliedCounts, registry: &Registry) -> Vec<Command> {
     // Whoever is told of a stream finds in it what it was made with.
-    for (stream, settings) in plan.settings.values() {
+    for (stream, settings) in plan.streams.settings() {
         apply(stream, *settings, registry);
     }
-    for stream in plan.made.values() {
+    for stream in plan.streams.made() {
         registry.insert(stream);
     }
     for staged in std::mem::take(&mut plan.gains).into_values() {
         staged.note_stored(registry);
         registry.publish(&staged.stream, staged.blocks);
     }
-    for stream in plan.removing.values() {
+    // No stream of the same topic is among those made above: a command for it was deferred.
+    for stream in plan.streams.removing() {
         registry.remove(stream);
     }
-    for (stream, trimmed) in &plan.trimmed {
+    for (stream, trimmed) in plan.upkeep.trimmed() {
         trim(stream, *trimmed, registry);
     }
-    plan.managed.settle(registry);
-    for buried in &plan.buried {
-        buried.entry.state.lock().bury(&buried.offsets);
-        buried.entry.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
-        registry.metrics.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
-        let counts = registry.series.of_consumer(&buried.entry);
-        counts.dead_lettered.fetch_add(buried.lettered, Ordering::Relaxed);
-        buried.entry.dead_dropped.fetch_add(buried.dropped, Ordering::Relaxed);
-        registry.metrics.dead_dropped.fetch_add(buried.dropped, Ordering::Relaxed);
-        buried.entry.wake();
-    }
-    plan.answer(None);
-    plan.deferred
+    plan.managed.settle(counts, registry);
+    plan.progress.buried.iter().for_each(|buried| buried.settle(registry));
+    plan.replies.send();
+    plan.replies.take_deferred()
 }
 
 /// The commit was given up: everything is as it was before, and everybody is told.
 pub(super) fn fail(mut plan: Plan, registry: &Registry, fault: &Fault) {
-    for stream in plan.removing.values().chain(plan.trimmed.iter().map(|(stream, _)| stream)) {
+    let trimmed = plan.upkeep.trimmed().iter().map(|(stream, _)| stream);
+    for stream in plan.streams.removing().chain(trimmed) {
         let mut state = stream.state.lock();
         state.leaving = state.first;
     }
     plan.managed.fail();
-    for consumer in &plan.consumers {
+    for consumer in &plan.progress.stored {
         consumer.is_unstored(registry);
     }
-    registry.give_back(std::mem::take(&mut plan.set_aside));
-    plan.answer(Some(fault));
-    for command in plan.deferred {
-        command.fail(fault);
+    registry.give_back(std::mem::take(&mut plan.progress.set_aside));
+    plan.replies.fail(fault);
+}
+
+impl Buried {
+    /// The dead letters are stored: their messages are done.
+    fn settle(&self, registry: &Registry) {
+        self.entry.state.lock().bury(&self.offsets);
+        self.entry.dead_lettered.fetch_add(self.lettered, Ordering::Relaxed);
+        registry.metrics.dead_lettered.fetch_add(self.lettered, Ordering::Relaxed);
+        let counts = registry.series.of_consumer(&self.entry);
+        counts.dead_lettered.fetch_add(self.lettered, Ordering::Relaxed);
+        self.entry.dead_dropped.fetch_add(self.dropped, Ordering::Relaxed);
+        registry.metrics.dead_dropped.fetch_add(self.dropped, Ordering::Relaxed);
+        self.entry.wake();
     }
 }
 
 fn apply(stream: &Arc<Stream>, settings: Settings, registry: &Registry) {
-    let mut state = stream.state.lock();
-    (state.level, state.retention) = (settings.level, settings.retention);
+    stream.state.lock().settings = settings;
     registry.bounded.fetch_or(!settings.retention.keeps_all(), Ordering::Relaxed);
 }
 
@@ -74,6 +78,7 @@ pub(super) fn trim(stream: &Stream, trimmed: Trimmed, registry: &Registry) {
         registry.metrics.retired.fetch_add(first - state.first, Ordering::Relaxed);
         state.first = first;
         state.bytes = state.bytes.saturating_sub(trimmed.bytes);
+        // The generation that the first offset is in stays: a reader may come back with it.
         let ended = state.generations.partition_point(|(at, _)| *at <= first);
         state.generations.drain(..ended.saturating_sub(1));
         state.damaged.retain(|(_, last)| *last >= first);

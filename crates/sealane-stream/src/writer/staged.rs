@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 
 use crate::Level;
 use crate::block::{Block, Record};
+use crate::commit::{StoreChange, StoreCommit};
 use crate::envelope::Envelope;
 use crate::registry::Registry;
-use crate::store::{Fault, KeyRow, Session, Writes};
+use crate::store::{KeyRow, Session};
 use crate::stream::Stream;
 
 /// Records of one block, at most; a block is what one reader takes into memory at once.
@@ -41,7 +42,7 @@ impl Staged {
     pub(super) fn new(stream: Arc<Stream>) -> Self {
         let state = stream.state.lock();
         let (generation, next, last_ms) = (state.generation(), state.next, state.last_ms);
-        let level = state.level;
+        let level = state.settings.level;
         drop(state);
         Self {
             stream,
@@ -70,21 +71,17 @@ impl Staged {
         first
     }
 
-    pub(super) fn has_records(&self) -> bool {
-        !self.records.is_empty()
+    /// Whether its messages are readable before the commit stands: the stream is of level `memory`,
+    /// and nothing of it is taken from elsewhere by the same commit.
+    pub(super) fn may_be_early(&self) -> bool {
+        self.level == Level::Memory && !self.waits
     }
 
-    /// About how many bytes are written for it.
-    pub(super) fn bytes(&self) -> u64 {
-        let records = self.records.iter().map(|r| (r.body.len() + r.id.len() + 32) as u64);
-        let blocks = self.blocks.iter().map(|block| block.stored_bytes());
-        records.chain(blocks).sum()
-    }
-
-    pub(super) fn seal_blocks(&mut self) {
+    fn seal_blocks(&mut self) {
         let mut records = Vec::new();
         let mut bytes = 0;
         for record in std::mem::take(&mut self.records) {
+            // A reader takes a whole block into memory, so that a batch of 16 MiB must not be one.
             let full = records.len() >= BLOCK_RECORDS || bytes + record.body.len() > BLOCK_BYTES;
             if full && !records.is_empty() {
                 self.seal_block(std::mem::take(&mut records));
@@ -99,27 +96,30 @@ impl Staged {
     fn seal_block(&mut self, records: Vec<Record>) {
         if let Some(first) = records.first().map(|record| record.offset) {
             let topic = self.stream.topic.clone();
-            self.blocks.push(Arc::new(Block::new(topic, self.generation, first, records)));
+            self.blocks.push(Arc::new(Block::new(topic, self.generation, first, records.into())));
         }
     }
 
-    pub(super) fn store(&self, writes: &mut Writes, now_ms: u64) -> Result<(), Fault> {
-        let number = self.stream.number;
+    /// Adds what it stores to a commit. If this may stay beyond the commit (`may_stay`), its keys
+    /// stay with it: a failed commit leaves messages that were answered, and the same request may
+    /// come again before they are stored.
+    pub(super) fn add_to(&mut self, commit: &mut StoreCommit, now_ms: u64, may_stay: bool) {
+        self.seal_blocks();
+        let (stream, generation) = (self.stream.number, self.generation);
         for block in &self.blocks {
-            writes.block(number, self.generation, &block.records)?;
+            let records = block.records.clone();
+            commit.push(StoreChange::AddBlock { stream, generation, records });
         }
-        for (key, row) in &self.keys {
-            writes.keep_key(number, key, row, now_ms)?;
+        let keys = if may_stay { self.keys.clone() } else { std::mem::take(&mut self.keys) };
+        for (key, row) in keys {
+            commit.push(StoreChange::KeepKey { stream, key, row, time_ms: now_ms });
         }
-        for (key, session) in &self.sessions {
-            writes.keep_session(number, key, session, now_ms / HOUR_MS)?;
+        // One row for all messages of a session, however many there are: a row for each would be
+        // the larger part of a commit.
+        for (session, stored) in &self.sessions {
+            let (session, row) = (session.clone(), stored.row(now_ms / HOUR_MS));
+            commit.push(StoreChange::KeepSession { stream, session, row });
         }
-        Ok(())
-    }
-
-    /// Sessions that have no row yet.
-    pub(super) fn new_sessions(&self) -> u64 {
-        self.sessions.values().filter(|session| !session.has_row()).count() as u64
     }
 
     /// The commit that holds it stands.

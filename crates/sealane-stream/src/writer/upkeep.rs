@@ -14,10 +14,11 @@ use sealane_protocol::limits::MAX_OFFSET;
 use super::plan::{Plan, Planner};
 use super::staged::HOUR_MS;
 use crate::block::{Offsets, read_block};
+use crate::commit::{RowExpiry, StoreChange, StoreCommit};
 use crate::envelope::Envelope;
 use crate::now_ms;
 use crate::registry::Registry;
-use crate::store::{DelayedRow, Fault, Settings, Swept, Writes};
+use crate::store::{AppliedCounts, DelayedRow, ExpiredBlocks, Fault, Trimmed, Writes};
 use crate::stream::Stream;
 
 /// How often retention looks at the streams that have bounds.
@@ -51,17 +52,47 @@ pub(super) struct Upkeep {
     /// Numbers of removed streams that have left something in the store.
     pub(super) sweeping: BTreeSet<u32>,
     retained: Instant,
-    /// What the last attempt to commit has removed.
-    removed: Removed,
 }
 
+/// What a commit does by the clock.
 #[derive(Default)]
-struct Removed {
-    keys: u64,
-    sessions: u64,
-    /// Whether no more sessions are too old.
-    aged: bool,
-    swept: Option<(u32, Swept)>,
+pub(super) struct UpkeepPlan {
+    /// Delayed messages that are delayed no more, by the numbers of their rows.
+    released: Vec<i64>,
+    /// When the next delayed message is due, behind those that are released.
+    next_due_ms: Option<u64>,
+    /// Whether retention has looked at the streams.
+    retains: bool,
+    /// What retention takes off streams.
+    trimmed: Vec<(Arc<Stream>, Trimmed)>,
+    /// What goes, as the store is to do it.
+    changes: Vec<StoreChange>,
+}
+
+impl UpkeepPlan {
+    /// Whether delayed messages are given to their streams. They must not be in both places after
+    /// a power failure.
+    pub(super) fn is_synced(&self) -> bool {
+        !self.released.is_empty()
+    }
+
+    /// What retention takes off streams.
+    pub(super) fn trimmed(&self) -> &[(Arc<Stream>, Trimmed)] {
+        &self.trimmed
+    }
+
+    pub(super) fn add_to(&mut self, commit: &mut StoreCommit) {
+        let released = self.released.iter();
+        commit.changes.extend(released.map(|row| StoreChange::ReleaseDelayed { number: *row }));
+        commit.changes.append(&mut self.changes);
+    }
+
+    /// No delayed message is given to its stream: it is tried again soon.
+    pub(super) fn strip(&mut self, now_ms: u64) {
+        if !std::mem::take(&mut self.released).is_empty() {
+            self.next_due_ms = Some(now_ms + RELEASE_AGAIN_MS);
+        }
+    }
 }
 
 impl Upkeep {
@@ -74,7 +105,6 @@ impl Upkeep {
             aged_hour: 0,
             sweeping: writes.removed()?.into_iter().collect(),
             retained: Instant::now(),
-            removed: Removed::default(),
         })
     }
 
@@ -108,117 +138,89 @@ impl Upkeep {
     }
 
     /// Plans what the clock asks for.
-    pub(super) fn plan(&self, plan: &mut Plan, registry: &Registry, flush: bool) {
-        plan.retains = self.wants_retention(registry, plan.now_ms);
-        plan.sweeps = self.sweeping.first().copied().filter(|_| flush);
-        plan.has_flushed |= plan.sweeps.is_some();
+    pub(super) fn plan(
+        &self,
+        plan: &mut Plan,
+        planner: &Planner,
+        flush: bool,
+    ) -> Result<(), Fault> {
+        if self.wants_retention(planner.registry, plan.now_ms) {
+            plan.upkeep.retains = true;
+            planner.writes.look(|| {
+                let mut streams = planner.registry.streams().into_iter();
+                streams.try_for_each(|stream| retain(plan, planner, stream))
+            })?;
+            self.expire(&mut plan.upkeep.changes, plan.now_ms);
+        }
+        if let Some(stream) = self.sweeping.first().copied().filter(|_| flush) {
+            let rows_max = ROWS_DROPPED;
+            plan.upkeep.changes.push(StoreChange::SweepStream { stream, rows_max });
+            // So that the next piece goes with the next flush, and not with each commit between.
+            plan.has_flushed = true;
+        }
+        Ok(())
+    }
+
+    /// Plans which idempotency keys and sessions are forgotten.
+    fn expire(&self, changes: &mut Vec<StoreChange>, now_ms: u64) {
+        let rows_max = ROWS_DROPPED;
+        if self.keys > 0 {
+            let before = now_ms.saturating_sub(MAX_IDEMPOTENCY_AGE_MS);
+            let excess = self.keys.saturating_sub(MAX_IDEMPOTENCY_KEYS as u64);
+            changes.push(StoreChange::ExpireKeys(RowExpiry { before, excess, rows_max }));
+        }
+        if self.has_old_sessions(now_ms) {
+            let before = (now_ms / HOUR_MS).saturating_sub(MAX_SESSION_AGE_HOURS);
+            let excess = self.sessions.saturating_sub(MAX_SESSIONS as u64);
+            changes.push(StoreChange::ExpireSessions(RowExpiry { before, excess, rows_max }));
+        }
     }
 
     /// Plans the release of delayed messages that are due.
     pub(super) fn release(&self, plan: &mut Plan, planner: &Planner) -> Result<(), Fault> {
-        plan.next_due_ms = self.next_due_ms;
+        plan.upkeep.next_due_ms = self.next_due_ms;
         if !self.is_due(plan.now_ms) {
             return Ok(());
         }
-        if plan.ungivable {
-            plan.next_due_ms = Some(plan.now_ms + RELEASE_AGAIN_MS);
+        if plan.room.is_ungivable {
+            plan.upkeep.next_due_ms = Some(plan.now_ms + RELEASE_AGAIN_MS);
             return Ok(());
         }
         let (due, next_due_ms) =
             planner.writes.delayed(plan.now_ms, RELEASE_MESSAGES, RELEASE_BYTES)?;
-        plan.next_due_ms = next_due_ms;
+        plan.upkeep.next_due_ms = next_due_ms;
         for row in due {
             // It never comes, by this very commit.
             if plan.managed.cancelled.contains(&row.number) {
                 continue;
             }
-            plan.released.push(row.number);
+            plan.upkeep.released.push(row.number);
             let stream = planner.registry.by_number(row.stream);
             // What was held back for a stream that is gone goes with it.
-            if let Some(stream) = stream.filter(|s| !plan.removing.contains_key(&s.topic)) {
+            if let Some(stream) = stream.filter(|s| !plan.streams.removes(&s.topic)) {
                 give(plan, &stream, row);
             }
         }
         Ok(())
     }
 
-    /// Stores what is planned, and finds what retention removes.
-    pub(super) fn store(
-        &mut self,
-        plan: &mut Plan,
-        writes: &mut Writes,
-        registry: &Registry,
-    ) -> Result<(), Fault> {
-        self.removed = Removed::default();
-        for (stream, _) in plan.trimmed.drain(..) {
-            let mut state = stream.state.lock();
-            state.leaving = state.first;
-        }
-        if plan.retains {
-            for stream in registry.streams() {
-                retain(plan, writes, &stream)?;
-            }
-            self.removed.keys = self.drop_keys(plan.now_ms, writes)?;
-            if self.has_old_sessions(plan.now_ms) {
-                self.drop_sessions(plan.now_ms / HOUR_MS, writes)?;
-            }
-        }
-        if let Some(stream) = plan.sweeps {
-            self.removed.swept = Some((stream, writes.sweep(stream, ROWS_DROPPED)?));
-        }
-        Ok(())
-    }
-
-    /// Whether the last attempt to commit has removed rows of sessions.
-    pub(super) fn has_dropped_sessions(&self) -> bool {
-        self.removed.sessions > 0
-    }
-
-    fn drop_keys(&self, now_ms: u64, writes: &Writes) -> Result<u64, Fault> {
-        if self.keys == 0 {
-            return Ok(0);
-        }
-        let before_ms = now_ms.saturating_sub(MAX_IDEMPOTENCY_AGE_MS);
-        let old = writes.drop_keys(before_ms, ROWS_DROPPED)?;
-        let excess = (self.keys - old.min(self.keys)).saturating_sub(MAX_IDEMPOTENCY_KEYS as u64);
-        let more = match excess {
-            0 => 0,
-            excess => writes.drop_keys(u64::MAX, excess.min(ROWS_DROPPED))?,
-        };
-        Ok(old + more)
-    }
-
-    fn drop_sessions(&mut self, hour: u64, writes: &Writes) -> Result<(), Fault> {
-        let old = writes.drop_sessions(hour.saturating_sub(MAX_SESSION_AGE_HOURS), ROWS_DROPPED)?;
-        let excess = self.sessions.saturating_sub(old).saturating_sub(MAX_SESSIONS as u64);
-        let more = match excess {
-            0 => 0,
-            excess => writes.drop_sessions(u64::MAX, excess.min(ROWS_DROPPED))?,
-        };
-        (self.removed.sessions, self.removed.aged) = (old + more, old < ROWS_DROPPED);
-        Ok(())
-    }
-
     /// The commit stands.
-    pub(super) fn settle(&mut self, plan: &Plan) {
-        self.next_due_ms = plan.next_due_ms;
-        if plan.retains {
+    pub(super) fn settle(&mut self, plan: &Plan, counts: &AppliedCounts) {
+        if plan.upkeep.retains {
             self.retained = Instant::now();
         }
-        let delayed = plan.delayed.iter();
-        let earliest = delayed.clone().map(|delayed| delayed.due_ms).min();
-        self.next_due_ms = self.next_due_ms.into_iter().chain(earliest).min();
-        self.delayed += delayed.map(|delayed| delayed.records.len() as u64).sum::<u64>();
-        let gone = plan.released.len() + plan.managed.cancelled.len();
-        self.delayed = self.delayed.saturating_sub(gone as u64);
-        self.keys = (self.keys + plan.keys_stored).saturating_sub(self.removed.keys);
-        let sessions = self.sessions + plan.sessions_stored;
-        self.sessions = sessions.saturating_sub(self.removed.sessions);
-        if self.removed.aged {
+        let earliest = plan.delayed.iter().map(|delayed| delayed.due_ms).min();
+        self.next_due_ms = plan.upkeep.next_due_ms.into_iter().chain(earliest).min();
+        self.delayed = (self.delayed + counts.delayed_added).saturating_sub(counts.delayed_ended);
+        self.keys = (self.keys + counts.keys_added).saturating_sub(counts.keys_expired);
+        let sessions = self.sessions + counts.sessions_added;
+        self.sessions = sessions.saturating_sub(counts.sessions_expired);
+        if counts.has_aged_sessions {
+            // Old sessions are looked for once an hour, since their rows say no more than the hour.
             self.aged_hour = plan.now_ms / HOUR_MS;
         }
-        self.sweeping.extend(plan.removing.values().map(|stream| stream.number));
-        if let Some((stream, swept)) = self.removed.swept.take() {
+        self.sweeping.extend(plan.streams.removing().map(|stream| stream.number));
+        if let Some((stream, swept)) = counts.swept {
             self.keys = self.keys.saturating_sub(swept.keys);
             self.delayed = self.delayed.saturating_sub(swept.delayed);
             self.sessions = self.sessions.saturating_sub(swept.sessions);
@@ -232,6 +234,7 @@ impl Upkeep {
     pub(super) fn fail(&mut self) {
         let soon = now_ms() + RELEASE_AGAIN_MS;
         self.next_due_ms = self.next_due_ms.map(|due_ms| due_ms.max(soon));
+        // Retention waits for its turn after a failure, too, instead of being tried again at once.
         self.retained = Instant::now();
     }
 }
@@ -240,7 +243,7 @@ impl Upkeep {
 fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
     let block =
         read_block(stream.topic.clone(), row.stream, 0, Offsets { first: 0, count: 1 }, row.data);
-    let record = block.records.into_iter().next();
+    let record = block.records.first().cloned();
     let now_ms = plan.now_ms;
     let staged = plan.staged(stream);
     match record {
@@ -254,52 +257,52 @@ fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
     }
 }
 
-/// Removes what one stream need not keep.
-fn retain(plan: &mut Plan, writes: &Writes, stream: &Arc<Stream>) -> Result<(), Fault> {
+/// Plans what one stream need not keep.
+fn retain(plan: &mut Plan, planner: &Planner, stream: Arc<Stream>) -> Result<(), Fault> {
     let (retention, first, next, mut left, has_purged) = {
         let state = stream.state.lock();
-        (state.retention, state.first, state.next, state.bytes, state.has_purged)
+        (state.settings.retention, state.first, state.next, state.bytes, state.has_purged)
     };
     let is_bounded = !retention.keeps_all() || has_purged;
-    let is_leaving = plan.removing.contains_key(&stream.topic);
+    let is_leaving = plan.streams.removes(&stream.topic);
     // A purge stores the extent of its stream itself.
     if !is_bounded || is_leaving || plan.managed.purged.contains_key(&stream.number) {
         return Ok(());
     }
+    // A bound for each stream and commit, so that removing a long backlog holds nobody up.
     let limit = if has_purged { PURGE_BLOCKS } else { TRIM_BLOCKS };
     let mut taken = 0;
     let too_old = plan.now_ms.saturating_sub(retention.max_age_ms);
     let too_many = next.saturating_sub(retention.max_count);
-    let trimmed = writes.trim(stream.number, limit, |last, last_ms, bytes| {
+    let found = planner.writes.find_expired(stream.number, limit, |last, last_ms, bytes| {
         let by_age = retention.max_age_ms > 0 && last_ms < too_old;
         let by_count = retention.max_count > 0 && last < too_many;
         let by_bytes = retention.max_bytes > 0 && left.saturating_sub(bytes) >= retention.max_bytes;
         let was_purged = last < first;
-        // What is not readable yet stays: it is being stored by this very commit.
+        // What is not readable yet stays: its stream would seem to begin behind its end.
         let expired = last < next && (was_purged || by_age || by_count || by_bytes);
         let has_room = taken < TRIM_BYTES;
         taken += bytes;
         left -= if expired { bytes.min(left) } else { 0 };
         expired && has_room
     })?;
-    let Some(trimmed) = trimmed else {
-        stream.state.lock().has_purged = false;
+    let Some(ExpiredBlocks { through, trimmed }) = found else {
+        // Messages that were answered and not stored yet may have been purged, too. Their blocks
+        // come with this commit, and nobody else would look for them below `first`.
+        let is_stored = planner.unsaved.iter().all(|staged| staged.stream.number != stream.number);
+        stream.state.lock().has_purged &= !is_stored;
         return Ok(());
     };
-    // From now on a reader that finds nothing there does not take it for damage.
-    plan.trimmed.push((stream.clone(), trimmed));
-    let ended = {
+    let (extent, generations_from) = {
         let mut state = stream.state.lock();
+        // From now on a reader that finds nothing there does not take it for damage.
         state.leaving = state.leaving.max(trimmed.last + 1);
         let ended = state.generations.partition_point(|(at, _)| *at <= trimmed.last + 1);
-        state.generations.get(ended.saturating_sub(1)).map_or(0, |(first, _)| *first)
+        let from = state.generations.get(ended.saturating_sub(1)).map_or(0, |(first, _)| *first);
+        (state.extent(stream.number, Some(trimmed)), from)
     };
-    writes.drop_generations(stream.number, ended)?;
-    writes.stream(stream, planned(plan, stream), Some(trimmed))
-}
-
-/// The settings that the stream is to have once the commit stands.
-fn planned(plan: &Plan, stream: &Stream) -> Settings {
-    let planned = plan.settings.get(&stream.number);
-    planned.map_or_else(|| stream.settings(), |(_, settings)| *settings)
+    let change = StoreChange::TrimStream { extent, through, generations_from };
+    plan.upkeep.changes.push(change);
+    plan.upkeep.trimmed.push((stream, trimmed));
+    Ok(())
 }

@@ -51,7 +51,7 @@ impl Plan {
             offset: row.offset,
             generation: row.generation,
             due_ms: None,
-            level: stream.state.lock().level,
+            level: stream.settings().level,
             replayed: true,
         }
     }

@@ -34,9 +34,10 @@ impl Plan {
             while let Some(item) = items.next_if(|item| item.topic == topic) {
                 run.push(item);
             }
+            // One topic waits, the others of the session go on: the order counts within a stream.
             let leaves = matches!(self.target(planner, &topic), Target::Leaving);
-            if leaves || self.waiting.contains(&topic) {
-                self.waiting.insert(topic);
+            if leaves || self.replies.awaits(&topic) {
+                self.replies.wait_for(topic);
                 later.extend(run);
                 continue;
             }
@@ -48,7 +49,7 @@ impl Plan {
         if !later.is_empty() {
             let Sender { key, outbox, keep } = sender;
             let later = Publish { key, outbox, keep, items: later, share };
-            self.deferred.push(Command::Publish(later));
+            self.replies.defer(Command::Publish(later));
         }
         planned
     }
@@ -91,12 +92,13 @@ impl Plan {
                     }
                 }
                 SessionNext::Stored(first) => {
-                    let level = stream.as_ref().map_or(Level::Memory, |s| s.state.lock().level);
+                    let level = stream.as_ref().map_or(Level::Memory, |s| s.settings().level);
                     told.result = Ok(Placed { first, level });
                 }
                 SessionNext::Skipped(next) => told.result = Err(Error::NumberSkipped { next }),
                 SessionNext::Forgotten => {}
             }
+            // What was stored before does not depend on this commit, and is told even if it fails.
             if told.result.is_ok() && session.is_certain(n) {
                 sender.outbox.tell([told]);
             } else {
@@ -137,7 +139,7 @@ impl Plan {
 
     /// Notes what is to be told when the commit has ended, in one piece with what was noted before.
     fn note(&mut self, number: Option<u32>, sender: &Sender, told: Answered) {
-        if let Some((before, Answer::Publish(outbox, last))) = self.answers.last_mut()
+        if let Some((before, Answer::Publish(outbox, last))) = self.replies.last_mut()
             && *before == number
             && Arc::ptr_eq(outbox, &sender.outbox)
             && last.takes(&told)
@@ -145,7 +147,7 @@ impl Plan {
             last.to = told.to;
             return;
         }
-        self.answers.push((number, Answer::Publish(sender.outbox.clone(), told)));
+        self.replies.push(number, Answer::Publish(sender.outbox.clone(), told));
     }
 
     fn known(&self, planner: &Planner, topic: &sealane_message::Topic) -> Option<Arc<Stream>> {
@@ -171,7 +173,7 @@ impl Plan {
         let mut unsaved = planner.unsaved.iter().rev().filter(is_meant);
         match unsaved.find_map(|staged| staged.sessions.get(key)) {
             Some(session) => Ok(session.made_certain()),
-            None if self.made.contains_key(&stream.topic) => Ok(Session::default()),
+            None if self.streams.makes(&stream.topic) => Ok(Session::default()),
             None => match planner.sessions.find(stream.number, key) {
                 Some(session) => {
                     debug_assert!({

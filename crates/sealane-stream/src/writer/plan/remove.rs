@@ -18,7 +18,7 @@ impl Plan {
             Target::Known(stream) => stream,
             Target::New | Target::Leaving => {
                 let refusal = Refusal::UnknownStream(remove.topic);
-                self.answers.push((None, Answer::Remove(remove.reply, Err(refusal))));
+                self.replies.push(None, Answer::Remove(remove.reply, Err(refusal)));
                 return Ok(());
             }
         };
@@ -26,7 +26,7 @@ impl Plan {
             match self.is_idle(planner, &stream, since) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.answers.push((None, Answer::Remove(remove.reply, Ok(false))));
+                    self.replies.push(None, Answer::Remove(remove.reply, Ok(false)));
                     return Ok(());
                 }
                 Err(fault) => {
@@ -36,12 +36,14 @@ impl Plan {
                 }
             }
         }
-        if self.made.contains_key(&remove.topic) {
-            self.defer(Command::Remove(remove));
+        // Its row is not stored yet. One commit that makes and removes it would have to undo a
+        // plan.
+        if self.streams.makes(&remove.topic) {
+            self.replies.defer(Command::Remove(remove));
             return Ok(());
         }
         self.remove(remove.topic, stream);
-        self.answers.push((None, Answer::Remove(remove.reply, Ok(true))));
+        self.replies.push(None, Answer::Remove(remove.reply, Ok(true)));
         Ok(())
     }
 
@@ -60,10 +62,8 @@ impl Plan {
     fn remove(&mut self, topic: Topic, stream: Arc<Stream>) {
         stream.state.lock().leaving = u64::MAX;
         self.gains.remove(&stream.number);
-        self.settings.remove(&stream.number);
         self.managed.forget(stream.number);
         self.delayed.retain(|delayed| delayed.stream.number != stream.number);
-        self.rooms_left.add(&topic);
-        self.removing.insert(topic, stream);
+        self.streams.remove(topic, stream);
     }
 }

@@ -1,0 +1,287 @@
+//! A commit of the hub as plain data: what one transaction changes in the store.
+//!
+//! ```text
+//!  commands ─► plan ─┬─► StoreCommit ─► Writes::apply ─► rows of SQLite
+//!                    └─► Plan: who is answered, and what takes effect once the commit stands
+//! ```
+//!
+//! A change names streams and consumers by their numbers and owns its data. It holds no lock, no
+//! live stream and no function, and applying it reads no clock and draws no random number. So two
+//! stores with the same rows have the same rows after the same commit, and a log can carry it from
+//! one to the other (docs/decisions/0014-a-commit-is-data.md).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use sealane_frame::GroupTag;
+use sealane_message::Topic;
+
+use crate::block::{Record, stored_bytes};
+use crate::store::{KeyRow, SessionRow};
+use crate::{ConsumerSettings, Level, Retention};
+
+/// What one transaction changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StoreCommit {
+    /// In the order in which they are applied.
+    pub(crate) changes: Vec<StoreChange>,
+}
+
+/// One change of the store (spec/store.md, section 2).
+///
+/// A change either says everything that it does, or what it does follows from the rows alone. The
+/// second kind is marked: its effect comes back in [`crate::store::AppliedCounts`].
+#[derive(Debug, Clone)]
+pub(crate) enum StoreChange {
+    /// Notes in `meta` where a counter of the hub goes on.
+    Raise { counter: StoreCounter, value: u64 },
+    /// Makes a stream, with its row and its first generation.
+    MakeStream(Box<NewStream>),
+    /// Sets what a stream's owner chooses. Level none: the stream keeps its own.
+    SetStream { stream: u32, level: Option<Level>, retention: Retention },
+    /// Notes how far a stream reaches; the blocks behind `next` say the rest.
+    SetExtent(StreamExtent),
+    /// Removes a stream with its generations, damage and consumers, and notes that it has left
+    /// blocks, keys, sessions and delayed messages.
+    RemoveStream { stream: u32 },
+    /// Removes some of what a removed stream has left: a 64th of so many blocks, or so many rows of
+    /// each other kind. The rows decide how many there are.
+    SweepStream { stream: u32, rows_max: u64 },
+    /// Adds one block: messages whose offsets follow each other.
+    AddBlock { stream: u32, generation: u64, records: Arc<[Record]> },
+    /// Removes a stream's blocks up to the one that begins at `through`, and the generations that
+    /// begin before `generations_from`.
+    TrimStream { extent: StreamExtent, through: u64, generations_from: u64 },
+    /// Writes the block around `extent.first` again without the messages before that offset. The
+    /// rows decide how many bytes go, which are then taken off `extent.bytes`, too.
+    PurgeStream(StreamExtent),
+    /// Notes that the offsets `first..=last` cannot be read.
+    NoteDamage { stream: u32, first: u64, last: u64, found_ms: u64 },
+    /// Holds messages back until `due_ms`. Their rows get the numbers behind the greatest one.
+    DelayMessages { stream: u32, due_ms: u64, records: Vec<Record> },
+    /// Ends the delay of the message in this row, which another change gives to its stream.
+    ReleaseDelayed { number: i64 },
+    /// Removes a delayed message, which never comes.
+    CancelDelayed { number: i64 },
+    /// Writes a consumer's own row.
+    KeepConsumer(Box<ConsumerRecord>),
+    /// Removes a consumer's own row. The pieces of `progress` that name it are passed over.
+    RemoveConsumer { consumer: u64 },
+    /// Adds a row of `progress`: what all consumers did in this commit.
+    AddProgress { row: u64, data: Vec<u8> },
+    /// Removes the rows of `progress` below this one, which are part of consumers' own rows.
+    DropProgress { below: u64 },
+    /// Remembers what was answered to an idempotency key.
+    KeepKey { stream: u32, key: Vec<u8>, row: KeyRow, time_ms: u64 },
+    /// Remembers what a publishing session has had stored in a stream.
+    KeepSession { stream: u32, session: Arc<[u8]>, row: SessionRow },
+    /// Forgets the idempotency keys that came before `before`, in Unix milliseconds. The rows
+    /// decide how many those are.
+    ExpireKeys(RowExpiry),
+    /// Forgets the sessions that were written before `before`, in hours of Unix time. The rows
+    /// decide how many those are.
+    ExpireSessions(RowExpiry),
+}
+
+/// A number that the hub counts by, in `meta`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoreCounter {
+    /// The number of the next stream.
+    Stream,
+    /// The least generation of streams that are made from now on.
+    Generation,
+}
+
+/// A stream that is made.
+#[derive(Debug, Clone)]
+pub(crate) struct NewStream {
+    pub(crate) number: u32,
+    pub(crate) topic: Topic,
+    pub(crate) level: Level,
+    pub(crate) retention: Retention,
+    pub(crate) created_ms: u64,
+    /// The group whose keys open its messages; none: it is open.
+    pub(crate) sealed: Option<GroupTag>,
+    /// The generation that begins at offset 0.
+    pub(crate) generation: u64,
+}
+
+/// How far a stream reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamExtent {
+    pub(crate) stream: u32,
+    /// The lowest offset that can be read.
+    pub(crate) first: u64,
+    /// Everything below is in the store.
+    pub(crate) next: u64,
+    /// Bytes at rest.
+    pub(crate) bytes: u64,
+}
+
+/// A consumer, stored whole.
+#[derive(Debug, Clone)]
+pub(crate) struct ConsumerRecord {
+    pub(crate) number: u64,
+    pub(crate) stream: u32,
+    pub(crate) name: Arc<str>,
+    /// The token that made it; empty: none was needed.
+    pub(crate) owner: Arc<str>,
+    pub(crate) settings: ConsumerSettings,
+    /// Since when it is paused, in Unix milliseconds; 0: it is not.
+    pub(crate) paused_ms: u64,
+    pub(crate) dead_lettered: u64,
+    pub(crate) dead_dropped: u64,
+    /// Rows of `progress` up to this one are part of `state`.
+    pub(crate) since: u64,
+    pub(crate) state: Vec<u8>,
+}
+
+/// Which rows are too old, or too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowExpiry {
+    /// Rows from before are too old.
+    pub(crate) before: u64,
+    /// If fewer than these are too old, the oldest of the others make up the number.
+    pub(crate) excess: u64,
+    /// Rows of each of the two kinds that go at once.
+    pub(crate) rows_max: u64,
+}
+
+/// Bytes of the log that a stream costs that is made or gains a block: the pages that it touches.
+const STREAM_BYTES: u64 = 16 << 10;
+/// The same of a consumer's own row.
+const CONSUMER_BYTES: u64 = 4 << 10;
+/// The same of a delayed message beside its body.
+const DELAYED_BYTES: u64 = 64;
+/// Bytes that the block may have which a purge makes shorter, unless a message is larger.
+const CUT_BYTES: u64 = 512 << 10;
+
+impl StoreCommit {
+    pub(crate) fn push(&mut self, change: StoreChange) {
+        self.changes.push(change);
+    }
+
+    /// About how many bytes it adds to the write-ahead log.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.changes.iter().map(StoreChange::bytes).sum()
+    }
+
+    /// Takes out all that adds to the store; what removes stays. Returns the streams that are not
+    /// made, or do not change their level.
+    ///
+    /// A full disk refuses what adds. What removes must go on then, since nothing else makes room.
+    pub(crate) fn strip(&mut self) -> HashSet<u32> {
+        let given_up = self.changes.iter().filter_map(|change| match change {
+            StoreChange::MakeStream(new) => Some(new.number),
+            // A `memory` stream was answered for messages that this commit no longer stores. If
+            // its level rose without them, a crash would not begin a new generation.
+            StoreChange::SetStream { stream, level: Some(_), .. } => Some(*stream),
+            _ => None,
+        });
+        let given_up: HashSet<u32> = given_up.collect();
+        self.changes.retain(|change| match change {
+            StoreChange::SetStream { stream, .. } => !given_up.contains(stream),
+            change => !change.adds(),
+        });
+        debug_assert!(self.holds_together());
+        given_up
+    }
+
+    /// What is true of every commit.
+    pub(crate) fn holds_together(&self) -> bool {
+        let mut removed = HashSet::new();
+        let (mut made, mut trimmed) = (HashSet::new(), HashSet::new());
+        let mut progress_rows = 0;
+        for change in &self.changes {
+            let is_new = match change {
+                StoreChange::RemoveStream { stream } => removed.insert(*stream),
+                StoreChange::MakeStream(new) => made.insert(new.number),
+                // A purge and retention would each write an extent without the other's bytes.
+                StoreChange::TrimStream { extent, .. } | StoreChange::PurgeStream(extent) => {
+                    trimmed.insert(extent.stream)
+                }
+                StoreChange::AddProgress { .. } => {
+                    progress_rows += 1;
+                    progress_rows == 1
+                }
+                StoreChange::AddBlock { records, .. } => {
+                    let follows = |pair: &[Record]| match pair {
+                        [a, b] => a.offset + 1 == b.offset && a.time_ms <= b.time_ms,
+                        _ => true,
+                    };
+                    !records.is_empty() && records.windows(2).all(follows)
+                }
+                _ => true,
+            };
+            if !is_new {
+                return false;
+            }
+        }
+        // What a removed stream gained would outlive it, and become a stranger's with its number.
+        let mut gains = self.changes.iter().filter_map(StoreChange::gaining);
+        gains.all(|stream| !removed.contains(&stream))
+    }
+}
+
+impl StoreChange {
+    /// Whether it adds to the store for somebody, who is told if it cannot be.
+    fn adds(&self) -> bool {
+        match self {
+            StoreChange::Raise { counter, .. } => *counter == StoreCounter::Stream,
+            StoreChange::MakeStream(_)
+            | StoreChange::AddBlock { .. }
+            | StoreChange::DelayMessages { .. }
+            // The message would be in neither place: the block that it goes to is taken out.
+            | StoreChange::ReleaseDelayed { .. }
+            // A consumer's state may rest on dead letters, which are taken out, too.
+            | StoreChange::KeepConsumer(_)
+            | StoreChange::AddProgress { .. }
+            | StoreChange::KeepKey { .. }
+            | StoreChange::KeepSession { .. } => true,
+            StoreChange::SetStream { .. }
+            | StoreChange::SetExtent(_)
+            | StoreChange::RemoveStream { .. }
+            | StoreChange::SweepStream { .. }
+            | StoreChange::TrimStream { .. }
+            | StoreChange::PurgeStream(_)
+            | StoreChange::NoteDamage { .. }
+            | StoreChange::CancelDelayed { .. }
+            | StoreChange::RemoveConsumer { .. }
+            | StoreChange::DropProgress { .. }
+            | StoreChange::ExpireKeys(_)
+            | StoreChange::ExpireSessions(_) => false,
+        }
+    }
+
+    /// The stream that has more by it.
+    fn gaining(&self) -> Option<u32> {
+        match self {
+            StoreChange::MakeStream(new) => Some(new.number),
+            StoreChange::KeepConsumer(consumer) => Some(consumer.stream),
+            StoreChange::SetStream { stream, .. }
+            | StoreChange::AddBlock { stream, .. }
+            | StoreChange::DelayMessages { stream, .. }
+            | StoreChange::KeepKey { stream, .. }
+            | StoreChange::KeepSession { stream, .. }
+            | StoreChange::NoteDamage { stream, .. } => Some(*stream),
+            _ => None,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            StoreChange::MakeStream(_) => STREAM_BYTES,
+            StoreChange::AddBlock { records, .. } => STREAM_BYTES + stored_bytes(records),
+            StoreChange::DelayMessages { records, .. } => {
+                records.iter().map(|record| record.body.len() as u64 + DELAYED_BYTES).sum()
+            }
+            StoreChange::KeepConsumer(consumer) => consumer.state.len() as u64 + CONSUMER_BYTES,
+            StoreChange::AddProgress { data, .. } => data.len() as u64,
+            StoreChange::PurgeStream(_) => CUT_BYTES,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

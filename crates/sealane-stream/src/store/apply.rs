@@ -1,0 +1,233 @@
+//! A commit that becomes rows.
+//!
+//! This is the only way into the tables of a running hub, so that whatever carries commits to
+//! another store carries all of it. It looks up nothing but the rows that a change is about.
+
+use rusqlite::params;
+
+use super::{Fault, Swept, Writes, key};
+use crate::commit::{
+    ConsumerRecord, NewStream, RowExpiry, StoreChange, StoreCommit, StoreCounter, StreamExtent,
+};
+use crate::{Level, Retention};
+
+/// What a commit did to rows, as far as the hub counts by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct AppliedCounts {
+    /// Idempotency keys that were added.
+    pub(crate) keys_added: u64,
+    /// Idempotency keys that were too old, or too many.
+    pub(crate) keys_expired: u64,
+    /// Sessions that had no row before.
+    pub(crate) sessions_added: u64,
+    /// Sessions that were too old, or too many.
+    pub(crate) sessions_expired: u64,
+    /// Whether sessions were looked at, and none is left that is too old.
+    pub(crate) has_aged_sessions: bool,
+    pub(crate) delayed_added: u64,
+    /// Delayed messages that were given to their streams or cancelled.
+    pub(crate) delayed_ended: u64,
+    /// The removed stream of which something went.
+    pub(crate) swept: Option<(u32, Swept)>,
+    /// Bytes that purges took off streams.
+    pub(crate) purged: Vec<(u32, u64)>,
+}
+
+impl Writes {
+    /// Applies a commit within a transaction that has begun. After a fault the transaction is to
+    /// be rolled back: what was applied before it has no meaning alone.
+    pub(crate) fn apply(&mut self, commit: &StoreCommit) -> Result<AppliedCounts, Fault> {
+        debug_assert!(commit.holds_together(), "{commit:?}");
+        // Counts are of this attempt alone: the one before it was rolled back.
+        let mut counts = AppliedCounts::default();
+        for change in &commit.changes {
+            self.apply_change(change, &mut counts)?;
+        }
+        Ok(counts)
+    }
+
+    fn apply_change(
+        &mut self,
+        change: &StoreChange,
+        counts: &mut AppliedCounts,
+    ) -> Result<(), Fault> {
+        match change {
+            StoreChange::Raise { counter, value } => self.raise(*counter, *value),
+            StoreChange::MakeStream(new) => self.make_stream(new),
+            StoreChange::SetStream { stream, level, retention } => {
+                self.set_stream(*stream, *level, retention)
+            }
+            StoreChange::SetExtent(extent) => self.set_extent(*extent),
+            StoreChange::RemoveStream { stream } => self.remove(*stream),
+            StoreChange::SweepStream { stream, rows_max } => {
+                counts.swept = Some((*stream, self.sweep(*stream, *rows_max)?));
+                Ok(())
+            }
+            StoreChange::AddBlock { stream, generation, records } => {
+                self.block(*stream, *generation, records)
+            }
+            StoreChange::TrimStream { extent, through, generations_from } => {
+                self.trim(*extent, *through, *generations_from)
+            }
+            StoreChange::PurgeStream(extent) => {
+                counts.purged.push((extent.stream, self.purge(*extent)?));
+                Ok(())
+            }
+            StoreChange::NoteDamage { stream, first, last, found_ms } => {
+                self.damage(*stream, (*first, *last), *found_ms)
+            }
+            StoreChange::KeepConsumer(consumer) => self.consumer(consumer),
+            StoreChange::RemoveConsumer { consumer } => self.remove_consumer(*consumer),
+            StoreChange::AddProgress { row, data } => self.progress(*row, data),
+            StoreChange::DropProgress { below } => self.drop_progress(*below),
+            change => self.apply_counted(change, counts),
+        }
+    }
+
+    /// Applies a change of which the hub counts the rows.
+    fn apply_counted(
+        &mut self,
+        change: &StoreChange,
+        counts: &mut AppliedCounts,
+    ) -> Result<(), Fault> {
+        match change {
+            StoreChange::DelayMessages { stream, due_ms, records } => {
+                counts.delayed_added += records.len() as u64;
+                records.iter().try_for_each(|record| self.delay(*stream, *due_ms, record))?;
+            }
+            StoreChange::ReleaseDelayed { number } | StoreChange::CancelDelayed { number } => {
+                counts.delayed_ended += 1;
+                self.drop_delayed(*number)?;
+            }
+            StoreChange::KeepKey { stream, key, row, time_ms } => {
+                counts.keys_added += 1;
+                self.keep_key(*stream, key, row, *time_ms)?;
+            }
+            StoreChange::KeepSession { stream, session, row } => {
+                counts.sessions_added += u64::from(row.is_new());
+                self.keep_session(*stream, session, row)?;
+            }
+            StoreChange::ExpireKeys(expiry) => {
+                let expire = |before, limit| self.drop_keys(before, limit);
+                counts.keys_expired = expiry.run(expire)?.all;
+            }
+            StoreChange::ExpireSessions(expiry) => {
+                let expire = |before, limit| self.drop_sessions(before, limit);
+                let expired = expiry.run(expire)?;
+                counts.sessions_expired = expired.all;
+                counts.has_aged_sessions = expired.old < expiry.rows_max;
+            }
+            other => debug_assert!(false, "a change without effect: {other:?}"),
+        }
+        Ok(())
+    }
+
+    fn raise(&self, counter: StoreCounter, value: u64) -> Result<(), Fault> {
+        let name = match counter {
+            StoreCounter::Stream => "stream",
+            StoreCounter::Generation => "generation",
+        };
+        self.run(
+            "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
+            params![name, value],
+        )
+    }
+
+    fn make_stream(&self, new: &NewStream) -> Result<(), Fault> {
+        self.run(
+            "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, ?8)",
+            params![
+                new.number,
+                new.topic.as_str(),
+                new.level as u8,
+                new.created_ms,
+                new.retention.max_age_ms as i64,
+                new.retention.max_count as i64,
+                new.retention.max_bytes as i64,
+                new.sealed.map(|group| group.to_bytes()),
+            ],
+        )?;
+        self.run("INSERT INTO generation VALUES (?1, 0, ?2)", params![new.number, new.generation])
+    }
+
+    fn set_stream(
+        &self,
+        stream: u32,
+        level: Option<Level>,
+        retention: &Retention,
+    ) -> Result<(), Fault> {
+        self.run(
+            // The extent stays: another change of the same commit may set it.
+            "UPDATE stream SET level = coalesce(?2, level), max_age_ms = ?3, max_count = ?4,
+                 max_bytes = ?5 WHERE number = ?1",
+            params![
+                stream,
+                level.map(|level| level as u8),
+                retention.max_age_ms as i64,
+                retention.max_count as i64,
+                retention.max_bytes as i64,
+            ],
+        )
+    }
+
+    pub(super) fn set_extent(&self, extent: StreamExtent) -> Result<(), Fault> {
+        let StreamExtent { stream, first, next, bytes } = extent;
+        self.run(
+            "UPDATE stream SET first = ?2, next = ?3, bytes = ?4 WHERE number = ?1",
+            params![stream, first, next, bytes],
+        )
+    }
+
+    fn trim(&self, extent: StreamExtent, through: u64, from: u64) -> Result<(), Fault> {
+        // A range of keys, and not the age or count that led to it: those depend on a clock and on
+        // what was in memory.
+        let blocks = [key(extent.stream, 0), key(extent.stream, through)];
+        self.run("DELETE FROM block WHERE key BETWEEN ?1 AND ?2", blocks)?;
+        let ended = params![extent.stream, from];
+        self.run("DELETE FROM generation WHERE stream = ?1 AND first < ?2", ended)?;
+        self.set_extent(extent)
+    }
+
+    fn consumer(&self, consumer: &ConsumerRecord) -> Result<(), Fault> {
+        self.run(
+            // Name and owner are as they were made: a consumer never changes them.
+            "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT (number) DO UPDATE SET max_in_flight = ?5, ack_wait_ms = ?6,
+                 max_attempts = ?7, dead_lettered = ?8, dead_dropped = ?9, since = ?10,
+                 state = ?11, paused_ms = ?12",
+            params![
+                consumer.number,
+                consumer.stream,
+                &*consumer.name,
+                &*consumer.owner,
+                consumer.settings.max_in_flight,
+                consumer.settings.ack_wait_ms,
+                consumer.settings.max_attempts,
+                consumer.dead_lettered,
+                consumer.dead_dropped,
+                consumer.since,
+                consumer.state,
+                consumer.paused_ms,
+            ],
+        )
+    }
+}
+
+/// Rows that went because they were too old, or too many.
+struct ExpiredRows {
+    old: u64,
+    all: u64,
+}
+
+impl RowExpiry {
+    /// Runs `expire`, which removes at most so many of the oldest rows from before a time.
+    fn run(&self, expire: impl Fn(u64, u64) -> Result<u64, Fault>) -> Result<ExpiredRows, Fault> {
+        let old = expire(self.before, self.rows_max)?;
+        // The excess was counted with the old rows, so that those are part of it.
+        let more = match self.excess.saturating_sub(old) {
+            0 => 0,
+            excess => expire(u64::MAX, excess.min(self.rows_max))?,
+        };
+        Ok(ExpiredRows { old, all: old + more })
+    }
+}

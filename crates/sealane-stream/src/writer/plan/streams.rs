@@ -1,0 +1,164 @@
+//! Streams that come, change and go by a commit.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use sealane_frame::GroupTag;
+use sealane_message::{System, Topic};
+
+use super::made::Made;
+use super::{Planner, Target};
+use crate::Change;
+use crate::commit::{NewStream, StoreChange, StoreCommit, StoreCounter};
+use crate::registry::Registry;
+use crate::rooms::{Room, Rooms};
+use crate::store::{Next, Settings, StreamRow};
+use crate::stream::Stream;
+use crate::writer::command::Refusal;
+
+/// Streams that come, change and go by a commit.
+#[derive(Default)]
+pub(in crate::writer) struct StreamPlan {
+    /// Streams that are made.
+    made: BTreeMap<Topic, Arc<Stream>>,
+    /// How many they are.
+    rooms_made: Rooms,
+    /// Settings that change, by the stream's number.
+    settings: BTreeMap<u32, (Arc<Stream>, Settings)>,
+    /// Streams that go. A command for their topics comes after that, in the next commit.
+    removing: BTreeMap<Topic, Arc<Stream>>,
+    /// How many they are.
+    rooms_left: Rooms,
+}
+
+impl StreamPlan {
+    /// Streams that are made.
+    pub(in crate::writer) fn made(&self) -> impl Iterator<Item = &Arc<Stream>> {
+        self.made.values()
+    }
+
+    pub(in crate::writer) fn makes(&self, topic: &Topic) -> bool {
+        self.made.contains_key(topic)
+    }
+
+    /// Streams that go.
+    pub(in crate::writer) fn removing(&self) -> impl Iterator<Item = &Arc<Stream>> {
+        self.removing.values()
+    }
+
+    pub(in crate::writer) fn removes(&self, topic: &Topic) -> bool {
+        self.removing.contains_key(topic)
+    }
+
+    pub(in crate::writer) fn removes_some(&self) -> bool {
+        !self.removing.is_empty()
+    }
+
+    /// Settings that hold once the commit stands.
+    pub(in crate::writer) fn settings(&self) -> impl Iterator<Item = &(Arc<Stream>, Settings)> {
+        self.settings.values()
+    }
+
+    /// Whether a stream goes or gets settings. Neither may be undone by a power failure once its
+    /// owner was told.
+    pub(super) fn is_synced(&self) -> bool {
+        self.removes_some() || !self.settings.is_empty()
+    }
+
+    pub(super) fn target(&self, registry: &Registry, topic: &Topic) -> Target {
+        if self.removes(topic) {
+            return Target::Leaving;
+        }
+        let known = self.made.get(topic).cloned().or_else(|| registry.find(topic));
+        known.map_or(Target::New, Target::Known)
+    }
+
+    /// Makes a stream, which is there for others once the commit stands.
+    pub(super) fn make(
+        &mut self,
+        planner: &mut Planner,
+        topic: &Topic,
+        sealed: Option<GroupTag>,
+        now_ms: u64,
+    ) -> Result<Arc<Stream>, Refusal> {
+        if let Some(asked) = sealed.filter(|_| topic.system() == Some(System::Dead)) {
+            return Err(Refusal::SealMismatch { stream: None, asked });
+        }
+        // Streams of this same commit count: a burst of first messages would pass the limit
+        // otherwise.
+        let count = planner.registry.rooms().taken(topic) + self.rooms_made.taken(topic);
+        let Room { what, limit } = Room::of(topic);
+        if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
+            return Err(Refusal::TooMany { what, limit: limit as u64 });
+        }
+        // The number stays taken if the commit fails: there are many, and one that is given back
+        // would have to be in no other part of this plan.
+        let number = planner.number(&self.made);
+        let made = Made { topic, sealed, now_ms };
+        let row = StreamRow::new(number, planner.next.generation, planner.defaults, made);
+        let stream = Arc::new(Stream::new(row));
+        self.made.insert(topic.clone(), stream.clone());
+        self.rooms_made.add(topic);
+        Ok(stream)
+    }
+
+    pub(super) fn configure(&mut self, stream: &Arc<Stream>, change: Change) {
+        let before = self.settings.get(&stream.number).map(|(_, settings)| *settings);
+        let mut settings = before.unwrap_or_else(|| stream.settings());
+        settings.change(change);
+        self.settings.insert(stream.number, (stream.clone(), settings));
+    }
+
+    pub(super) fn remove(&mut self, topic: Topic, stream: Arc<Stream>) {
+        debug_assert!(!self.makes(&topic), "a stream that this commit makes is removed by a later");
+        self.settings.remove(&stream.number);
+        self.rooms_left.add(&topic);
+        self.removing.insert(topic, stream);
+    }
+
+    /// No new stream has a generation below: a removed one of its topic may have had it.
+    pub(in crate::writer) fn generation_floor(&self) -> u64 {
+        let generations = self.removing().map(|s| s.state.lock().generation() + 1);
+        generations.max().unwrap_or_default()
+    }
+
+    /// Only these streams are not made, or keep their settings.
+    pub(super) fn strip(&mut self, given_up: &HashSet<u32>) {
+        self.settings.retain(|number, _| !given_up.contains(number));
+        self.made.clear();
+    }
+
+    pub(in crate::writer) fn add_to(&self, commit: &mut StoreCommit, next: &Next) {
+        if !self.made.is_empty() {
+            let (counter, value) = (StoreCounter::Stream, u64::from(next.stream));
+            commit.push(StoreChange::Raise { counter, value });
+        }
+        for stream in self.made() {
+            let Settings { level, retention } = stream.settings();
+            commit.push(StoreChange::MakeStream(Box::new(NewStream {
+                number: stream.number,
+                topic: stream.topic.clone(),
+                level,
+                retention,
+                created_ms: stream.created_ms,
+                sealed: stream.sealed,
+                generation: stream.state.lock().generation(),
+            })));
+        }
+        for (stream, settings) in self.settings() {
+            let (before, retention) = (stream.settings().level, settings.retention);
+            // A level that stays is left out, so that a full disk does not refuse other settings.
+            let level = Some(settings.level).filter(|level| *level != before);
+            commit.push(StoreChange::SetStream { stream: stream.number, level, retention });
+        }
+        for stream in self.removing() {
+            commit.push(StoreChange::RemoveStream { stream: stream.number });
+        }
+        if self.removes_some() {
+            // A topic that is used again must have another generation, or a reader that comes back
+            // would take new messages for those that it has seen.
+            let value = self.generation_floor().max(next.generation);
+            commit.push(StoreChange::Raise { counter: StoreCounter::Generation, value });
+        }
+    }
+}
