@@ -342,9 +342,9 @@ sealane_message::errors! {
         /// An older snapshot is not taken for the newest unasked.
         #[error("snapshot {number} would be taken, since a newer one cannot be read: {unread}")]
         #[code("SL-VAULT-52", "OlderOnly")]
-        #[cause("the newest snapshot of a vault cannot be read, and an older one was not asked for")]
-        #[hint("Bring the objects back from a copy, or take the older one: name its number, or say \
-                --allow-older.")]
+        #[cause("the newest snapshot of a vault cannot be read, and no older one was asked for")]
+        #[hint("Bring the objects back from a copy, or take the older one: name its number, or \
+                say --allow-older.")]
         OlderOnly {
             /// The newest that can be read.
             number: u64,

@@ -51,9 +51,8 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
         ))?;
     }
     if unbelieved > 0 {
-        terminal.line(format_args!(
-            "unbelieved   {unbelieved} of removed writers: the next prune removes them"
-        ))?;
+        let what = "of removed writers: the next prune removes them";
+        terminal.line(format_args!("unbelieved   {unbelieved} {what}"))?;
     }
     terminal.line(format_args!("stored       {} in {} objects", size(bytes), objects.len()))?;
     terminal.line(format_args!("state        {}", vault.state()?.display()))?;

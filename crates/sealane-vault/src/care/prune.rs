@@ -231,7 +231,9 @@ impl Vault {
         let gone = gone.iter().filter_map(|link| link.snapshot.as_ref());
         let mut listings: HashSet<Hash> = gone.filter_map(listing).collect();
         let staying = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
-        staying.filter_map(listing).for_each(|hash| drop(listings.remove(&hash)));
+        for hash in staying.filter_map(listing) {
+            listings.remove(&hash);
+        }
         keys.iter().try_for_each(|key| self.store().delete(key))?;
         listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))
     }

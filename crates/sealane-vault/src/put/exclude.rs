@@ -156,8 +156,7 @@ fn between(root: &Path, file: &Path) -> Option<(PathBuf, PathBuf)> {
 
 /// A pattern that names a whole path of this machine, as one that begins at its anchor.
 fn from_anchor(line: &str, anchor: &Path, up: &Path) -> String {
-    let mut folder = anchor.to_owned();
-    up.components().for_each(|_| drop(folder.pop()));
+    let folder = anchor.ancestors().nth(up.components().count()).unwrap_or(anchor);
     let (not, pattern) = line.strip_prefix('!').map_or(("", line), |pattern| ("!", pattern));
     let below = pattern.strip_prefix(&*folder.to_string_lossy());
     match below.filter(|below| below.starts_with('/') && below.len() > 1) {

@@ -163,7 +163,11 @@ impl Vault {
         }
         let chain = self.walk(None)?;
         self.warn(chain.problems);
-        unread.extend(chain.unread);
+        for one in chain.unread {
+            if !unread.iter().any(|known| (known.from, known.to) == (one.from, one.to)) {
+                unread.push(one);
+            }
+        }
         for number in chain.links.into_iter().rev().filter(|number| Some(*number) != head) {
             if let Some(taken) = try_one(number, &mut unread)? {
                 return Ok(Some(taken));
