@@ -1,7 +1,7 @@
-//! What `--version` says beside the number: the commit, and the target that this is built for.
+//! The text of `--version` beside the number: the commit, and the target of the build.
 //!
-//! All programs run this script (`build` in their manifests), and nothing else does: a new commit
-//! builds three packages anew, not all. Whoever builds from an archive names the commit by the
+//! All programs run this script (`build` in their manifests), and nothing else does. So a new
+//! commit builds three packages anew, not all. A build from an archive names the commit by the
 //! variable `SEALANE_COMMIT`.
 
 use std::path::{Path, PathBuf};

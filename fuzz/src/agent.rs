@@ -17,7 +17,7 @@ use sealane_seal::{
 const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
 /// The machine itself, and two others.
 const MEMBERS: u16 = 3;
-/// What a message has where it can.
+/// The bytes that a message fills where it can.
 const MESSAGE_BYTES: usize = 180;
 /// The sort of a message of frames: `spec/document.md`, *Exchange*.
 const FRAMES: u8 = 4;
@@ -28,7 +28,7 @@ const TELLINGS_MAX: usize = 20_000;
 const TYPES: [DataType; 4] =
     [DataType::from_number(64), DataType::from_number(72), DataType::CHAT, DataType::LOCATION];
 
-/// What members sign with; making such a key takes longer than all else.
+/// The signing keys of the members. Making such a key takes longer than all else.
 static SIGNING: LazyLock<Vec<SigningKey>> = LazyLock::new(|| {
     (0..MEMBERS).map(|slot| SigningKey::from_seed(&[slot as u8; 32]).unwrap()).collect()
 });
@@ -54,7 +54,7 @@ struct Told {
     agent: Agent,
     keeper: Keeper,
     sealers: Vec<Sealer>,
-    /// What members have sealed.
+    /// The frames that members have sealed.
     sealed: BTreeSet<Vec<u8>>,
     leaver: Option<Leaver>,
     now_ms: u64,

@@ -87,7 +87,7 @@ pub fn document(bytes: &[u8]) {
     }
 }
 
-/// What holds for an input of one codec.
+/// The laws of an input of one codec.
 fn one(codec: Codec, bytes: &[u8]) -> Option<Value> {
     let read = decode(codec, bytes);
     let verdict = Transcoder::new().validate(codec, bytes);

@@ -1,4 +1,4 @@
-//! What neighbours tell each other of the documents that they hold.
+//! Messages of neighbours about the documents that they hold.
 
 use sealane_document::exchange::{differing, inventory, lacks, overview, read_frames};
 use sealane_document::{Entry, Registers, Stamp};

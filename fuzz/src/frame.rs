@@ -162,7 +162,8 @@ pub fn units(bytes: &[u8]) {
     agree(&definitions);
 }
 
-/// What is defined stands for that, and is said with a byte that stands for it.
+/// A defined byte stands for its entry. The vocabulary says the entry with a byte that stands for
+/// it.
 fn define(heard: &mut Vocabulary, definition: &Definition, now_ms: u64) {
     let Definition { byte, entry } = *definition;
     if heard.define(definition, now_ms).is_ok() {

@@ -98,7 +98,7 @@ fn requests(codec: Codec, body: &[u8]) {
     }
 }
 
-/// What a hub answers is read by clients, who may have met a hostile one.
+/// Clients read the answers of a hub. That hub may be hostile.
 fn answers(codec: Codec, body: &[u8]) {
     let written = |write: &dyn Fn(&mut Writer<'_>)| {
         let mut written = Vec::new();

@@ -1,4 +1,4 @@
-//! What must hold for every input, one function per fuzz target.
+//! The laws that hold for every input, one function per fuzz target.
 //!
 //! The ordinary tests replay the committed corpus through the same functions.
 

@@ -1,4 +1,4 @@
-//! What a relay reads before it runs: cards of groups, and its configuration.
+//! The files that a relay reads before it runs: cards of groups, and its configuration.
 
 use sealane_link::limits::{
     MAX_NEIGHBOURS, MAX_PREFIXES, MAX_RELAY_CARD_BYTES, MAX_RELAY_LINKS, MAX_ROUTES,
@@ -6,8 +6,8 @@ use sealane_link::limits::{
 };
 use sealane_link::{Config, RelayCard};
 
-/// What is taken for a relay card: what is read is written and read again as the same, and no tag
-/// begins like another unit.
+/// An input taken for a relay card. A card that is read is written and read again as the same. No
+/// tag begins like another unit.
 pub fn relay_card(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match RelayCard::parse(text) {
@@ -28,7 +28,8 @@ pub fn relay_card(bytes: &[u8]) {
     }
 }
 
-/// What is taken for a configuration: what is read is within its bounds, and hangs together.
+/// An input taken for a configuration. A configuration that is read is within its bounds, and hangs
+/// together.
 pub fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let config = match Config::parse(text) {

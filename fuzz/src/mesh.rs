@@ -41,9 +41,9 @@ pub fn route_message(bytes: &[u8]) {
     assert!(net.mesh.neighbours().len() <= 2);
 }
 
-/// What neighbours tell of orders: read and written as the same bytes; and two members tell a
-/// machine what stands in the bytes, as above. It takes no order and no removal that the authority
-/// has not signed, and those that it has signed it takes whatever else was told.
+/// Orders that neighbours tell are read and written as the same bytes. Two members also tell a
+/// machine the messages in the bytes, as above. The machine takes no order and no removal without
+/// the authority's signature. It takes each signed one, whatever else was told.
 pub fn orders(bytes: &[u8]) {
     order_laws(bytes);
     let provision = Provision::new([7; 32], 6).unwrap();

@@ -4,7 +4,7 @@ use sealane_message::DataType;
 use sealane_seal::policy::{Battery, Conditions, Link, Policy, Rate, Refusal, Trust};
 use sealane_seal::{Class, Group, GroupId, Suite};
 
-/// What is taken for a policy file. If it is one, all that must hold of it is checked.
+/// An input taken for a policy file. If it is a policy, all laws of policies are checked.
 pub fn policy(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut before = Policy::default();
@@ -24,7 +24,7 @@ pub fn policy(bytes: &[u8]) {
     }
 }
 
-/// What holds for every policy, in all conditions.
+/// The laws of every policy, in all conditions.
 pub fn holds(policy: &Policy) {
     let built_in = Policy::default();
     let strange = [64, 72, 79, 4711, u16::MAX].map(DataType::from_number);

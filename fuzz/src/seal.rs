@@ -33,7 +33,7 @@ pub fn seal(bytes: &[u8]) {
     }
 }
 
-/// What is read as a header is written in the same bytes.
+/// A header that is read is written in the same bytes.
 fn header(form: Form, bytes: &[u8]) {
     if let Ok((header, len)) = SframeHeader::parse(bytes, form, Epoch(1000)) {
         assert_eq!(header.encode(form)[..], bytes[..len]);

@@ -1,4 +1,4 @@
-//! What the simulator reads: scenarios, traces of vehicles, and logs.
+//! The files that the simulator reads: scenarios, traces of vehicles, and logs.
 
 use sealane_sim::limits::{MAX_SIM_NODES, MAX_TRACE_BYTES};
 use sealane_sim::{Replay, Run, Scenario, SimError, Span, Time, Trace, Watch};
@@ -8,8 +8,8 @@ use sealane_sim::{Replay, Run, Scenario, SimError, Span, Time, Trace, Watch};
 const SHORT: Span = Span(20_000);
 const FEW_MACHINES: usize = 64;
 
-/// What is taken for a scenario: what is read is within its bounds and runs without a panic, twice
-/// to the same figures; errors have codes.
+/// An input taken for a scenario. A scenario that is read is within its bounds. It runs twice
+/// without a panic, to the same figures. Errors have codes.
 pub fn scenario(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let scenario = match Scenario::parse(text) {
@@ -41,7 +41,7 @@ pub fn scenario(bytes: &[u8]) {
     }
 }
 
-/// What is taken for a trace: a vehicle is somewhere within its time and nowhere else.
+/// An input taken for a trace. A vehicle is somewhere within its time and nowhere else.
 pub fn trace(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Trace::parse(text) {
@@ -63,7 +63,8 @@ pub fn trace(bytes: &[u8]) {
     }
 }
 
-/// What is taken for a log: what is read draws a page that fetches nothing and has one script.
+/// An input taken for a log. A log that is read draws a page that fetches nothing. No text of the
+/// log ends the page's script.
 pub fn log(bytes: &[u8]) {
     match Replay::read(bytes) {
         Ok(replay) => {

@@ -88,7 +88,7 @@ const DIAMOND: Topology = Topology {
     ],
 };
 
-/// What was measured of routes that are found, and of what keeps them.
+/// Measurements of how routes are found, and of the traffic that keeps them.
 struct Figures {
     /// When all had routes to all, in seconds; nothing if not in time.
     routes_s: Option<f64>,

@@ -42,7 +42,7 @@ fn compare(mut counted: Command, arguments: &[String]) -> Outcome {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     let before = parse(&committed)?;
     if is_writing {
-        // What was not counted this time stays as it was.
+        // Counts that this run did not make stay as they were.
         let mut all = before;
         all.retain(|name, _| is_instructions(name));
         all.extend(counts);
@@ -58,7 +58,7 @@ fn compare(mut counted: Command, arguments: &[String]) -> Outcome {
     Err(format!("bench-guard: {} counts grew, are new or are gone; {remedy}", grown.len()))
 }
 
-/// Of what is shipped, under valgrind: what one message takes more than none.
+/// Instructions that one message takes more than none, in the shipped program under valgrind.
 fn instructions() -> Outcome<BTreeMap<String, u64>> {
     let mut build = process::cargo();
     process::run(build.args(["build", "--quiet", "--profile", SHIP, "--bin", "sealane-bench"]))?;

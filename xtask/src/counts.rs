@@ -1,4 +1,4 @@
-//! What a test program says in its closing line.
+//! The counts in the closing line of a test program.
 
 /// Tests of one program, by what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -44,7 +44,7 @@ fn crates(settings: &Table) -> Outcome<BTreeSet<String>> {
     Ok(process::output(&mut command)?.lines().map(str::to_owned).collect())
 }
 
-/// What is built of a licence that is not allowed, or is banned.
+/// Crates of the build that are banned, or whose licence is not allowed.
 fn refused(settings: &Table, crates: &BTreeSet<String>) -> Vec<String> {
     let allowed: Vec<&str> =
         list(settings, "licenses", "allow").filter_map(Value::as_str).collect();

@@ -15,7 +15,7 @@ pub(crate) const ERRORS: &str = "docs/reference/ERRORS.md";
 
 /// Where other programs read the error codes.
 const ERROR_LIST: &str = "spec/errors.json";
-/// What is not shipped has errors that no program meets.
+/// Crates that are not shipped. No program meets their errors.
 const INSTRUMENTS: [&str; 2] = ["crates/sealane-bench/", "crates/sealane-sim/"];
 /// Where the client library has the errors of a hub.
 const HUB_ERRORS: &str = "crates/sealane/src/hub_error/list.rs";

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         return Err(format!("there are {}", names.join(", ")));
     }
     let grow = process::target().join("grow");
-    // What is changed and not committed counts too; this changes nothing.
+    // A change that is not committed counts too. `git stash create` changes nothing.
     let changed = git(&["stash", "create"])?;
     let commit = if changed.trim().is_empty() { "HEAD" } else { changed.trim() };
     let tree = Worktree::of(commit, &grow.join("tree"))?;

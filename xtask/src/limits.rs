@@ -15,7 +15,7 @@ pub(crate) struct Limit {
     pub(crate) name: String,
     pub(crate) value: u64,
     pub(crate) unit: String,
-    /// What is bounded, and what happens beyond it.
+    /// The quantity that is bounded, and what happens beyond the bound.
     pub(crate) meaning: String,
 }
 
@@ -79,8 +79,8 @@ fn parse(row: &str) -> Option<[&str; 3]> {
     Some([name, expression, unit.strip_prefix('"')?.strip_suffix("\";")?])
 }
 
-/// What an expression of numbers, names, brackets and `<<`, `+`, `-`, `*`, `/` comes to, as far as
-/// limits need it: from the weakest operator down, and from the right.
+/// The value of an expression of numbers, names, brackets and `<<`, `+`, `-`, `*`, `/`. It is read
+/// as far as limits need it: from the weakest operator down, and from the right.
 fn value(expression: &str, known: &BTreeMap<String, u64>) -> Option<u64> {
     let expression = expression.trim();
     for operators in [&["<<"][..], &["+", "-"], &["*", "/"]] {

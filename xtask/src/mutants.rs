@@ -15,8 +15,8 @@ use crate::test::LAB;
 const CAUGHT_MIN: f64 = 0.9;
 /// Mutants of a crate, at most; `SEALANE_MUTANTS` is another number.
 const MUTANTS_MAX: usize = 25;
-/// What the tests of one mutant may take, in times of what they take without one and in seconds at
-/// least; those that take longer have noticed it.
+/// The time limit for the tests of one mutant: a multiple of their time without a mutant, and a
+/// least number of seconds. If the tests take longer, they have noticed the mutant.
 const TEST_TIMES_MAX: &str = "4";
 const TEST_SECONDS_MIN: &str = "180";
 const BUILD_SECONDS_MAX: &str = "600";
@@ -25,7 +25,7 @@ const MODEL: [(&str, &str); 2] = [("SEALANE_SEEDS", "30"), ("SEALANE_STEPS", "30
 /// No crate is begun after so many minutes; `SEALANE_MINUTES` is another number.
 const MINUTES_MAX: usize = 120;
 
-/// What is broken, and the package whose tests are run.
+/// The files that are broken, and the package whose tests are run.
 struct Sample {
     name: &'static str,
     package: &'static str,

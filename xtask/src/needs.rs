@@ -1,4 +1,4 @@
-//! What the tests need beside Rust, installed where it is missing.
+//! The programs that the tests need beside Rust, installed where they are missing.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// What the proof of relays runs over them. No test needs it.
+/// The programs that the proof of relays runs over them. No test needs them.
 const NETWORK_TOOLS: &[Tool] = &[
     Tool { name: "iperf3", package: "iperf3", used_by: NETWORK },
     Tool { name: "ping", package: "iputils-ping", used_by: NETWORK },
@@ -39,7 +39,7 @@ const NETWORK_TOOLS: &[Tool] = &[
 ];
 const NETWORK: &str = "relays";
 
-/// What the proof beside Babel runs over the simulator's radio. No test needs it.
+/// The programs that the proof beside Babel runs over the simulator's radio. No test needs them.
 const BABEL_TOOLS: &[Tool] = &[
     Tool { name: "ip", package: "iproute2", used_by: BABEL },
     Tool { name: "ping", package: "iputils-ping", used_by: BABEL },
@@ -49,7 +49,7 @@ const BABEL_TOOLS: &[Tool] = &[
 ];
 const BABEL: &str = "routes beside Babel";
 
-/// What drives the vehicles of one proof. No test needs it.
+/// The programs that drive the vehicles of one proof. No test needs them.
 const SUMO_TOOLS: &[Tool] = &[
     Tool { name: "sumo", package: "sumo", used_by: SUMO },
     Tool { name: "netgenerate", package: "sumo", used_by: SUMO },
@@ -60,7 +60,7 @@ const SUMO_TRIPS: &str = "/usr/share/sumo/tools/randomTrips.py";
 
 /// The folder of JavaScript peers and test data.
 const NODE_FOLDER: &str = "tests/js";
-/// What the Python tests import.
+/// The list of the packages that the Python tests import.
 const PYTHON_LIST: &str = "tests/python/requirements.txt";
 
 /// Where Debian's Prometheus is unpacked.
@@ -93,17 +93,18 @@ pub(crate) fn laboratory() -> Outcome {
     install()
 }
 
-/// What the proof of relays needs: all of it, and programs that people run over networks.
+/// Installs the tools of the proof of relays: those of the tests, and programs that people run over
+/// networks.
 pub(crate) fn network() -> Outcome {
     install().and_then(|()| bring(NETWORK_TOOLS))
 }
 
-/// What the proof beside Babel needs.
+/// Installs the tools of the proof beside Babel.
 pub(crate) fn babel() -> Outcome {
     bring(BABEL_TOOLS)
 }
 
-/// What the proof with SUMO needs.
+/// Installs the tools of the proof with SUMO.
 pub(crate) fn sumo() -> Outcome {
     bring(SUMO_TOOLS)?;
     if Path::new(SUMO_TRIPS).is_file() {

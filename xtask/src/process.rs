@@ -46,8 +46,8 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     ended(command, child)
 }
 
-/// Runs `command` for at most `limit`, and hands each line of its standard output to `hear`.
-/// What has not ended by then is ended, with all that it has started.
+/// Runs `command` for at most `limit`, and hands each line of its standard output to `hear`. If the
+/// command has not ended by then, it is ended with all that it has started.
 pub(crate) fn run_heard(
     command: &mut Command,
     limit: Duration,
@@ -82,7 +82,7 @@ pub(crate) fn run_overheard(command: &mut Command, hear: impl FnMut(&str)) -> Ou
     ended(command, child)
 }
 
-/// What a program prints need not be UTF-8: a test may print what it was attacked with.
+/// A program's output need not be UTF-8: a test may print the bytes that it was attacked with.
 fn each_line(said: impl std::io::Read, mut hear: impl FnMut(&str)) -> Outcome {
     for line in BufReader::new(said).split(b'\n') {
         hear(&String::from_utf8_lossy(&line.map_err(|error| error.to_string())?));

@@ -44,7 +44,8 @@ struct Proof {
     environment: &'static [(&'static str, &'static str)],
 }
 
-/// What a proof runs, as it is shipped.
+/// The tests, bench, command or script that a proof runs, as it is shipped unless the variant says
+/// otherwise.
 enum Runs {
     /// Those of a package's promises, its tests in `tests/it`, whose name contains the word.
     Test { package: &'static str, named: &'static str },
@@ -91,12 +92,12 @@ impl Runs {
         }
     }
 
-    /// What cargo is told first: to build both programs, the one beside the other.
+    /// The arguments of cargo's first run, which builds both programs, the one beside the other.
     fn preparation(&self) -> Option<[&'static str; 3]> {
         matches!(self, Self::Instrument(_)).then_some(["build", "--profile", SHIP])
     }
 
-    /// What is run: cargo, but for a script.
+    /// The program to run: cargo, but for a script.
     fn program(&self) -> Command {
         match self {
             Self::Script(path) => process::program(format!("./{path}")),
@@ -104,7 +105,7 @@ impl Runs {
         }
     }
 
-    /// What cargo is told.
+    /// The arguments of cargo.
     fn arguments(&self) -> Vec<&'static str> {
         let test = |package, rest: &[&'static str]| {
             let begin = ["test", "--profile", SHIP, "--package", package];
@@ -206,7 +207,7 @@ fn is_variable(key: &str) -> bool {
         && key.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// What the working tree holds.
+/// The state of the working tree.
 #[derive(Debug, PartialEq)]
 struct State {
     commit: String,
@@ -254,9 +255,9 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.to_owned())
 }
 
-/// What is run for a record.
+/// The commands of a record.
 struct Run {
-    /// What has to succeed before.
+    /// The command that has to succeed first.
     preparation: Option<Command>,
     command: Command,
     /// Whether it runs tests, of which at least one has to pass.

@@ -7,7 +7,7 @@
 pub(crate) struct Literal {
     /// Where its opening quote (or prefix) stands, in bytes.
     pub(crate) at: usize,
-    /// What it says, escapes resolved.
+    /// The text of the literal, escapes resolved.
     pub(crate) text: String,
 }
 
@@ -154,7 +154,7 @@ fn blank(text: &str) -> String {
 pub(crate) fn test_attributes(code: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     code.match_indices("#[cfg(").filter_map(|(at, _)| {
         let end = closing(code, at + 1);
-        // What stands in `any(…)` or `not(…)` says nothing by itself.
+        // A condition in `any(…)` or `not(…)` says nothing by itself.
         let needed = code[at..end].split("any(").next().unwrap_or_default();
         let needed = needed.split("not(").next().unwrap_or_default();
         words(needed, "test").next().is_some().then_some((at, end))

@@ -31,7 +31,7 @@ pub(crate) struct Steps {
     budget: Option<Budget>,
 }
 
-/// What each step may take.
+/// The time that each step may take.
 struct Budget {
     seconds: BTreeMap<String, f64>,
     factor: f64,
@@ -118,7 +118,7 @@ impl Steps {
         self.rows.iter().map(|row| row.took).sum::<Duration>().as_secs_f64()
     }
 
-    /// What is wrong with the time that the steps took.
+    /// The fault in the time that the steps took, if there is one.
     fn overrun(&self) -> Option<String> {
         let budget = self.budget.as_ref()?;
         if let Some(row) = self.rows.iter().find(|row| budget.of(&row.name).is_none()) {

@@ -1,6 +1,7 @@
-//! What the compiler does not see: sizes, layers, dead files, and names without a page.
+//! The checks beyond the compiler's: sizes, layers, dead files, and names without a page.
 //!
-//! A check takes the tree and gives findings. Each has a test with a sample that it must catch.
+//! A check takes the tree and gives findings. Each check has a test with a sample that it must
+//! catch.
 
 mod dead;
 mod documented;
@@ -76,7 +77,7 @@ pub(crate) fn run(_: &[String]) -> Outcome {
     if findings.is_empty() { Ok(()) } else { Err(format!("tidy: {} findings", findings.len())) }
 }
 
-/// What the findings say, for the tests of the checks.
+/// The texts of the findings, for the tests of the checks.
 #[cfg(test)]
 fn said(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(ToString::to_string).collect()

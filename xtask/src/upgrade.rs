@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join("; "))) }
 }
 
-/// What this command makes.
+/// The folder that this command makes.
 fn upgrade() -> PathBuf {
     process::target().join("upgrade")
 }

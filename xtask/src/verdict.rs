@@ -1,8 +1,8 @@
-//! What the test runner said at its end, so that it can be said again where a reader looks first.
+//! The closing words of the test runner, repeated where a reader looks first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the runner says of a test that takes long.
+/// The runner's words about a test that takes long.
 const SLOW: &str = " has been running for over 60 seconds";
 /// How the runner tells of a test of the laboratory that it leaves out.
 const LEFT_OUT: &str = " ... ignored, lab: needs ";
@@ -20,7 +20,7 @@ pub(crate) struct Verdict {
     names: Vec<String>,
     /// Tests that have been running for over a minute, and are not done.
     slow: BTreeSet<String>,
-    /// What failed tests printed: from `failures:` to the list of their names.
+    /// The output of failed tests: from `failures:` to the list of their names.
     said: Vec<String>,
     part: Part,
     /// What this machine lacks to be a laboratory.

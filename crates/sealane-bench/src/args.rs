@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// What to measure
+    /// The measurement
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// What each step costs on your own messages, and the ways from end to end
+    /// The cost of each step on your own messages, and the ways from end to end
     Cost(Cost),
     /// The five measured reports that Sealane grew from, their tables row by row on this machine
     Report(Report),
@@ -66,7 +66,7 @@ pub(crate) enum Command {
     /// The report's own pipeline over a folder, in a process of its own
     #[command(hide = true)]
     N2s {
-        /// What is read
+        /// The folder that is read
         source: PathBuf,
         /// Where blobs are written
         target: PathBuf,
@@ -93,7 +93,7 @@ pub(crate) struct Cost {
     /// each file; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// What the files hold: json, msgpack, cbor or frames [default: told by name and content]
+    /// The kind of the files: json, msgpack, cbor or frames [default: told by name and content]
     #[arg(long = "as", value_name = "KIND", value_parser = holding)]
     pub(crate) holding: Option<Holding>,
     /// Less of everything: an answer in less than 20 seconds
@@ -263,7 +263,7 @@ pub(crate) struct Race {
 /// `sealane-bench hop`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hop {
-    /// What comes from one neighbour goes to the other, with 17 bytes written anew
+    /// Frames from one neighbour go to the other, with 17 bytes written anew
     Forward(HopForward),
     /// An interface whose packets go to one neighbour, and its packets to the interface
     End(HopEnd),
@@ -278,7 +278,7 @@ pub(crate) struct HopForward {
     /// Twice, in the same order: who is at the other end
     #[arg(long = "neighbour", value_name = "ADDRESS", required = true, num_args = 1)]
     pub(crate) neighbours: Vec<Address>,
-    /// What the wires carry at once
+    /// The bytes that the wires carry at once
     #[arg(long, default_value_t = 1500)]
     pub(crate) mtu: u16,
 }
@@ -286,7 +286,7 @@ pub(crate) struct HopForward {
 /// `sealane-bench hop end`.
 #[derive(Debug, Args)]
 pub(crate) struct HopEnd {
-    /// What the interface is called
+    /// The name of the interface
     #[arg(long, default_value = "bare0")]
     pub(crate) interface: String,
     /// An address of it with the bits of its network
@@ -295,10 +295,10 @@ pub(crate) struct HopEnd {
     /// Its own address and port, or the interface of raw Ethernet
     #[arg(long)]
     pub(crate) link: String,
-    /// Who is at the other end
+    /// The address of the other end
     #[arg(long)]
     pub(crate) neighbour: Address,
-    /// What the wire carries at once
+    /// The bytes that the wire carries at once
     #[arg(long, default_value_t = 1500)]
     pub(crate) mtu: u16,
     /// Packet by packet, without the offloads of the interface

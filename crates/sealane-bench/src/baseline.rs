@@ -1,4 +1,5 @@
-//! What the reports measured, written again from what they say: slow on purpose, and nowhere else.
+//! The programs that the reports measured, written again from the reports: slow on purpose, and
+//! nowhere else.
 
 pub(crate) mod forward;
 pub(crate) mod map16;

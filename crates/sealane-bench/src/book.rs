@@ -59,7 +59,7 @@ impl Name {
     }
 }
 
-/// What is measured, and how long.
+/// The reports to measure, and how thoroughly.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Which reports.
@@ -92,22 +92,22 @@ pub struct Book {
 pub struct Report {
     /// Which.
     pub name: Name,
-    /// What it was about.
+    /// Its subject.
     pub title: &'static str,
     /// How it and this differ in what they measured.
     pub about: &'static str,
     /// Its tables.
     pub tables: Vec<Table>,
-    /// What it said, and what is right.
+    /// Its errors, and the corrections.
     pub corrections: Vec<Correction>,
 }
 
 /// One table.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// What it shows.
+    /// Its subject.
     pub title: String,
-    /// What is to be known of all rows.
+    /// A note on all rows.
     pub note: String,
     /// Its rows.
     pub rows: Vec<Row>,
@@ -116,24 +116,24 @@ pub struct Table {
 /// One row.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
-    /// What is counted or timed.
+    /// The quantity that is counted or timed.
     pub name: String,
-    /// What the report says.
+    /// The report's figure.
     pub published: Option<Figure>,
-    /// What the report's way takes here.
+    /// The figure of the report's way here.
     pub baseline: Option<Figure>,
-    /// What Sealane takes here.
+    /// The figure of Sealane here.
     pub sealane: Option<Figure>,
-    /// What else is to be known, or was demanded.
+    /// A further note, or the demand.
     pub note: String,
 }
 
 /// An error of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Correction {
-    /// What it says.
+    /// The report's words.
     pub said: &'static str,
-    /// What is right.
+    /// The correction.
     pub right: String,
 }
 

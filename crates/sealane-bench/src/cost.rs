@@ -1,4 +1,4 @@
-//! What each step of a message's way costs, on the user's own messages.
+//! The cost of each step of a message's way, on the user's own messages.
 //!
 //! ```text
 //!  encode ─► compress ─► seal ─► carry ─► relay ─► keep ─► open ─► decompress ─► decode
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Takes a [`Sample`] of messages and gives a [`Report`]. Every figure is of a call that the
-//! product makes: a way is run once with an eye on what each step made of the message, and has
-//! figures only then.
+//! product makes. A way is first run once with an eye on the result of each step. Only if all
+//! results are right does it have figures.
 
 mod advice;
 mod hub;

@@ -41,7 +41,7 @@ sealane_message::errors! {
         File {
             /// The file.
             file: PathBuf,
-            /// What was wrong.
+            /// The cause.
             cause: io::Error,
         },
         /// Standard output could not be written.
@@ -50,7 +50,7 @@ sealane_message::errors! {
         #[cause("the figures could not be written to standard output")]
         #[hint("Check where the output goes, and whether there is room.")]
         Output(io::Error),
-        /// What is measured is not there.
+        /// The program to measure is not there.
         #[error(transparent)]
         #[code("SL-BENCH-05", "NoSealane")]
         #[cause("the program that is measured is not beside the bench, or is of another commit")]

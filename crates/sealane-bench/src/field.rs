@@ -66,7 +66,7 @@ impl From<sealane_document::StoreError> for Error {
     }
 }
 
-/// What connections are.
+/// The properties of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Radio {
     pub(crate) profile: Profile,
@@ -96,7 +96,7 @@ impl Radio {
     }
 }
 
-/// What was sent of one kind.
+/// The traffic of one kind.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Share {
     pub(crate) units: u64,
@@ -119,7 +119,7 @@ impl Add for Share {
 impl Sub for Share {
     type Output = Share;
 
-    /// What was sent since `earlier`.
+    /// The traffic since `earlier`.
     fn sub(self, earlier: Share) -> Share {
         Share {
             units: self.units - earlier.units,
@@ -129,7 +129,7 @@ impl Sub for Share {
     }
 }
 
-/// What a machine has sent, and how often it was awake.
+/// The traffic that a machine has sent, and how often it was awake.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
     /// Hellos, routes, probes and announcements.
@@ -148,7 +148,7 @@ enum Event {
     Wake { machine: usize },
 }
 
-/// What waits for one neighbour.
+/// The units that wait for one neighbour.
 #[derive(Debug, Default)]
 struct Line {
     waiting: VecDeque<Unit>,

@@ -14,7 +14,7 @@ use crate::measure::allocations;
 /// A count, by the name of its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Count {
-    /// What is counted.
+    /// The quantity that is counted.
     pub name: String,
     /// How many.
     pub value: u64,

@@ -1,7 +1,7 @@
-//! What a message costs: measurements with their baselines beside them, and the one binary
+//! The cost of a message: measurements with their baselines beside them, and the one binary
 //! `sealane-bench`, which is an instrument and not shipped.
 //!
-//! Takes the product's own programs, runs them as separate processes on this machine, and gives
+//! Takes the product's own programs, and runs them as separate processes on this machine. Gives
 //! tables in which every row names its durability, its connections and its codec.
 //!
 //! ```no_run

@@ -23,7 +23,7 @@ pub use worker::work;
 
 use crate::programs::Programs;
 
-/// What is measured, and for how long.
+/// The loads to measure, and for how long.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How long each row runs.
@@ -63,7 +63,7 @@ pub enum Error {
     /// A process or file failed.
     #[error("{what}: {cause}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
         /// Why it failed.
         cause: std::io::Error,

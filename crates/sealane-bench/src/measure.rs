@@ -33,7 +33,7 @@ pub struct Plan {
     pub warm_up: usize,
     /// Rounds that count.
     pub rounds: usize,
-    /// What one turn of one variant should take; it calls as often as it needs to.
+    /// The time that one turn of one variant should take. It calls as often as it needs to.
     pub turn: Duration,
 }
 
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Variant<'_> {
     }
 }
 
-/// What one variant cost for each message.
+/// The cost of one variant for each message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// The variant.

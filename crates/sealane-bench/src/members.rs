@@ -22,9 +22,9 @@ pub(crate) const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
 pub(crate) const SENDER: PeerTag = PeerTag::from_hash([0x51; 8]);
 pub(crate) const RELAY: PeerTag = PeerTag::from_hash([0x52; 8]);
 pub(crate) const READER: PeerTag = PeerTag::from_hash([0x53; 8]);
-/// What the bodies are.
+/// The data type of the bodies.
 const DATA_TYPE: u16 = 0x21;
-/// What the sender's and the reader's keys of class S are made of.
+/// The seeds of the sender's and the reader's keys of class S.
 const SEEDS: [[u8; 32]; 2] = [[3; 32], [4; 32]];
 
 /// A sender and a reader of one class. The sender has announced itself to the reader.
@@ -38,7 +38,7 @@ pub(crate) struct Members {
     pub(crate) binding: Binding,
     pub(crate) dictionary: Dictionary,
     pub(crate) roster: Roster,
-    /// What the reader keeps of its live sender.
+    /// The sessions that the reader keeps of its live sender.
     pub(crate) sessions: Sessions,
     /// How often the sender has started.
     starts: u64,
@@ -69,7 +69,7 @@ pub(crate) fn documents() -> Binding {
     Binding::stream(&format!("mesh/{GROUP}/{DATA_TYPE}"))
 }
 
-/// What tells one start of a sender from every other.
+/// The context that tells one start of a sender from every other.
 pub(crate) fn draw_context() -> io::Result<SenderContext> {
     let mut context = SenderContext([0; SenderContext::BYTES]);
     getrandom::fill(&mut context.0).map_err(|error| io::Error::other(error.to_string()))?;
@@ -129,9 +129,9 @@ impl Members {
         Ok(members)
     }
 
-    /// What a sender of the product does before each message: sees to it that this process is the
-    /// one that drew its context, and that a counter is left. It also stores a bound of its
-    /// counters, once in 2^20 messages; here there is no folder to store it in.
+    /// The work of a sender of the product before each message. It checks that this process drew
+    /// its context, and that a counter is left. The product also stores a bound of its counters,
+    /// once in 2^20 messages. Here there is no folder to store it in.
     #[inline]
     pub(crate) fn ready(&mut self) -> Result<(), Error> {
         if std::process::id() == self.process && self.sealer.next_counter().is_ok() {

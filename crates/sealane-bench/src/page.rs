@@ -119,7 +119,7 @@ pub fn book(book: &Book) -> String {
     document("Five reports, reproduced", &body)
 }
 
-/// What is on the page, each with a link to it.
+/// The contents of the page, each with a link to it.
 fn index(book: &Book) -> String {
     let mut list = String::from("<nav><ul>");
     for report in &book.reports {

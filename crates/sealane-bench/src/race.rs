@@ -27,7 +27,7 @@ pub use fan_out::work;
 pub use row::Row;
 pub use said::{Said, SaidError};
 
-/// What is raced, and for how long.
+/// The programs that race, and for how long.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The node, and its clients.
@@ -63,7 +63,7 @@ pub enum Error {
     /// A process or file failed.
     #[error("{what}: {cause}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
         /// Why it failed.
         cause: std::io::Error,
@@ -76,7 +76,7 @@ pub enum Error {
     Peer {
         /// The program.
         peer: String,
-        /// What it said at last.
+        /// The last words of the program.
         said: String,
     },
     /// The store that is the floor of ours failed.
@@ -96,7 +96,7 @@ impl Error {
     }
 }
 
-/// What came of a race.
+/// The result of a race.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The machine and the program.
@@ -105,7 +105,7 @@ pub struct Report {
     pub settings: Vec<String>,
     /// The rows, in the order in which they ran.
     pub rows: Vec<Row>,
-    /// What was demanded of the rows.
+    /// The demands on the rows.
     pub demands: Vec<Demand>,
 }
 

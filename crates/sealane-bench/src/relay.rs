@@ -20,7 +20,7 @@ use crate::programs::Programs;
 
 pub use show::{Entry, Show};
 
-/// What is shown, and at what length.
+/// The parts that are shown, and at what length.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The product, and this program.
@@ -46,7 +46,7 @@ pub enum Error {
     /// A process or file failed.
     #[error("{what}: {cause}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
         /// Why it failed.
         cause: std::io::Error,
@@ -59,10 +59,10 @@ pub enum Error {
     Said {
         /// The program, or what it is about.
         what: String,
-        /// What was the matter.
+        /// The fault.
         said: String,
     },
-    /// What has to hold did not.
+    /// A requirement did not hold.
     #[error("{}", .0.join("; "))]
     Broken(Vec<String>),
     /// A frame could not be made.

@@ -24,7 +24,7 @@ pub(crate) struct Member {
     buf: FrameBuf,
 }
 
-/// What seals for a member.
+/// The state with which a member seals.
 struct Origin {
     sealer: Sealer,
     group: Group,
@@ -57,13 +57,13 @@ impl From<sealane_seal::Error> for Error {
     }
 }
 
-/// Who a machine of a team is.
+/// The identity of a machine of a team.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seat {
     pub(crate) slot: u16,
     pub(crate) members: u16,
     pub(crate) keeper: Keeper,
-    /// What a message to neighbours has where it can.
+    /// The bytes that a message to neighbours fills where it can.
     pub(crate) message_bytes: usize,
 }
 

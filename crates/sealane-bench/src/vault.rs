@@ -19,7 +19,7 @@ pub use n2s::work;
 
 use crate::programs::Programs;
 
-/// What is measured, and where.
+/// The measurement, and where its data is.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The vault, and the report's own pipeline.
@@ -45,7 +45,7 @@ pub struct Options {
 pub struct Row {
     /// The tool and its settings.
     pub tool: String,
-    /// What it did.
+    /// Its work.
     pub what: String,
     /// The median of its rounds, from start to end of the process.
     pub seconds: f64,
@@ -59,7 +59,7 @@ pub struct Row {
     pub stored: Option<u64>,
     /// The most memory that it held, in KiB.
     pub memory_kib: u64,
-    /// What else there is to say, and what was demanded.
+    /// A further note, and the demand.
     pub note: String,
 }
 
@@ -95,7 +95,7 @@ pub enum Error {
     /// A process or file failed.
     #[error("{what}: {cause}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: String,
         /// Why it failed.
         cause: io::Error,

@@ -1,4 +1,4 @@
-//! What each verb does: options from flags, figures to [`Output`].
+//! The work of each verb: options from flags, figures to [`Output`].
 
 mod cost;
 mod race;

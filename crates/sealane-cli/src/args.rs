@@ -81,7 +81,7 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// What to do
+    /// The verb
     #[command(subcommand)]
     pub command: Command,
 }
@@ -363,7 +363,7 @@ pub struct Stream {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub hub: Hub,
-    /// What to do with streams
+    /// The verb for streams
     #[command(subcommand)]
     pub verb: StreamVerb,
 }
@@ -466,7 +466,7 @@ pub struct StreamSet {
 /// `sealane config`.
 #[derive(Debug, Args)]
 pub struct Config {
-    /// What to do with the settings
+    /// The verb for settings
     #[command(subcommand)]
     pub verb: ConfigVerb,
 }
@@ -502,15 +502,15 @@ pub struct Inspect {
     /// # comments, or packets as pcap or pcapng; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What the file holds: full, unit, hex or pcap [default: told by its first bytes]
+    /// The content of the file: full, unit, hex or pcap [default: told by its first bytes]
     #[arg(long = "as", value_name = "KIND", hide_possible_values = true)]
     pub holding: Option<Holding>,
     /// The form of its frames: full or compact [default: told by each]
     #[arg(long, value_name = "FORM", hide_possible_values = true)]
     pub form: Option<FrameForm>,
-    /// What the link knows, to explain compact frames: lines of hexadecimal `BYTE ENTRY` (14 bytes,
-    /// as in spec/frame.md), `slot N GROUP TAG`, `context N GROUP CONTEXT ORDERS` and
-    /// `epoch GROUP N`
+    /// The link's knowledge, to explain compact frames: lines of hexadecimal `BYTE ENTRY` (14
+    /// bytes, as in spec/frame.md), `slot N GROUP TAG`, `context N GROUP CONTEXT ORDERS` and `epoch
+    /// GROUP N`
     #[arg(long, value_name = "FILE")]
     pub dictionary: Option<PathBuf>,
     /// Open the frames too: TOML, each `[[group]]` with `tag`, `id`, `suite`, `pair`, `secret`,
@@ -526,7 +526,7 @@ pub struct Inspect {
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_long_help = BENCH)]
 pub struct Bench {
-    /// What `sealane-bench` is told, untouched; `--help` lists it
+    /// The arguments for `sealane-bench`, untouched; `--help` lists them
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }
@@ -535,7 +535,7 @@ pub struct Bench {
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_long_help = SIM)]
 pub struct Sim {
-    /// What `sealane-sim` is told, untouched; `--help` lists it
+    /// The arguments for `sealane-sim`, untouched; `--help` lists them
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }

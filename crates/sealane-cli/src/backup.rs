@@ -12,7 +12,7 @@ use crate::config::{File, Key};
 use crate::times::{count, show_bytes};
 use crate::{Failure, Terminal};
 
-/// What a node knows of tokens, as hashes, and that it ever had some.
+/// The files that hold a node's tokens, as hashes, and the mark that it ever had some.
 const TOKENS: [&str; 2] = ["tokens.toml", "guarded"];
 
 /// Copies a data folder.

@@ -48,7 +48,7 @@ pub fn run(beside: Beside, arguments: &[OsString], json: bool) -> Result<(), Fai
     become_it(command).map_err(|cause| beside.missing(&program, cause.to_string()))
 }
 
-/// What is measured or simulated with is to be of the same commit as the product.
+/// The bench and the simulator must be of the same commit as the product.
 fn check(beside: Beside, program: &Path) -> Result<(), Failure> {
     let output = Command::new(program).arg("--version").output();
     let output = output.map_err(|cause| match cause.kind() {

@@ -5,13 +5,13 @@ use std::io::IsTerminal;
 
 use crate::config::environment;
 
-/// What a colour says.
+/// The meaning of a colour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Tone {
     Good,
     Warning,
     Bad,
-    /// What stands beside the thing itself.
+    /// Text that stands beside the thing itself.
     Dim,
 }
 

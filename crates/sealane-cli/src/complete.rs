@@ -1,8 +1,8 @@
-//! What a shell offers for the word that is being typed: verbs and flags, and the topics,
-//! consumers, groups, tokens, contexts and snapshots that there are now.
+//! The completions that a shell offers for the word at the cursor. They are verbs and flags, and
+//! the present topics, consumers, groups, tokens, contexts and snapshots.
 //!
 //! The scripts of `sealane completions` ask the hidden verb `complete` with each press of the tab
-//! key. It never asks for a passphrase, and says nothing where something fails.
+//! key. The verb never asks for a passphrase, and says nothing where something fails.
 
 mod live;
 mod words;

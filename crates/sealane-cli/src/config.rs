@@ -185,7 +185,7 @@ pub fn environment(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
-/// What the configuration file and the context of a command say, which may be nothing.
+/// The settings of the configuration file and of a command's context, which may be none.
 #[derive(Debug, Clone, Default)]
 pub struct File {
     path: PathBuf,
@@ -283,8 +283,8 @@ impl File {
         }
     }
 
-    /// What holds for this hub: the token and the CA of a context go to the hub of that context
-    /// alone, and those of the configuration file to no hub of a context.
+    /// The settings for this hub. The token and the CA of a context go to the hub of that context
+    /// alone. The token and the CA of the configuration file go to no hub of a context.
     fn beside(&self, server: &Setting) -> File {
         let mut file = self.clone();
         match server.origin {
@@ -369,8 +369,8 @@ pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), F
     Ok(())
 }
 
-/// What is wrong with a text, and in which line. The library's own words would show the line, which
-/// may hold a token.
+/// The fault of a text, and its line. The library's own words would show the line, which may hold a
+/// token.
 pub(crate) fn no_toml(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     format!("line {}: {}", before.matches('\n').count() + 1, error.message())

@@ -17,7 +17,7 @@ use file::Contexts;
 /// One hub, and how it is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Context {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The address of the hub.
     pub server: String,
@@ -30,7 +30,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// What it says of a setting. For the token this is its file.
+    /// The context's value of a setting. For the token this is its file.
     pub(crate) fn value(&self, key: Key) -> Option<String> {
         let path = |path: &Option<PathBuf>| Some(path.as_ref()?.display().to_string());
         match key {
@@ -111,7 +111,7 @@ fn add(path: &Path, new: &ContextAdd, terminal: &mut Terminal) -> Result<(), Fai
         ca: absolute(&new.ca)?,
         codec: new.codec.clone(),
     };
-    // What cannot be used is refused now, and not by the first command that needs it.
+    // An unusable setting is refused now, and not by the first command that needs it.
     if let Some(file) = &context.token_file {
         first_line(file)?.parse::<Secret>().map_err(|_| sealane::Error::Token)?;
     }

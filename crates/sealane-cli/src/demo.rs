@@ -80,7 +80,7 @@ pub async fn run(args: &Demo, terminal: &mut Terminal) -> Result<(), Failure> {
     }
 }
 
-/// What all parts of the demo use.
+/// The state that all parts of the demo use.
 struct Stage<'a> {
     machine: Machine,
     folder: &'a Path,
@@ -247,7 +247,7 @@ impl Source {
 /// A consumer for each codec.
 struct Readers {
     counts: Vec<Arc<AtomicU64>>,
-    /// What the first of them got last.
+    /// The newest message of the first of them.
     latest: watch::Receiver<Option<Message>>,
     tasks: Vec<JoinHandle<Result<Tally, sealane::Error>>>,
     stop: watch::Sender<bool>,

@@ -70,7 +70,7 @@ impl Verdict {
     }
 }
 
-/// What one check found.
+/// The result of one check.
 struct Finding {
     what: &'static str,
     verdict: Verdict,
@@ -193,7 +193,7 @@ fn free_room(data: &Path, findings: &mut Findings) {
     }
 }
 
-/// What it means that so many bytes are free.
+/// The verdict on so many free bytes.
 fn room(free: u64) -> (Verdict, String) {
     let said = format!("{} free", show_bytes(free));
     if free < NO_ROOM_BYTES {
@@ -286,7 +286,7 @@ fn tokens(data: &Path, findings: &mut Findings) {
     }
 }
 
-/// What a token's patterns that begin with a wildcard do not grant.
+/// Finds the topics that a token's patterns with a leading wildcard do not grant.
 fn open_patterns(token: &Token, findings: &mut Findings) {
     let (rights, name) = (token.rights(), token.name());
     if rights.orders.iter().any(Pattern::begins_open) {

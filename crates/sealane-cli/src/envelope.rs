@@ -1,4 +1,4 @@
-//! What the words after `sealane pub TOPIC` become.
+//! The envelope that the words after `sealane pub TOPIC` become.
 
 use sealane::{Codec, Value};
 

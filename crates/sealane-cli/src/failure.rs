@@ -65,7 +65,7 @@ sealane_message::errors! {
         NoBench {
             /// Where it was looked for.
             program: PathBuf,
-            /// What was wrong.
+            /// The fault.
             cause: String,
         },
         /// The simulator is not beside this program, or is of another commit.
@@ -76,7 +76,7 @@ sealane_message::errors! {
         NoSim {
             /// Where it was looked for.
             program: PathBuf,
-            /// What was wrong.
+            /// The fault.
             cause: String,
         },
         /// The node did not start.
@@ -119,7 +119,7 @@ sealane_message::errors! {
             origin: String,
             /// The value.
             value: String,
-            /// What it should have been.
+            /// The expected form.
             cause: String,
         },
         /// A file that cannot be read or written, or does not say what it should.
@@ -130,7 +130,7 @@ sealane_message::errors! {
         File {
             /// The file.
             file: PathBuf,
-            /// What was wrong.
+            /// The fault.
             cause: String,
         },
         /// A policy file that is refused.
@@ -139,7 +139,7 @@ sealane_message::errors! {
         Policy {
             /// The file.
             file: PathBuf,
-            /// What was wrong, and in which line.
+            /// The fault, and its line.
             cause: Box<PolicyError>,
         },
         /// A relay, a gateway or a member: its configuration, its links, or what is beside them.
@@ -180,7 +180,7 @@ sealane_message::errors! {
         Line {
             /// Its number, from 1.
             number: u64,
-            /// What is wrong with it.
+            /// The fault of it.
             cause: Box<Failure>,
         },
         /// An answer to a request that says that it failed.
@@ -197,7 +197,7 @@ sealane_message::errors! {
         UnknownContext {
             /// The name.
             name: String,
-            /// What follows it: the names that there are, or nothing.
+            /// The text that follows it: the names that there are, or nothing.
             known: String,
         },
         /// Somebody was asked before something was removed, and did not say yes.
@@ -267,7 +267,7 @@ sealane_message::errors! {
         Capture {
             /// The file; `-` is standard input.
             file: PathBuf,
-            /// What was wrong, and where.
+            /// The fault, and its place.
             cause: CaptureError,
         },
     }
@@ -299,7 +299,7 @@ impl Failure {
         }
     }
 
-    /// What to do about it.
+    /// How to mend the failure.
     pub fn hint(&self) -> &str {
         match self {
             Failure::Client(error) => error.hint(),

@@ -24,7 +24,7 @@ use show::{list, show};
 /// Makes, joins, changes and shows groups.
 ///
 /// # Errors
-/// What the key folder or the group refuses.
+/// The refusal of the key folder or the group.
 pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
     let folder = open(&args.keys)?;
     let way = |file| Way { file, is_published: args.server.is_some() };
@@ -96,11 +96,11 @@ struct Way<'a> {
     is_published: bool,
 }
 
-/// Publishes what was ordered, if that was asked for. The orders are in the key folder by then, so
-/// that nothing is lost where it fails.
+/// Publishes the orders, if that was asked for. The orders are in the key folder by then, so that
+/// nothing is lost where it fails.
 ///
 /// # Errors
-/// What the key folder or the hub refuses.
+/// The refusal of the key folder or the hub.
 pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
     if let GroupVerb::Beat { beater: Some(path), every, .. } = &args.verb {
         return beat_as_beater(args, path, *every, file, terminal).await;

@@ -1,4 +1,5 @@
-//! What in a topic or pattern is a wildcard or a separator elsewhere, and a part of a name here.
+//! Characters in a topic or pattern that are wildcards or separators elsewhere, and parts of a name
+//! here.
 
 use crate::args::token::{Token, TokenVerb};
 use crate::args::{Command, Stream, StreamVerb};

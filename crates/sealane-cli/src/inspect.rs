@@ -87,7 +87,7 @@ fn failure(file: &Path, cause: CaptureError) -> Failure {
     }
 }
 
-/// What is known beforehand, and what was seen so far.
+/// The facts that are known beforehand, and the counts so far.
 struct Inspection<'t> {
     form: Option<FrameForm>,
     /// Whether the input was said to be one frame, whatever its first byte.
@@ -195,7 +195,7 @@ impl Inspection<'_> {
         if let (Some(keys), Some(full)) = (&mut self.keys, full) {
             let opening = keys.open(&full);
             if matches!(opening, Opening::Opened { .. }) {
-                // What was opened is the same, and is to be trusted.
+                // The opened body is the same, and is to be trusted.
                 account.body = None;
             }
             account.opening = Some(opening);

@@ -19,7 +19,7 @@ Keep a backup elsewhere: sealane key backup > FILE";
 /// Makes, shows, backs up or restores an identity.
 ///
 /// # Errors
-/// What the key folder refuses.
+/// The refusal of the key folder.
 pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
         KeyVerb::New { name, passphrase } => {
@@ -71,7 +71,7 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
 /// Opens the key folder, with its passphrase if it has one.
 ///
 /// # Errors
-/// What the key folder refuses.
+/// The refusal of the key folder.
 pub fn open(keys: &KeysArgs) -> Result<KeyFolder, Failure> {
     let root = root(keys);
     let passphrase = if KeyFolder::is_protected(&root)? {
@@ -201,7 +201,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// What the system calls this machine.
+/// The system's name of this machine.
 pub(crate) fn machine_name() -> String {
     let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("member").to_owned()

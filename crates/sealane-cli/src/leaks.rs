@@ -59,7 +59,7 @@ pub async fn run(
     Ok(())
 }
 
-/// What is known of who is connected, as long as he is.
+/// The facts that the hub knows of a client while it is connected.
 const CONNECTION: &str = "addresses, when and how much is sent and read; keys of repeats for 24 h";
 const UNSEEN: &str = "keys; who is behind a tag or slot; the signatures of class S";
 
@@ -86,7 +86,7 @@ struct Row {
     examples: Vec<String>,
 }
 
-/// What the messages showed.
+/// The facts that the messages showed.
 #[derive(Default)]
 struct Seen {
     messages: u64,
@@ -169,7 +169,7 @@ impl Seen {
     }
 }
 
-/// What stands beside the messages.
+/// The facts beside the messages.
 fn stream_rows(state: &StreamState) -> Vec<Row> {
     let row = |field, examples| Row { of: "stream", field, distinct: None, examples };
     let consumers = state.consumers.iter().map(|consumer| {

@@ -86,11 +86,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Parses a command line. `help VERB` becomes `VERB --help`, which knows what a wrong verb is
-/// similar to.
+/// Parses a command line. `help VERB` becomes `VERB --help`, which knows the verbs that resemble a
+/// wrong one.
 ///
 /// # Errors
-/// What is wrong with it, or the help or version that was asked for.
+/// The fault of the command line, or the help or version that was asked for.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = args::command();
     let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(args)?)?;
@@ -145,7 +145,7 @@ fn runtime(json: bool) -> Result<tokio::runtime::Runtime, Failure> {
 /// Runs a parsed command line.
 ///
 /// # Errors
-/// What the verb failed for.
+/// The failure of the verb.
 pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
     let file = config::File::find(cli.config.as_deref(), cli.context.as_deref());
     hints::say(&cli.command);
@@ -205,7 +205,7 @@ fn log(is_daemon: bool) {
         .with_writer(std::io::stderr)
         .with_ansi(colours.shown());
     let is_json = std::env::var_os("SEALANE_LOG_FORMAT").is_some_and(|format| format == "json");
-    // Who calls this as a library may have a subscriber already.
+    // A program that uses this library may have a subscriber already.
     let _ = if is_json {
         subscriber.json().finish().with(filter).try_init()
     } else {

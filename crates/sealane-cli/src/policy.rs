@@ -150,7 +150,7 @@ fn fields(
     ]
 }
 
-/// What decided, in a sentence.
+/// The rule that decided, in a sentence.
 fn why(data_type: DataType, decision: &Decision, policy: &Policy) -> String {
     let bounds = policy.bounds(data_type);
     let floor = bounds.floor.letter();

@@ -137,7 +137,8 @@ async fn lines(
         Ok::<(), Failure>(())
     }
     .await;
-    // What was sent before a wrong line is stored; and why the publisher ended says its flush.
+    // Messages that were sent before a wrong line are stored. The flush says why the publisher
+    // ended.
     let stored = publisher.flush().await?;
     progress.end();
     if let Some(group) = &group {

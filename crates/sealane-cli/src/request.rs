@@ -126,7 +126,7 @@ async fn body(request: &Message, fixed: &Option<Value>, args: &Reply) -> Result<
     Ok(ran.unwrap_or_else(|panic| failed(&panic.to_string())))
 }
 
-/// What a program of the shell says to a request, which it reads as JSON.
+/// The answer of a shell's program to a request, which it reads as JSON.
 fn ask(program: &str, request: &Value) -> Value {
     run(program, request).unwrap_or_else(|cause| failed(&cause.to_string()))
 }

@@ -1,4 +1,4 @@
-//! What can be said of a sealed message without keys: what its frame's header says.
+//! The facts of a sealed message without keys: the fields of its frame's header.
 
 use sealane::{Client, Error, Group, Message, Value};
 use sealane_codec::Codec;
@@ -10,7 +10,7 @@ use crate::args::key::KeysArgs;
 use crate::config::File;
 use crate::terminal::harmless;
 
-/// What a sealed message is to who cannot open it; none where the message is open.
+/// The view of a sealed message without its keys; none where the message is open.
 ///
 /// # Errors
 /// An envelope that the hub should not have delivered.
@@ -65,7 +65,7 @@ fn wrong(cause: impl std::fmt::Display) -> Error {
 /// A client with the keys of a group of the key folder, and the policy that the settings name.
 ///
 /// # Errors
-/// What the key folder, the policy file or the hub refuses.
+/// The refusal of the key folder, the policy file or the hub.
 pub async fn open(
     client: &Client,
     keys: &KeysArgs,
@@ -84,17 +84,17 @@ pub fn warn(group: &Group) {
     }
 }
 
-/// Looks once more for orders, behind what was published: what fell behind a removal meanwhile is
-/// sealed again.
+/// Looks once more for orders, behind the published messages. Messages that fell behind a removal
+/// meanwhile are sealed again.
 ///
 /// # Errors
-/// What the hub refuses.
+/// The refusal of the hub.
 pub async fn settle(group: &Group) -> Result<(), Failure> {
     let events = tokio::spawn(crate::subscribe::tell(group.events()));
     let outcome = group.catch_up().await;
     events.abort();
     outcome?;
-    // What keeps a message from being sealed is said by the failure of that.
+    // If a fault keeps a message from being sealed, the failure of sealing says so.
     warn(group);
     Ok(())
 }

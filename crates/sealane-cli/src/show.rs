@@ -95,7 +95,8 @@ impl Columns {
     }
 }
 
-/// Who sent a sealed message, how sure that is, and of an urgent one how old it is.
+/// The sender of a sealed message, and its class with the certainty of the sender. An urgent
+/// message has its age, too.
 fn who(seal: &Seal) -> (String, String) {
     let sure = match seal.class {
         Class::Signed => "signed",
@@ -111,7 +112,7 @@ fn who(seal: &Seal) -> (String, String) {
     (seal.sender.clone(), class)
 }
 
-/// What the header of a frame says of the same.
+/// The same, from the header of a frame.
 fn seen(frame: &Value) -> (String, String) {
     let text = |name| frame.field(name).and_then(Value::as_text).unwrap_or("-").to_owned();
     (text("source"), text("class"))

@@ -1,4 +1,4 @@
-//! What a process that goes on is asked from outside.
+//! The signals to a process that goes on.
 
 use std::io;
 

@@ -50,7 +50,7 @@ async fn last(client: &Client, topic: &str, count: u64) -> Result<Start, Failure
     }
 }
 
-/// What is read as it comes.
+/// The messages that are read as they come.
 struct Following {
     client: Client,
     group: Option<Group>,
@@ -140,7 +140,7 @@ impl Kept {
         terminal.flush()
     }
 
-    /// What comes behind `end` was not there at the beginning.
+    /// A message from `end` on was not there at the beginning.
     async fn print_stream(
         &mut self,
         client: &Client,

@@ -265,7 +265,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 
 /// How a table becomes narrow.
 pub(crate) struct Narrow<'a> {
-    /// What it may be wide at most.
+    /// The greatest width, in columns.
     pub(crate) columns: usize,
     /// The heads of what it goes without first, as many as it takes.
     pub(crate) spared: &'a [&'a str],
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(text.lines().nth(1), Some("a\\u001b[2J\\u000a\\u009bü  7"));
     }
 
-    /// What is written to a terminal, or elsewhere.
+    /// The text that a terminal or a file receives.
     fn written(screen: bool, write: impl FnOnce(&mut Terminal)) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut terminal = Terminal::to(file.reopen().unwrap(), false);

@@ -34,7 +34,7 @@ pub fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<(), Fail
     }
 }
 
-/// What orders of no group are.
+/// The warning for patterns of orders that stand for no group.
 pub(crate) const ORDERS_OPEN: &str =
     "`*` and `**` at the beginning stand for no group: orders are of `groups/*`, or of groups/TAG";
 
@@ -154,7 +154,7 @@ pub fn explain(
     let hash = asked.parse::<Secret>().ok().map(|secret| secret.hash());
     let shown = hash.and_then(|hash| tokens.find(&hash));
     let token = shown.as_deref().or_else(|| tokens.iter().find(|token| token.name() == asked));
-    // What was shown may be a secret: it is not repeated.
+    // The given text may be a secret: it is not repeated.
     let name = || if hash.is_some() { "this".to_owned() } else { asked.to_owned() };
     let unknown = || sealane_node::access::FileError::Unknown { name: name() };
     let token = token.ok_or_else(unknown)?;

@@ -22,7 +22,7 @@ const MIN_TOPIC: usize = 12;
 /// Lines of a terminal beside those of the streams: the head, how many are not shown, the prompt.
 const OTHER_LINES: usize = 3;
 
-/// What one look saw.
+/// The state at one look.
 struct Look {
     at: Instant,
     streams: Vec<StreamState>,
@@ -82,7 +82,8 @@ fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
         .map(|state| {
             let before = known.get(&state.stream);
             let messages = before.map_or(0, |before| state.next.saturating_sub(before.next));
-            // What retention let go in between is not seen: the mean size stands for it.
+            // Messages that retention dropped in between are not seen: the mean size stands for
+            // them.
             let mean = state.bytes as f64 / state.count.max(1) as f64;
             Row {
                 state,

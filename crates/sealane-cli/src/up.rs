@@ -97,7 +97,7 @@ fn raise_open_files() {
     }
 }
 
-/// What a node that runs says of itself.
+/// The first message of a node that runs.
 struct Started<'a> {
     node: &'a Node,
     data: PathBuf,

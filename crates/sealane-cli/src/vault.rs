@@ -27,7 +27,7 @@ pub(crate) use unlock::Location;
 /// `sealane vault`.
 ///
 /// # Errors
-/// What the verb failed for.
+/// The failure of the verb.
 pub fn run(args: &args::Vault, terminal: &mut Terminal) -> Result<(), Failure> {
     let location = Location::new(args)?;
     // A store over the network waits with a runtime of its own, which may not run within another.

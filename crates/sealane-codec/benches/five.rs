@@ -22,7 +22,7 @@ struct Row {
     steps: [Step; 3],
 }
 
-/// What is timed, and a round's time per call in nanoseconds.
+/// A timed step, and each round's time per call in nanoseconds.
 struct Step {
     work: Box<dyn FnMut()>,
     rounds: Vec<f64>,

@@ -64,7 +64,7 @@ impl Codec {
     }
 }
 
-/// What a datum is, told by its first byte or character.
+/// The kind of a datum, told by its first byte or character.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// The absent value.

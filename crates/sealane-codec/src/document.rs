@@ -89,7 +89,7 @@ pub fn decode(data_type: DataType, body: &[u8]) -> Result<Document<'_>, Document
     Ok(document)
 }
 
-/// What programs and people are shown of it: a map with the names of `spec/document.md`.
+/// The document as programs and people are shown it: a map with the names of `spec/document.md`.
 pub fn to_value(document: &Document<'_>) -> Value {
     show::to_value(document)
 }

@@ -143,7 +143,7 @@ sealane_message::errors! {
         #[cause("a value is of another kind than the field needs")]
         #[hint("See the field's type in the specification of the protocol.")]
         WrongKind {
-            /// What was asked for.
+            /// The kind that was asked for.
             expected: Kind,
         },
         /// No codec of that name or type is known, or none was acceptable.

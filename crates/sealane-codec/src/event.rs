@@ -77,7 +77,7 @@ pub fn decode(bytes: &[u8]) -> Result<Event<'_>, EventError> {
     Ok(event)
 }
 
-/// What programs and people are shown of it: a map with the names of `spec/event.md`.
+/// The event as programs and people are shown it: a map with the names of `spec/event.md`.
 pub fn to_value(event: &Event<'_>) -> Value {
     show::to_value(event)
 }

@@ -2,7 +2,7 @@ use crate::input::Input;
 use crate::tape::{Span, Tape};
 use crate::{Codec, CodecError};
 
-/// What stands at the head of an item of a binary codec.
+/// The head of an item of a binary codec.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Head {
     Null,

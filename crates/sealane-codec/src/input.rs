@@ -55,7 +55,7 @@ impl<'a> Input<'a> {
         Ok(*taken)
     }
 
-    /// What lies between an earlier place and here.
+    /// The bytes between an earlier place and here.
     pub(crate) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or_default()
     }

@@ -33,7 +33,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, CodecError> {
         .map_err(|error| CodecError::NotUnicode { at: error.valid_up_to() })
 }
 
-/// What the parser's error says, in our terms.
+/// The parser's error, in our terms.
 pub(crate) fn failure(error: &serde_json::Error, text: &str) -> CodecError {
     let at = offset(error, text);
     if error.is_eof() {

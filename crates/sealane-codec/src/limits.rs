@@ -16,6 +16,7 @@ sealane_message::limits! {
     MAX_ATTACHMENT_FACTS: usize = 64, "facts";
     /// Links of one rich text. More are refused.
     MAX_LINKS: usize = 256, "links";
-    /// What the records of one datum may expand to. A datum that expands further is refused.
+    /// The bytes to which the records of one datum may expand. A datum that expands further is
+    /// refused.
     MAX_EXPANDED_BYTES: usize = 16 << 20, "bytes";
 }

@@ -7,7 +7,7 @@ use crate::Codec;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no codec known for `{asked}`; known are {}", known())]
 pub struct Unknown {
-    /// What was asked for, shortened.
+    /// The codecs that were asked for, shortened.
     pub asked: String,
 }
 

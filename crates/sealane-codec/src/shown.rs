@@ -2,8 +2,8 @@ use sealane_message::{DataType, Value};
 
 use crate::{document, event};
 
-/// What programs and people are shown of a body that has no codec: the document or event of its
-/// data type, as a map. `None` where it is neither.
+/// A body without a codec as programs and people are shown it: the document or event of its data
+/// type, as a map. `None` where it is neither.
 pub fn body_value(data_type: DataType, body: &[u8]) -> Option<Value> {
     match data_type {
         DataType::CHAT | DataType::SENSITIVE_CHAT | DataType::RECEIPT => {

@@ -224,7 +224,7 @@ pub(crate) struct Datum<'t> {
 }
 
 impl Tape {
-    /// What was read from `input` last.
+    /// The datum that was read last, from `input`.
     pub(crate) fn datum<'t>(&'t self, input: &'t [u8]) -> Datum<'t> {
         Datum { tokens: &self.tokens, own: &self.own, input }
     }

@@ -9,8 +9,9 @@ use crate::{Codec, CodecError, binary, json, records};
 /// Appends `value`, encoded: CBOR deterministically, MessagePack as short as it can be, records
 /// with their structures inline.
 ///
-/// What a [`Value`] must not hold (see there) is not checked: a float that is not finite becomes
-/// null, and a map with a key twice is written as it is and refused by every reader.
+/// This function does not check for content that a [`Value`] must not hold (see there). A float
+/// that is not finite becomes null. A map with a key twice is written as it is, and every reader
+/// refuses it.
 pub fn encode(codec: Codec, value: &Value, out: &mut Vec<u8>) {
     match codec {
         Codec::MsgPackRecords => records::Encoder::new().encode(value, out),

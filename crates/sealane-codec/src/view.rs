@@ -121,7 +121,7 @@ pub fn elements(codec: Codec, bytes: &[u8]) -> Result<Vec<&[u8]>, CodecError> {
     }
 }
 
-/// What a datum is, told by its head alone. `None` where it begins like no datum.
+/// The kind of a datum, told by its head alone. `None` where it begins like no datum.
 pub fn kind(codec: Codec, bytes: &[u8]) -> Option<Kind> {
     let head = match codec {
         Codec::Json => return json_kind(bytes),

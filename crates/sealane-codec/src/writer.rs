@@ -290,7 +290,7 @@ impl<'a> Writer<'a> {
 mod tests {
     use super::*;
 
-    /// What a delivery frame looks like, around an envelope that is spliced.
+    /// A delivery frame, around an envelope that is spliced.
     fn frame(codec: Codec, envelope: &[u8]) -> Vec<u8> {
         let mut out = b"earlier".to_vec();
         let mut writer = Writer::new(codec, &mut out);

@@ -53,7 +53,7 @@ pub enum Audience {
 /// A message for neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telling {
-    /// For whom.
+    /// The receivers.
     pub to: Audience,
     /// Whether frames of urgent types are in it.
     pub is_urgent: bool,
@@ -61,7 +61,7 @@ pub struct Telling {
     pub message: Vec<u8>,
 }
 
-/// What a link has room for.
+/// The messages that a link has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lot {
     /// Messages with frames of urgent types.
@@ -70,7 +70,7 @@ pub enum Lot {
     All,
 }
 
-/// What a member holds of a group.
+/// The keys and the place of a member in a group.
 pub struct GroupKeys {
     /// The group.
     pub group: Group,
@@ -80,7 +80,7 @@ pub struct GroupKeys {
     pub own: Slot,
     /// The secrets that are held.
     pub epochs: Epochs,
-    /// Who had which slot when.
+    /// The members by slot, with the epochs of each.
     pub terms: Vec<Term>,
 }
 
@@ -91,7 +91,7 @@ pub struct Leaver {
     pub slot: Slot,
     /// The epoch that its removal ends.
     pub epoch: Epoch,
-    /// What it sealed in that epoch with a counter below this was sent before.
+    /// Messages that it sealed in that epoch with a counter below this were sent before.
     pub mark: u64,
 }
 
@@ -103,7 +103,7 @@ impl Leaver {
     }
 }
 
-/// What a machine without the keys of a group knows of it.
+/// A machine's knowledge of a group of which it has no keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrangerGroup {
     /// Its tag.
@@ -114,7 +114,7 @@ pub struct StrangerGroup {
     pub members: BTreeMap<Slot, PeerTag>,
 }
 
-/// What the origin on this machine has to do.
+/// A task of the origin on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Duty {
     /// Go on sealing behind this counter: an own frame has it that was sealed before the state was
@@ -134,7 +134,7 @@ pub enum Duty {
     },
 }
 
-/// What was counted since the start. What is refused is counted by its reason.
+/// The counts since the start. Refused frames are counted by the reason.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentCounters {
@@ -279,7 +279,7 @@ impl Agent {
         let ours = self.store.registers(group).into_iter().flat_map(Registers::iter);
         let again: Vec<Entry> = ours.filter(|entry| reader.is_to_reseal(entry)).cloned().collect();
         for entry in again {
-            // Who does not have what cleared a call need not hear of it.
+            // A neighbour that lacks the clear of a call need not hear of the call.
             let is_call = entry.data_type == DataType::EMERGENCY;
             let call = if is_call { reader.call_of(&entry) } else { None };
             if !call.is_some_and(|call| self.store.is_over(group, call)) {
@@ -307,7 +307,8 @@ impl Agent {
     ///
     /// [`StoreError`]
     pub fn write(&mut self, frame: &[u8], own: PeerTag) -> Result<Taken, StoreError> {
-        // What a machine without keys was given by a hub is no better than what neighbours bring.
+        // If a hub gave a frame to a machine without keys, the frame is no better than those of
+        // neighbours.
         if self.store.keeper() == Keeper::Relay
             && let Err(refusal) = self.admit(frame)
         {
@@ -413,8 +414,8 @@ impl Agent {
         };
         let mut giving: Vec<Mark> = lacks.into_iter().map(Entry::mark).collect();
         let origins = exchange::origins_of(&shown);
-        // Who has opened what it holds can tell which of several is true, and who has not keeps
-        // what somebody else has opened.
+        // A neighbour that has opened its frames can tell which of several is true. A neighbour
+        // that has not keeps the frames that somebody else has opened.
         for origin in &origins {
             let beside = self.store.beside(group, *origin);
             let lacking = beside.filter(|entry| !exchange::is_shown(&shown, entry));
@@ -492,23 +493,23 @@ impl Agent {
         self.outbox.give(at, Audience::All { but: by }, is_urgent, Why::News);
     }
 
-    /// What hellos say: a hash of all that is held.
+    /// The digest for hellos: a hash of all frames that are held.
     pub fn digest(&mut self) -> [u8; 8] {
         let store = &self.store;
         *self.digest.get_or_insert_with(|| exchange::digest_of(store))
     }
 
-    /// What the origin on this machine has to do.
+    /// The next task of the origin on this machine.
     pub fn next_duty(&mut self) -> Option<Duty> {
         self.duties.pop_front()
     }
 
-    /// What is kept.
+    /// The store.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// What was counted.
+    /// The counts.
     pub fn counters(&self) -> AgentCounters {
         AgentCounters { no_room: self.outbox.dropped(), ..self.counters }
     }

@@ -22,9 +22,9 @@ pub struct Mark(pub [u8; 32]);
 /// A frame that was opened, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose document it is.
+    /// The origin of the document.
     pub origin: Slot,
-    /// What it says.
+    /// The data type.
     pub data_type: DataType,
     /// Which message of the origin it is.
     pub stamp: Stamp,

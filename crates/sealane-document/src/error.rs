@@ -60,7 +60,7 @@ sealane_message::errors! {
         #[cause("the disk or the database under the store of documents failed")]
         #[hint("Look after the disk. What was kept is still there.")]
         Failed(String),
-        /// What came is no frame.
+        /// The bytes that came are no frame.
         #[error("what came is no frame: {0}")]
         #[code("SL-STORE-06", "NoDocumentFrame")]
         #[cause("what was to be kept as a document is no frame")]

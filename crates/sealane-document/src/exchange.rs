@@ -1,8 +1,8 @@
-//! What two neighbours tell each other until both hold the same: `spec/document.md`, *Exchange*.
+//! The exchange of two neighbours until both hold the same: `spec/document.md`, *Exchange*.
 //!
-//! A [`digest`] of 8 bytes travels with every hello. Where two differ, one sends [`overview`]s: a
-//! check of each origin. The other answers with [`inventory`]s of the origins whose checks differ,
-//! and gets the frames that it [`lacks`].
+//! A [`digest`] of 8 bytes travels with every hello. If two differ, one neighbour sends
+//! [`overview`]s: a check of each origin. The other neighbour answers with [`inventory`]s of the
+//! origins whose checks differ, and gets the frames that it [`lacks`].
 
 mod brief;
 mod bytes;
@@ -36,7 +36,7 @@ pub use frames::read_frames;
 pub(crate) use frames::{FRAMES_HEAD_BYTES, frames_message, put_frame, relay_bytes};
 pub(crate) use shown::{Wanted, is_shown, origins_of, shown, wanted};
 
-/// What a message is, by its first byte.
+/// The kind of a message, by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
     Overview,
@@ -128,7 +128,7 @@ pub(crate) struct Compared {
     pub(crate) others: Vec<Slot>,
 }
 
-/// What differs from what a neighbour holds that sent this overview.
+/// The differences from the neighbour that sent this overview.
 pub(crate) fn compare(registers: &Registers, overview: &[u8]) -> Result<Compared, ExchangeError> {
     let theirs = Overview::read(overview)?;
     let held = registers.origins().filter(|(slot, _)| theirs.range.contains(slot));
@@ -156,8 +156,8 @@ pub fn differing(registers: &Registers, overview: &[u8]) -> Result<Vec<Slot>, Ex
     Ok(all)
 }
 
-/// What is held of these origins, as messages of at most so many bytes each; an origin that does
-/// not fit is alone in a longer one.
+/// The frames held of these origins, as messages of at most so many bytes each. An origin that does
+/// not fit is alone in a longer message.
 pub fn inventory(registers: &Registers, origins: &[Slot], max_bytes: usize) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = vec![];
     for origin in origins {
@@ -202,7 +202,7 @@ pub(crate) fn sort_to_give(lacking: &mut [&Entry]) {
     lacking.sort_by_key(|entry| (!entry.data_type.is_urgent(), std::cmp::Reverse(entry.stamp)));
 }
 
-/// What a neighbour holds of one register.
+/// The frames of one register that a neighbour holds.
 struct Held {
     stamps: Vec<Stamp>,
     marks: [u8; MARKS_BYTES],

@@ -20,11 +20,11 @@ sealane_message::limits! {
     MAX_BESIDE: usize = 3, "frames";
     /// Groups of which a machine keeps documents. Frames of a further one are refused.
     MAX_DOCUMENT_GROUPS: usize = 16, "groups";
-    /// What is kept of one member of a group, unless a store is opened with less. The least urgent
-    /// and oldest leaves.
+    /// Bytes that are kept of one member of a group, unless a store is opened with less. The least
+    /// urgent and oldest frames leave.
     MAX_ORIGIN_BYTES: u64 = 1 << 20, "bytes";
-    /// What a store keeps in all, unless it is opened with less. The member that has the most loses
-    /// its least urgent and oldest.
+    /// Bytes that a store keeps in all, unless it is opened with less. The member that has the most
+    /// loses its least urgent and oldest frames.
     MAX_STORE_BYTES: u64 = 1 << 26, "bytes";
     /// Registers with conflicts that are told by name. Those of further ones count in the whole.
     MAX_CONFLICTING_TOLD: usize = 256, "registers";

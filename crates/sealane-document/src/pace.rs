@@ -14,13 +14,13 @@ use crate::limits::kept;
 /// A document whose turn has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// What it says.
+    /// The data type.
     pub data_type: DataType,
     /// Its bytes.
     pub body: Vec<u8>,
 }
 
-/// What was counted since the start.
+/// The counts since the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacerCounters {
@@ -76,7 +76,7 @@ impl Pacer {
         self.battery = battery;
     }
 
-    /// What is counted.
+    /// The counts.
     pub fn counters(&self) -> PacerCounters {
         self.counters
     }
@@ -96,7 +96,7 @@ impl Pacer {
         self.policy.decide(data_type, &self.conditions(data_type)).pace
     }
 
-    /// What a decision about a document of a type depends on now.
+    /// The conditions that a decision about a document of a type depends on now.
     pub fn conditions(&self, data_type: DataType) -> Conditions {
         self.at(self.lanes.get(&data_type).map(Lane::rate).unwrap_or_default())
     }
@@ -183,7 +183,7 @@ impl Pacer {
     }
 }
 
-/// What lies between two documents of a type at least, if anything does.
+/// The shortest time between two documents of a type, if there is a bound.
 fn gap_ms(sending: &Sending) -> Option<u64> {
     sending.rate_max.map(|rate| MILLIHERTZ_MS / u64::from(rate.millihertz().max(1)))
 }

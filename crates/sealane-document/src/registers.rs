@@ -23,7 +23,7 @@ pub struct Registers {
 /// The frames of one origin and type, by their stamps.
 pub(crate) type Register = BTreeMap<Stamp, Entry>;
 
-/// What became of a frame.
+/// The outcome for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// It is kept, and is news.
@@ -54,7 +54,7 @@ impl Taken {
     }
 }
 
-/// What became of a frame, and which one is not kept for it.
+/// The outcome for a frame, and the frame that is not kept for it.
 pub(crate) struct Put {
     pub(crate) taken: Taken,
     /// The frame that had to leave; the one that came, if it did not get in.
@@ -152,7 +152,7 @@ impl Registers {
         self.held.iter().map(|(origin, registers)| (*origin, registers))
     }
 
-    /// What is held of one origin.
+    /// The registers of one origin.
     pub(crate) fn origin(&self, origin: Slot) -> Option<&BTreeMap<DataType, Register>> {
         self.held.get(&origin)
     }

@@ -12,7 +12,7 @@ use crate::entry::{Entry, Mark, Stamp};
 use crate::limits::{MAX_DOCUMENT_GROUPS, MAX_ORIGIN_BYTES, MAX_STORE_BYTES, kept, kept_beside};
 use crate::registers::{Registers, Taken};
 
-/// Who keeps the frames.
+/// The kind of machine that keeps the frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeper {
     /// A member of the groups. It opens each frame before it is kept.
@@ -59,7 +59,7 @@ pub struct Fresh {
     pub entry: Entry,
 }
 
-/// What a machine has counted of documents since it started.
+/// The counts of a machine's documents since it started.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreCounters {
@@ -81,7 +81,7 @@ pub struct StoreCounters {
     pub evicted: u64,
 }
 
-/// What has to be written down of what happened.
+/// A change that has to be written to disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     Add(Cursor),
@@ -103,17 +103,17 @@ pub(crate) enum Change {
 pub struct RegisterName {
     /// The group.
     pub group: GroupTag,
-    /// Whose it is.
+    /// The origin.
     pub origin: Slot,
-    /// What it says.
+    /// The data type.
     pub data_type: DataType,
 }
 
-/// What is kept of a group.
+/// The documents of a group.
 #[derive(Debug, Default)]
 struct Held {
     registers: Registers,
-    /// What is kept beside the registers, by when it came.
+    /// Frames that are kept beside the registers, in order of arrival.
     beside: BTreeMap<(Slot, DataType), Vec<Cursor>>,
     bytes: BTreeMap<Slot, u64>,
 }
@@ -130,7 +130,7 @@ struct Row {
 const VOUCHERS_MAX: usize = 4;
 
 impl Row {
-    /// Who brought the frame, and who else says to have opened it.
+    /// The neighbour that brought the frame, and those that say they have opened it.
     fn speakers(&self) -> impl Iterator<Item = PeerTag> + '_ {
         let from = self.fresh.from;
         std::iter::once(from).chain(self.vouchers.iter().copied().filter(move |by| *by != from))
@@ -147,7 +147,7 @@ impl Row {
     }
 }
 
-/// What a store has in memory.
+/// The part of a store that is in memory.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     keeper: Keeper,
@@ -201,7 +201,7 @@ impl Shelf {
         self.over.get(&(group, origin)).copied()
     }
 
-    /// What cleared a call has left: the call stays over.
+    /// If the clear of a call has left, the call stays over.
     pub(crate) fn set_over(&mut self, group: GroupTag, call: Call) {
         let (Some(origin), number) = (Slot::new(call.slot), call.number) else { return };
         if self.over.insert((group, origin), number) != Some(number) {
@@ -321,7 +321,7 @@ impl Shelf {
         gone.into_iter().for_each(|at| self.drop_row(at));
     }
 
-    /// What is new since a place.
+    /// The frames taken after a cursor.
     pub(crate) fn since(&self, after: Cursor, most: usize) -> Vec<Fresh> {
         let behind =
             self.rows.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
@@ -333,12 +333,12 @@ impl Shelf {
         self.groups.keys().copied()
     }
 
-    /// What counts of a group.
+    /// The registers of a group, which count.
     pub(crate) fn registers(&self, group: GroupTag) -> Option<&Registers> {
         self.groups.get(&group).map(|held| &held.registers)
     }
 
-    /// What is kept beside the registers of an origin.
+    /// The frames that are kept beside the registers of an origin.
     pub(crate) fn beside(&self, group: GroupTag, origin: Slot) -> impl Iterator<Item = &Entry> {
         let held = self.groups.get(&group).into_iter();
         let all = held
@@ -417,8 +417,8 @@ impl Shelf {
         }
     }
 
-    /// What an origin can miss first: what is beside the registers, then what is not urgent, of it
-    /// what logs hold, and of that the oldest.
+    /// The frame that an origin can miss first. Frames beside the registers go first, then frames
+    /// that are not urgent. Of these, frames of logs go first, and the oldest of them.
     fn least(&self, group: GroupTag, origin: Slot) -> Option<Cursor> {
         let held = self.groups.get(&group)?;
         let place = |entry: &Entry| self.place(group, entry.mark());
@@ -431,7 +431,7 @@ impl Shelf {
         surplus(&self.rows, &beside).or_else(|| entries.min_by_key(rank).and_then(place))
     }
 
-    /// What a member had to let go is not taken again: to whoever reads, it is not new.
+    /// A frame that a member had to let go is not taken again: it would not be new to a reader.
     fn raise_floor(&mut self, at: Cursor) {
         let Some(fresh) = self.row(at).filter(|_| self.keeper == Keeper::Member) else { return };
         let (entry, group) = (&fresh.entry, fresh.group);

@@ -1,4 +1,4 @@
-//! What a machine that keeps documents says of them while it runs.
+//! The status of a machine that keeps documents, while it runs.
 
 use std::fmt::Write;
 
@@ -14,9 +14,9 @@ pub struct DocumentsStatus {
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What came from neighbours and went to them.
+    /// The counts of the exchange with neighbours.
     pub exchange: AgentCounters,
-    /// What the store took and let go.
+    /// The counts of the frames that the store took and let go.
     pub store: StoreCounters,
     /// The own documents. They pass no pacer on a machine without keys.
     pub own: PacerCounters,
@@ -68,7 +68,7 @@ impl DocumentsStatus {
         ]
     }
 
-    /// What was counted of frames, each with its name in the status.
+    /// The counts of frames, each with its name in the status.
     pub fn counts_by_name(&self) -> [(&'static str, u64); 9] {
         let DocumentsStatus { exchange, store, .. } = self;
         [
@@ -84,7 +84,7 @@ impl DocumentsStatus {
         ]
     }
 
-    /// What became of the own documents, each with its name in metrics and status.
+    /// The counts of the own documents, each with its name in metrics and status.
     pub fn own_by_name(&self) -> [(&'static str, u64); 5] {
         let PacerCounters { written, left, overtaken, dropped, failed } = self.own;
         [

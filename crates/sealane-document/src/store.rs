@@ -1,4 +1,4 @@
-//! What is kept, on disk: one SQLite file, whose transactions are whole.
+//! The store on disk: one SQLite file, whose transactions are whole.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,9 +18,10 @@ use crate::shelf::{Change, Cursor, Fresh, Keeper, Quota, RegisterName, Shelf, St
 
 /// The frames that a machine keeps, in memory and in one file.
 ///
-/// What [`Store::take`] has returned for is on disk, and is there after a restart, a killed process
-/// and a power cut. What was evicted, and which frames are not to be taken again, moves in the same
-/// transaction as the frame that caused it. One process has a store open at a time.
+/// Once [`Store::take`] has returned for a frame, the frame is on disk. It is there after a
+/// restart, a killed process and a power cut. A frame may evict others, and frames may not be taken
+/// again. Both are written in the transaction of the frame that caused them. One process has a
+/// store open at a time.
 #[derive(Debug)]
 pub struct Store {
     database: Connection,
@@ -45,7 +46,7 @@ pub struct Brought<'a> {
 
 /// The version of the file's format.
 const VERSION: i64 = 1;
-/// What tells the file from others of SQLite: "SLDO".
+/// The number that tells the file from other SQLite files: "SLDO".
 const APPLICATION: i64 = 0x534c_444f;
 /// How long another process is waited for that may be about to end.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -200,7 +201,7 @@ impl Store {
         Ok((group, entry_of(frame, newest)?))
     }
 
-    /// What was taken since a place, in the order in which it was, each frame once.
+    /// The frames taken after a cursor, in the order in which they were taken, each frame once.
     pub fn since(&self, after: Cursor, most: usize) -> Vec<Fresh> {
         self.shelf.since(after, most)
     }
@@ -211,7 +212,7 @@ impl Store {
         self.id
     }
 
-    /// What counts of a group.
+    /// The registers of a group, which count.
     pub fn registers(&self, group: GroupTag) -> Option<&Registers> {
         self.shelf.registers(group)
     }
@@ -221,7 +222,8 @@ impl Store {
         self.shelf.groups()
     }
 
-    /// What is kept beside the registers of an origin, since nobody here can tell which is true.
+    /// The frames that are kept beside the registers of an origin, since this machine cannot tell
+    /// which is true.
     pub fn beside(&self, group: GroupTag, origin: Slot) -> impl Iterator<Item = &Entry> {
         self.shelf.beside(group, origin)
     }
@@ -288,12 +290,12 @@ impl Store {
         self.commit()
     }
 
-    /// Who keeps the frames.
+    /// The kind of machine that keeps the frames.
     pub fn keeper(&self) -> Keeper {
         self.keeper
     }
 
-    /// What was counted since the store was opened.
+    /// The counts since the store was opened.
     pub fn counters(&self) -> StoreCounters {
         self.shelf.counters
     }
@@ -410,7 +412,7 @@ fn prepare(database: &Connection, is_new: bool) -> Result<(), StoreError> {
     Ok(database.execute_batch(&format!("BEGIN IMMEDIATE; {OVER} COMMIT;"))?)
 }
 
-/// What a file holds. Rows that are no frames leave.
+/// The content of a file. Rows that are no frames leave.
 fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, StoreError> {
     let last = "SELECT seq FROM sqlite_sequence WHERE name = 'frame'";
     let last: Option<u64> = database.query_row(last, [], |row| row.get(0)).optional()?;
@@ -446,8 +448,8 @@ fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, St
     Ok(shelf)
 }
 
-/// What a frame says that it is, without the relay's bytes, where `newest` is the newest epoch of
-/// its group. Nothing of it is sure before the frame is opened.
+/// The entry that a frame claims to be, without the relay's bytes. `newest` is the newest epoch of
+/// its group. Nothing of the entry is sure before the frame is opened.
 ///
 /// # Errors
 ///

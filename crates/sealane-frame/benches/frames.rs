@@ -1,4 +1,4 @@
-//! What a relay and the two ends spend on a frame, beside the bare primitives in the same run.
+//! The cost of a frame for a relay and the two ends, beside the bare primitives in the same run.
 //!
 //! Rounds are interleaved, so that a disturbance hits every row alike; the first are warm-up; the
 //! table gives medians and the middle half. `cargo bench -p sealane-frame`
@@ -22,7 +22,7 @@ const ROUNDS: usize = 41;
 const RELAYED_BYTES: [usize; 6] = [64, 128, 256, 512, 1024, 1500];
 const SLOTS: usize = 256;
 
-/// What is timed: a call does its work and gives the time of one frame in nanoseconds.
+/// The work that is timed: a call does it and gives the time of one frame in nanoseconds.
 struct Row {
     name: String,
     bound: Option<f64>,
@@ -203,7 +203,7 @@ fn there_and_back(class: Class, suite: Suite, body_bytes: usize, calls: u32) -> 
     })
 }
 
-/// What a reader does of which little is stored: that of a sender that is fast.
+/// A reader's work on a frame of a fast sender, of which little is stored.
 fn accept(mut received: Received<'_, '_>) {
     black_box(received.pending.to_store(0));
     black_box(received.accept());

@@ -10,16 +10,16 @@ use crate::{
     Roster,
 };
 
-/// What the two ends of a link know about a frame on it.
+/// The knowledge of the two ends of a link about a frame on it.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkContext<'a> {
     /// The dictionary of this direction of the connection.
     pub dictionary: &'a Dictionary,
     /// The members of groups.
     pub roster: &'a Roster,
-    /// Who takes frames from the link.
+    /// The machine that takes frames from the link.
     pub next_hop: PeerTag,
-    /// Who puts them on it.
+    /// The machine that puts them on the link.
     pub previous_hop: PeerTag,
 }
 
@@ -103,12 +103,12 @@ impl<'a> CompactView<'a> {
         self.seal
     }
 
-    /// What the dictionary byte stands for.
+    /// The entry that the dictionary byte stands for.
     pub fn entry(&self) -> &'a Entry {
         self.entry
     }
 
-    /// What the body is.
+    /// The data type of the body.
     pub fn data_type(&self) -> u16 {
         self.prefix.data_type
     }
@@ -145,10 +145,10 @@ impl<'a> CompactView<'a> {
 ///
 /// # Errors
 ///
-/// What [`FrameView::parse`] refuses, and [`FrameError::NoCompactForm`] when this link's context
-/// would not give the same full frame again: the hops are not those of the link, the context was
-/// not announced on it, dictionary or roster lack what is needed, the group's epoch is not near, or
-/// the headers would be longer than the form allows.
+/// As [`FrameView::parse`]. [`FrameError::NoCompactForm`] if this link's context would not give the
+/// same full frame again. There are five causes. The hops are not those of the link. The context
+/// was not announced on it. Dictionary or roster lack an entry that is needed. The group's epoch is
+/// not near. The headers would be longer than the form allows.
 pub fn to_compact(
     frame: &[u8],
     link: &LinkContext<'_>,
@@ -176,7 +176,7 @@ pub fn to_compact(
 ///
 /// # Errors
 ///
-/// What [`CompactView::parse`] and [`CompactView::header`] refuse.
+/// As [`CompactView::parse`] and [`CompactView::header`].
 pub fn to_full(
     compact: &[u8],
     link: &LinkContext<'_>,

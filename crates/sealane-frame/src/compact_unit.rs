@@ -1,4 +1,4 @@
-//! What a compact link carries at once.
+//! The units that a compact link carries at once.
 
 use crate::header::HEADER_BYTES;
 use crate::unit;
@@ -6,8 +6,8 @@ use crate::{
     Batch, ENTRY_BYTES, Entry, Fragment, FrameError, PeerTag, RELAY_BYTES, ShortFragment, fragment,
 };
 
-/// What a compact link hands over, told by its first byte: `spec/frame.md`, section *Units of
-/// compact links*.
+/// A unit of a compact link, told by its first byte: `spec/frame.md`, section *Units of compact
+/// links*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompactUnit<'a> {
     /// A frame in the compact form.
@@ -20,7 +20,7 @@ pub enum CompactUnit<'a> {
     Short(ShortFragment<'a>),
     /// Several frames or fragments.
     Batch(Batch<'a>),
-    /// What a dictionary byte stands for.
+    /// The definition of a dictionary byte.
     Definition(Definition),
     /// Somebody asks what that dictionary byte stands for.
     Ask(u8),
@@ -31,7 +31,7 @@ pub enum CompactUnit<'a> {
 pub struct Definition {
     /// The byte.
     pub byte: u8,
-    /// What it stands for.
+    /// The entry that it stands for.
     pub entry: Entry,
 }
 

@@ -1,4 +1,4 @@
-//! What two ends of a link know, so that compact frames need not say it.
+//! The shared knowledge of two ends of a link, so that compact frames need not say it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use sealane_seal::{Class, Epoch, SenderContext, Slot};
 use crate::limits::MAX_ROSTER_SLOTS;
 use crate::{FrameError, GroupTag, HeaderFields, PeerTag};
 
-/// What one dictionary byte stands for.
+/// The entry that one dictionary byte stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry {
     group: GroupTag,
@@ -65,7 +65,7 @@ impl Entry {
         self.destination
     }
 
-    /// What the seal protects.
+    /// The protection of the seal.
     pub fn class(&self) -> Class {
         Class::from_bits(self.flags)
     }
@@ -120,7 +120,7 @@ impl Dictionary {
         }
     }
 
-    /// What `byte` stands for.
+    /// The entry that `byte` stands for.
     pub fn entry(&self, byte: u8) -> Option<&Entry> {
         self.entries.get(usize::from(byte))?.as_ref()
     }
@@ -152,14 +152,14 @@ struct Members {
     slots: BTreeMap<Slot, Known>,
 }
 
-/// What a link knows of a slot.
+/// The knowledge of a link about a slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub(crate) tag: PeerTag,
     pub(crate) announced: Option<Announced>,
 }
 
-/// What a sender announced on a link: it holds for all its compact frames there.
+/// The announcement of a sender on a link: it holds for all its compact frames there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announced {
     /// The context of its present start.
@@ -225,7 +225,7 @@ impl Roster {
         self.known(group, slot).map(|known| known.tag)
     }
 
-    /// What a slot has announced.
+    /// The announcement of a slot.
     pub fn announced(&self, group: GroupTag, slot: Slot) -> Option<Announced> {
         self.known(group, slot)?.announced
     }

@@ -1,6 +1,6 @@
 //! The bytes of the header that are numbers of a closed set.
 
-/// What a frame is for. Relays treat kinds alike; ends hand each to another part of the node.
+/// The purpose of a frame. Relays treat kinds alike; ends hand each to another part of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -24,15 +24,15 @@ impl Kind {
     }
 }
 
-/// What goes first where a link is slower than its senders.
+/// The order of frames where a link is slower than its senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Priority {
-    /// What may wait: history, large documents.
+    /// Messages that may wait: history, large documents.
     Low = 0,
     /// The rest.
     Normal = 1,
-    /// What people wait for.
+    /// Messages that people wait for.
     High = 2,
     /// Emergencies.
     Critical = 3,

@@ -1,4 +1,4 @@
-//! What a relay does: check the header, overwrite the hops, send the same bytes on.
+//! The work of a relay: check the header, overwrite the hops, send the same bytes on.
 
 use zerocopy::FromBytes;
 
@@ -9,12 +9,12 @@ use crate::{FrameError, PeerTag, SlotRing};
 /// Sends a frame on in the buffer it arrived in: next hop, previous hop and hop limit are
 /// overwritten, and nothing behind the header is touched or read.
 ///
-/// `own` is who takes the frame here; it becomes the previous hop.
+/// `own` is the machine that takes the frame here; it becomes the previous hop.
 ///
 /// # Errors
 ///
-/// What the header alone shows to be no frame; [`FrameError::NotForUs`] for one that another hop
-/// was to take; [`FrameError::HopLimitSpent`]. The frame is left as it was.
+/// Any error that the header alone shows; [`FrameError::NotForUs`] for a frame that another hop was
+/// to take; [`FrameError::HopLimitSpent`]. The frame is left as it was.
 #[inline]
 pub fn forward_in_place(
     frame: &mut [u8],
@@ -37,7 +37,7 @@ impl<'a> FrameAtHop<'a> {
     ///
     /// # Errors
     ///
-    /// What the header alone shows to be no frame, and [`FrameError::NotForUs`].
+    /// Any error that the header alone shows, and [`FrameError::NotForUs`].
     #[inline]
     pub fn parse(frame: &'a mut [u8], own: PeerTag) -> Result<Self, FrameError> {
         let frame_bytes = frame.len();

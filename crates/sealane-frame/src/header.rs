@@ -37,7 +37,7 @@ pub struct Header {
     orders: u8,
 }
 
-/// What relays change.
+/// The fields that relays change.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -48,30 +48,30 @@ pub(crate) struct Hops {
     pub(crate) limit: u8,
 }
 
-/// What a sender says about a message. Body length, sequence and context come with the seal.
+/// A sender's fields about a message. Body length, sequence and context come with the seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderFields {
-    /// Who takes the frame from this link.
+    /// The machine that takes the frame from this link.
     pub next_hop: PeerTag,
-    /// Who put it on this link.
+    /// The machine that put it on this link.
     pub previous_hop: PeerTag,
     /// How often it may be relayed; more than [`MAX_HOP_LIMIT`] counts as that.
     pub hop_limit: u8,
-    /// What the frame is for.
+    /// The purpose of the frame.
     pub kind: Kind,
-    /// What the seal protects.
+    /// The protection of the seal.
     pub class: Class,
-    /// What goes first on a slow link.
+    /// The priority on a slow link.
     pub priority: Priority,
     /// How the body was compressed.
     pub compression: Compression,
     /// The codec's number (`spec/codec.md`), or 0 for bytes of no codec.
     pub codec: u8,
-    /// What the body is.
+    /// The data type of the body.
     pub data_type: u16,
     /// The group whose keys seal it.
     pub group: GroupTag,
-    /// Who made it.
+    /// The sender of the message.
     pub source: PeerTag,
     /// Whom it is for.
     pub destination: PeerTag,
@@ -182,12 +182,12 @@ impl Header {
         }
     }
 
-    /// Who takes the frame from this link.
+    /// The machine that takes the frame from this link.
     pub fn next_hop(&self) -> PeerTag {
         self.hops.next
     }
 
-    /// Who put it on this link.
+    /// The machine that put it on this link.
     pub fn previous_hop(&self) -> PeerTag {
         self.hops.previous
     }
@@ -197,7 +197,7 @@ impl Header {
         self.hops.limit.min(MAX_HOP_LIMIT)
     }
 
-    /// What the frame is for.
+    /// The purpose of the frame.
     pub fn kind(&self) -> Kind {
         let [_, kind] = self.version_and_kind.to_bytes();
         Kind::from_id(kind).unwrap_or(Kind::Message)
@@ -217,12 +217,12 @@ impl Header {
         what == (Kind::Control, ANNOUNCEMENT_TYPE, group)
     }
 
-    /// What the seal protects.
+    /// The protection of the seal.
     pub fn class(&self) -> Class {
         Class::from_bits(self.flags)
     }
 
-    /// What goes first on a slow link.
+    /// The priority on a slow link.
     pub fn priority(&self) -> Priority {
         match self.flags >> PRIORITY_SHIFT & 3 {
             0 => Priority::Low,
@@ -251,7 +251,7 @@ impl Header {
         self.codec
     }
 
-    /// What the body is.
+    /// The data type of the body.
     pub fn data_type(&self) -> u16 {
         self.data_type.get()
     }
@@ -261,7 +261,7 @@ impl Header {
         self.group
     }
 
-    /// Who made it.
+    /// The sender of the message.
     pub fn source(&self) -> PeerTag {
         self.source
     }
@@ -331,7 +331,7 @@ pub(crate) const fn are_flags(flags: u8) -> bool {
     flags <= FLAGS_MAX
 }
 
-/// What follows a body of that class: tag, and signature within the ciphertext.
+/// The bytes behind a body of that class: tag, and signature within the ciphertext.
 pub(crate) const fn trailer_bytes(class: Class) -> usize {
     match class {
         Class::Signed => limits::SIGNATURE_BYTES + limits::TAG_BYTES,

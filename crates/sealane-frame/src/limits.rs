@@ -22,7 +22,7 @@ sealane_message::limits! {
     MAX_PARTIAL_AGE_MS: u64 = 5000, "milliseconds";
     /// A frame or fragment within a batch of a link. A longer one travels alone.
     MAX_BATCHED_BYTES: usize = 0x7fff, "bytes";
-    /// What a link carries at once, at most, where fragments are short.
+    /// Bytes that a link carries at once, at most, where fragments are short.
     MAX_SHORT_UNIT_BYTES: usize = 63, "bytes";
     /// Short fragments of one frame. A frame that needs more is refused.
     MAX_SHORT_PARTS: usize = 64, "fragments";

@@ -39,11 +39,11 @@ pub struct Keys {
     pub epochs: Epochs,
     /// All members, this machine too.
     pub members: Arc<[Member]>,
-    /// What signs for this machine.
+    /// The key that signs for this machine.
     pub signing: SigningKey,
 }
 
-/// What changes with an order of the group's authority.
+/// The changes that come with an order of the group's authority.
 #[derive(Debug)]
 pub struct Rekeyed {
     /// The secrets that are held from now on.
@@ -52,7 +52,7 @@ pub struct Rekeyed {
     pub members: Arc<[Member]>,
     /// How many orders were obeyed.
     pub orders: u64,
-    /// What signs for this machine.
+    /// The key that signs for this machine.
     pub signing: SigningKey,
 }
 
@@ -64,7 +64,7 @@ pub struct KeptGroup {
     pub tag: GroupTag,
     /// Its identity, which no notice of another group is signed for.
     pub id: GroupId,
-    /// What verifies the authority's Ed25519 signatures.
+    /// The key that verifies the authority's Ed25519 signatures.
     pub authority: [u8; 32],
     /// From which order on they are kept: how many the machine's member of the group has obeyed, or
     /// how many were given when a relay was told of the group.

@@ -43,8 +43,8 @@ pub struct Stored<'f> {
 ///
 /// # Errors
 ///
-/// What [`FrameView::parse`] and [`Opener::open_live`] refuse. The opener's state is as before; if
-/// a key was applied, the body is zeroed.
+/// As [`FrameView::parse`] and [`Opener::open_live`]. The opener's state is as before; if a key was
+/// applied, the body is zeroed.
 pub fn open_frame<'o, 'f>(
     opener: &'o mut Opener,
     binding: &Binding,
@@ -62,7 +62,7 @@ pub fn open_frame<'o, 'f>(
 ///
 /// # Errors
 ///
-/// What [`FrameView::parse`] and [`Opener::open_stored`] refuse.
+/// As [`FrameView::parse`] and [`Opener::open_stored`].
 pub fn open_stored<'f>(
     opener: &mut Opener,
     near: Epoch,
@@ -80,8 +80,8 @@ pub fn open_stored<'f>(
 ///
 /// # Errors
 ///
-/// What [`CompactView::parse`], [`CompactView::header`] and [`Opener::open_live`] refuse. The
-/// opener's state is as before; if a key was applied, the body is zeroed.
+/// As [`CompactView::parse`], [`CompactView::header`] and [`Opener::open_live`]. The opener's state
+/// is as before; if a key was applied, the body is zeroed.
 pub fn open_compact<'o, 'f>(
     opener: &'o mut Opener,
     binding: &Binding,
@@ -107,8 +107,8 @@ pub fn open_compact<'o, 'f>(
 ///
 /// # Errors
 ///
-/// What [`FrameView::parse`] and [`Opener::open_announcement`] refuse;
-/// [`FrameError::HeadersDisagree`] for a frame that is no announcement.
+/// As [`FrameView::parse`] and [`Opener::open_announcement`]; [`FrameError::HeadersDisagree`] for a
+/// frame that is no announcement.
 pub fn open_announcement<'o>(
     opener: &'o mut Opener,
     frame: &mut [u8],

@@ -9,9 +9,10 @@ use crate::{Fragment, FrameError, PeerTag};
 
 /// Puts frames together from their parts, in whatever order they come.
 ///
-/// What it holds is bounded per peer in frames and bytes, in peers, in bytes of all peers, and in
-/// age; what a bound pushes out is counted. A whole frame is not yet to be trusted: it
-/// authenticates when it is opened. Buffers are used again, so that it allocates nothing once warm.
+/// Bounds hold per peer in frames and bytes, in peers, in bytes of all peers, and in age.
+/// Everything that a bound pushes out is counted. A whole frame is not yet to be trusted: it
+/// authenticates when it is opened. Buffers are used again, so that this type allocates nothing
+/// once warm.
 #[derive(Debug)]
 pub struct Reassembly {
     peers: Vec<Peer>,
@@ -20,11 +21,11 @@ pub struct Reassembly {
     whole: Vec<u8>,
     losses: Losses,
     room_bytes: usize,
-    /// What the incomplete frames of all peers take, at most.
+    /// Bytes that the incomplete frames of all peers take, at most.
     held_bytes: usize,
 }
 
-/// What became of a fragment.
+/// The outcome for a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// More are needed.
@@ -125,7 +126,8 @@ impl Reassembly {
         }
         let mut partial = self.spare.take();
         partial.begin(now_ms, id, layout);
-        // Whoever holds the most makes room, so that nobody takes the room of those with less.
+        // The peer that holds the most makes room, so that no peer takes the room of those with
+        // less.
         while self.held_bytes + partial.held_bytes > self.room_bytes && self.held_bytes > 0 {
             let greatest = (0..self.peers.len())
                 .max_by_key(|&index| self.peers.get(index).map_or(0, Peer::held_bytes));
@@ -172,7 +174,7 @@ impl Reassembly {
         }
     }
 
-    /// What was given up so far.
+    /// The counts of frames that were given up so far.
     pub fn losses(&self) -> Losses {
         self.losses
     }
@@ -183,7 +185,7 @@ impl Reassembly {
         own.map_or((0, 0), |peer| (peer.partials.len(), peer.frame_bytes()))
     }
 
-    /// What the incomplete frames of all peers take, at most: as they were announced, or the
+    /// Bytes that the incomplete frames of all peers take, at most: as they were announced, or the
     /// buffers that they have.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
@@ -266,7 +268,7 @@ struct Partial {
     frame_bytes: usize,
     stride: usize,
     missing: usize,
-    /// What its buffer takes, at most.
+    /// Bytes that its buffer takes, at most.
     held_bytes: usize,
     /// One bit per part: whether it has come.
     came: Vec<u64>,

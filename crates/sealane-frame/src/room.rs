@@ -6,7 +6,7 @@ use sealane_seal::{Binding, Class, Form, Sealer, limits};
 use crate::header::{HEADER_BYTES, Header};
 use crate::{FrameError, HeaderFields};
 
-/// What is around the body of a sealer's next frame in the full form.
+/// The room around the body of a sealer's next frame in the full form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// The bytes before the body.

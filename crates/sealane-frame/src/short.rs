@@ -165,7 +165,7 @@ impl ShortReassembly {
         Ok(Progress::Whole(&mut self.whole))
     }
 
-    /// What was given up so far.
+    /// The counts of frames that were given up so far.
     pub fn losses(&self) -> Losses {
         self.losses
     }

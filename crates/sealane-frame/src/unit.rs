@@ -1,9 +1,9 @@
-//! What a link carries at once: a frame, a part of one, or several.
+//! The units that a link carries at once: a frame, a part of one, or several.
 
 use crate::limits::MAX_BATCHED_BYTES;
 use crate::{Fragment, FrameError, fragment};
 
-/// What a link hands over, told by its first byte.
+/// A unit of a link, told by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit<'a> {
     /// A frame, in the form of the link.

@@ -4,7 +4,7 @@
 use crate::limits::{MAX_ENTRY_IDLE_MS, MIN_DEFINE_INTERVAL_MS};
 use crate::{CompactUnit, Definition, Dictionary, Entry, FrameError, GroupTag, PeerTag};
 
-/// What a dictionary is of.
+/// The medium of a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Medium {
     /// One direction of a connection: its sender chooses bytes.
@@ -36,7 +36,7 @@ pub struct Vocabulary {
     places: Vec<Place>,
 }
 
-/// What is known of one byte.
+/// The knowledge about one byte.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     /// How often it was said here.
@@ -66,7 +66,7 @@ impl Vocabulary {
         Self { medium, dictionary, groups, places: vec![Place::default(); 256] }
     }
 
-    /// What bytes stand for.
+    /// The entries that bytes stand for.
     pub fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }
@@ -143,8 +143,8 @@ impl Vocabulary {
         }
     }
 
-    /// What to ask when a frame uses a byte that stands for nothing: once in
-    /// [`MIN_DEFINE_INTERVAL_MS`], whoever asked last.
+    /// The question for a byte that stands for nothing, when a frame uses it. It is asked once in
+    /// [`MIN_DEFINE_INTERVAL_MS`], whatever machine asked last.
     pub fn ask(&mut self, byte: u8, now_ms: u64) -> Option<[u8; 2]> {
         let place = self.places.get_mut(usize::from(byte))?;
         if self.dictionary.entry(byte).is_some() || !is_due(place.asked_ms, now_ms) {

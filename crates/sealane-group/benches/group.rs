@@ -1,7 +1,7 @@
-//! What a member pays to seal and open, with the counters reserved on disk, and what joining and
-//! re-keying cost. `cargo bench -p sealane-group`
+//! The cost for a member of sealing and opening, with the counters reserved on disk. The cost of
+//! joining and re-keying, too. `cargo bench -p sealane-group`
 //!
-//! Rounds are interleaved and the first are warm-up; medians and the tenth and ninetieth of a
+//! Rounds are interleaved and the first are warm-up. Medians and the tenth and ninetieth of a
 //! hundred are shown. The clock is the wall's, since reserving waits for the disk.
 
 use std::hint::black_box;

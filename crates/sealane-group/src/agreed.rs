@@ -26,9 +26,9 @@ pub struct Agreed {
 pub struct Present<'a> {
     /// The slot, which others may have had before.
     pub slot: Slot,
-    /// What people call the member.
+    /// The name that people use for the member.
     pub name: &'a str,
-    /// What verifies its class S.
+    /// The key that verifies its class S.
     pub verifying_key: [u8; 32],
 }
 
@@ -56,8 +56,8 @@ impl Agreed {
         Ok(SigningKey::from_seed(seed)?.verifying_key())
     }
 
-    /// Takes what the members agreed on: a later epoch's secret, and who has which slot from it on.
-    /// Whoever has a slot now and is not named leaves it.
+    /// Takes the members' agreement: a later epoch's secret, and the members by slot from it on. A
+    /// member that has a slot now and is not named leaves it.
     ///
     /// # Errors
     ///
@@ -144,7 +144,8 @@ impl Agreed {
         Sender::open(Source::Agreed(Box::new(self.clone())))
     }
 
-    /// What a sender starts with. Nothing is kept, so that its counters begin anew each time.
+    /// The standing that a sender starts with. Nothing is kept, so that its counters begin anew
+    /// each time.
     pub(crate) fn standing(&self) -> Result<Standing, Error> {
         self.check_sealing()?;
         let epoch = self.epochs.newest();

@@ -7,8 +7,8 @@ use crate::{Document, Error, Identity, PublicKey};
 
 const LABEL: &[u8] = b"Sealane 1.0 card ";
 
-/// What a member-to-be shows an authority: its public keys, its name, and a key that is used for
-/// one invitation, all signed by itself.
+/// The document that a member-to-be shows an authority: its public keys, its name, and a key for a
+/// single invitation, all signed by itself.
 #[derive(Debug, Clone)]
 pub struct Card {
     name: String,
@@ -18,7 +18,7 @@ pub struct Card {
     hash: [u8; 32],
 }
 
-/// What the folder keeps of a card until its invitation comes.
+/// The secret part of a card, which the folder keeps until its invitation comes.
 pub(crate) struct Waiting {
     pub(crate) nonce: [u8; 32],
     pub(crate) seed: Zeroizing<[u8; 32]>,
@@ -83,7 +83,7 @@ impl Card {
         Ok(bytes)
     }
 
-    /// What the member calls itself.
+    /// The name that the member gives itself.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -11,8 +11,8 @@ const LABEL: &[u8] = b"Sealane 1.0 certificate ";
 /// Stands for no slot.
 const NO_SLOT: u16 = u16::MAX;
 
-/// What the authority says of a member, under both of its signatures. It travels once; orders name
-/// it by its hash.
+/// The authority's statement about a member, under both of its signatures. It travels once; orders
+/// name it by its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
     pub(crate) group: GroupId,
@@ -28,7 +28,7 @@ pub(crate) struct Certificate {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a member is given in a group.
+/// The place that a member is given in a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seat {
     pub(crate) slot: Slot,
@@ -87,7 +87,7 @@ impl Certificate {
         Ok(Certificate { group, slot, since, verifying, card, replaces, name, bytes })
     }
 
-    /// What orders and rosters name it by.
+    /// The name of the certificate in orders and rosters.
     pub(crate) fn hash(&self) -> [u8; 32] {
         *blake3::hash(&self.bytes).as_bytes()
     }

@@ -9,8 +9,8 @@ const PAIR: u8 = 1;
 const FORWARD_SECRET: u8 = 2;
 const STRICT: u8 = 4;
 
-/// What never changes about a group: the group's id is a hash of it, so that whoever knows the id
-/// takes no other authority, suite or history for the group's.
+/// The properties of a group that never change. The group's id is a hash of them. So if a machine
+/// knows the id, it takes no other authority, suite or history for the group's.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Charter {
     pub(crate) name: String,
@@ -82,7 +82,7 @@ impl Charter {
         make(self.id(), self.suite)
     }
 
-    /// What people compare before they trust the group.
+    /// The fingerprint that people compare before they trust the group.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let AuthorityVerifier { curve, lattice } = &self.authority;
         Fingerprint::of("Sealane 1.0 fingerprint of an authority", &[curve, lattice.as_slice()])

@@ -6,17 +6,17 @@ use std::fmt;
 pub enum Document {
     /// A member's public identity, with a nonce for one join.
     Card,
-    /// What the authority says of a member.
+    /// The authority's statement about a member.
     Certificate,
-    /// What a new member joins with.
+    /// The document that a new member joins with.
     Invitation,
-    /// What the authority tells the members.
+    /// A message of the authority to the members.
     Order,
     /// A new beginning of a group, by an authority that lost its counters.
     Renewal,
-    /// What was encrypted to an identity.
+    /// Bytes that were encrypted to an identity.
     Letter,
-    /// What a beater has to know of a group.
+    /// The description of a group for a beater.
     Beater,
     /// An identity and its groups, to be kept elsewhere.
     Backup,
@@ -30,9 +30,9 @@ pub enum Document {
     CountersFile,
     /// How far control streams were read, in the key folder.
     ControlFile,
-    /// What was accepted of live senders, in the key folder.
+    /// The sessions that were accepted of live senders, in the key folder.
     SessionsFile,
-    /// Who is about to be removed, in the key folder.
+    /// The members that are about to be removed, in the key folder.
     LeavingFile,
 }
 

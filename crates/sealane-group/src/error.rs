@@ -35,7 +35,7 @@ sealane_message::errors! {
         Io {
             /// Which.
             path: PathBuf,
-            /// What the system said.
+            /// The error of the system.
             cause: io::Error,
         },
         /// Others than the owner may read or write a file that holds secrets.
@@ -63,7 +63,7 @@ sealane_message::errors! {
         #[cause("a document is of a later version of Sealane")]
         #[hint("Update this program.")]
         NewerVersion {
-            /// What it is.
+            /// The kind of document.
             document: Document,
             /// Its version.
             version: u8,
@@ -76,7 +76,7 @@ sealane_message::errors! {
                 leave GROUP`, found it again with `sealane group new`, and have its members join \
                 by new cards.")]
         OlderVersion {
-            /// What it is.
+            /// The kind of document.
             document: Document,
             /// Its version.
             version: u8,
@@ -214,7 +214,7 @@ sealane_message::errors! {
         #[cause("a text is no public key")]
         #[hint("A public key is one line that begins with `sealane1`; copy it whole.")]
         KeyText,
-        /// What was asked for contradicts itself or the group.
+        /// The request contradicts itself or the group.
         #[error("{0}")]
         #[code("SL-GROUP-28", "GroupRefused")]
         #[cause("what was asked for does not fit the group")]
@@ -269,7 +269,7 @@ sealane_message::errors! {
         #[cause("a member has sent something after its removal was announced")]
         #[hint("Drop it; the order that removes the member is on its way.")]
         Leaving {
-            /// Who sent it.
+            /// The sender.
             slot: u16,
             /// The order that removes it.
             order: u64,

@@ -22,7 +22,7 @@ use crate::wire::{Reader, put_name};
 use crate::{Card, Document, Error, Identity, Member, NewGroup, Notice};
 use files::{FolderKey, How};
 
-/// What the folder's handles share.
+/// The part that the folder's handles share.
 pub(crate) struct IdentityKeys {
     root: PathBuf,
     identity: Arc<Identity>,
@@ -124,7 +124,7 @@ impl KeyFolder {
         &self.keys.root
     }
 
-    /// Whose it is.
+    /// The identity of the folder.
     pub fn identity(&self) -> &Identity {
         &self.keys.identity
     }

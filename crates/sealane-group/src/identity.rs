@@ -50,17 +50,17 @@ impl Identity {
         Ok(Identity { name: name.to_owned(), seed, wrapping, public })
     }
 
-    /// What it is called on cards.
+    /// The name on its cards.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What others need to write to it and to check what it signs.
+    /// The keys that others need to write to it and to check its signatures.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// What everything derives from, for a backup: whoever has it, is this identity.
+    /// The seed that everything derives from, for a backup. A holder of the seed is this identity.
     pub fn expose_seed(&self) -> &[u8; 32] {
         &self.seed
     }
@@ -141,7 +141,7 @@ impl PublicKey {
         Ok(PublicKey { verifying: *verifying, wrapping })
     }
 
-    /// What verifies class S of this identity.
+    /// The key that verifies class S of this identity.
     pub fn verifying_key(&self) -> &[u8; 32] {
         &self.verifying
     }

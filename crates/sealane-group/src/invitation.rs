@@ -42,7 +42,7 @@ impl<'a> Envelope<'a> {
         Ok(Envelope { group, slot, nonce, sealed: reader.rest() })
     }
 
-    /// What the encryption is bound to.
+    /// The context that the encryption is bound to.
     fn info(&self) -> Vec<u8> {
         let slot = self.slot.number().to_be_bytes();
         [LABEL, &self.group.0, &slot, &self.nonce].concat()

@@ -43,7 +43,8 @@ macro_rules! each {
     };
 }
 
-/// What only groups with an authority have; others answer with what stands behind the semicolon.
+/// The part that only groups with an authority have. Other groups answer with the expression behind
+/// the semicolon.
 macro_rules! provisioned {
     ($membership:expr, $member:ident => $call:expr; $otherwise:expr) => {
         match $membership {
@@ -69,12 +70,12 @@ impl Membership {
         each!(self, kind => kind.source())
     }
 
-    /// What becomes of epochs that have been read.
+    /// The treatment of epochs that have been read.
     pub fn history(&self) -> History {
         self.epochs().history()
     }
 
-    /// What the member is called that had that slot in that epoch.
+    /// The name of the member that had that slot in that epoch.
     pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
         each!(self, kind => kind.name_of(slot, epoch))
     }

@@ -43,7 +43,7 @@ pub struct LiveMessage<'f> {
 pub struct LiveSender {
     /// Its slot.
     pub slot: Slot,
-    /// What holds for its compact frames, for the link's roster.
+    /// The announcement that holds for its compact frames, for the link's roster.
     pub announced: Announced,
     /// How many orders of the group it has obeyed. A reader that has obeyed fewer is behind.
     pub orders: u64,
@@ -95,7 +95,7 @@ impl LiveReader {
     ///
     /// # Errors
     ///
-    /// What [`open_announcement`] refuses, and [`Error::Io`]: then nothing has moved.
+    /// As [`open_announcement`], and [`Error::Io`]: then nothing has moved.
     pub fn announced(&mut self, frame: &mut [u8], now_ms: u64) -> Result<LiveSender, Error> {
         self.stored_ahead();
         let mut announced = open_announcement(&mut self.opener, frame)?;
@@ -114,7 +114,7 @@ impl LiveReader {
     ///
     /// # Errors
     ///
-    /// What [`open_frame`] refuses, and [`Error::Io`]: then nothing has moved.
+    /// As [`open_frame`], and [`Error::Io`]: then nothing has moved.
     pub fn open<'f>(
         &mut self,
         binding: &Binding,
@@ -129,12 +129,12 @@ impl LiveReader {
         Ok(message)
     }
 
-    /// Opens a frame of the full form that comes out of a stream: its sender has not announced
-    /// itself, and nothing moves. It opens again, so that the caller has to know it.
+    /// Opens a frame of the full form that comes out of a stream. Its sender has not announced
+    /// itself, and nothing moves. The frame opens again, so that the caller has to know it.
     ///
     /// # Errors
     ///
-    /// What [`open_stored`] refuses, and [`Error::Leaving`].
+    /// As [`open_stored`], and [`Error::Leaving`].
     pub fn open_kept<'f>(
         &mut self,
         binding: &Binding,
@@ -150,7 +150,7 @@ impl LiveReader {
     ///
     /// # Errors
     ///
-    /// What [`open_compact`] refuses, and [`Error::Io`]: then nothing has moved.
+    /// As [`open_compact`], and [`Error::Io`]: then nothing has moved.
     pub fn open_compact<'f>(
         &mut self,
         binding: &Binding,
@@ -192,7 +192,7 @@ fn accept<'f>(
     now_ms: u64,
 ) -> Result<LiveMessage<'f>, Error> {
     if received.pending.waits_for_store(now_ms) {
-        // What is being stored already may be enough.
+        // The state that is being stored already may be enough.
         if let Some(state) = store.wait() {
             received.pending.stored_ahead(&state);
         }

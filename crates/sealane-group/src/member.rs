@@ -26,12 +26,12 @@ pub use authority::{Healed, Invited};
 pub use beater::Beater;
 pub use control::ControlCursor;
 
-/// What a group is to be, for good.
+/// The lasting properties of a new group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewGroup {
     /// Its cipher.
     pub suite: Suite,
-    /// What becomes of epoch secrets once their messages are read.
+    /// The treatment of epoch secrets once their messages are read.
     pub history: History,
     /// Whether it is a group of two, with class P.
     pub is_pair: bool,
@@ -57,15 +57,15 @@ impl Default for NewGroup {
 
 /// A member of a group, as its key folder has it.
 ///
-/// What changes is written to the folder before a call returns. What other processes have changed
-/// is seen by [`Member::reload`], and before every change.
+/// Every change is written to the folder before a call returns. Changes of other processes are seen
+/// by [`Member::reload`], and before every change.
 pub struct Member {
     pub(crate) keys: Arc<IdentityKeys>,
     name: String,
     state: GroupState,
     /// Orders that came before others that they follow, by their number.
     held: BTreeMap<u64, Notice>,
-    /// Who is about to be removed.
+    /// The members that are about to be removed.
     leavers: Leavers,
 }
 
@@ -77,7 +77,7 @@ impl Member {
         Ok(Member { keys, name, state, held, leavers })
     }
 
-    /// What the group is called in this folder.
+    /// The name of the group in this folder.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -101,12 +101,12 @@ impl Member {
         self.state.peer_tag(self.state.slot).ok_or(Error::Removed)
     }
 
-    /// What becomes of epochs that have been read.
+    /// The treatment of epochs that have been read.
     pub fn history(&self) -> History {
         self.state.charter.history
     }
 
-    /// Who is in the group, and who was.
+    /// The members of the group, and the former members.
     pub fn roster(&self) -> &Roster {
         &self.state.roster
     }
@@ -138,7 +138,7 @@ impl Member {
         self.state.is_copied
     }
 
-    /// What the member is called that had that slot in that epoch.
+    /// The name of the member that had that slot in that epoch.
     pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
         let entry = self.state.roster.entry(slot);
         entry.filter(|entry| entry.term().holds(epoch)).map(crate::Entry::name)
@@ -149,8 +149,8 @@ impl Member {
         self.state.orders
     }
 
-    /// Who is about to be removed, and since when that is known. The order may never come: then
-    /// they stand here until a later order does.
+    /// The members that are about to be removed, and since when that is known. The order may never
+    /// come. Then they stand here until a later order does.
     pub fn leaving(&self) -> &[Leaving] {
         &self.leavers.0
     }
@@ -365,7 +365,7 @@ impl EpochSource for Member {
         let mut folder = apply::Folder { keys, name, lock: &lock, held, answered: Vec::new() };
         let outcome = apply::apply(&mut state, &mut folder, &verified);
         let answered = folder.answered;
-        // What an order that could not be obeyed has shown is kept as well.
+        // If an order could not be obeyed, the changes that it has shown are kept as well.
         if !apply::is_same(&before, &state) {
             self.keys.save(&lock, &self.name, &state)?;
         }

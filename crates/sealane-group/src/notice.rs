@@ -100,7 +100,7 @@ impl Notice {
         Ok(Notice { bytes })
     }
 
-    /// What is published.
+    /// The bytes to publish.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -113,8 +113,8 @@ impl Notice {
         }
     }
 
-    /// Who is about to be removed. Whoever has not verified the notice has the writer's word for
-    /// it.
+    /// The member that is about to be removed. If a caller has not verified the notice, it has only
+    /// the writer's word for it.
     pub fn removes(&self) -> Option<Removal> {
         match self.parse() {
             Ok(Parsed::Removal(removal)) => Some(removal),
@@ -139,7 +139,8 @@ impl Notice {
         }
     }
 
-    /// What it is, if its signature by that key verifies. A renewal is verified where it is read.
+    /// The parsed notice, if its signature by that key verifies. A renewal is verified where it is
+    /// read.
     pub(crate) fn verified(&self, group: GroupId, key: &[u8; 32]) -> Result<Parsed<'_>, Error> {
         let parsed = self.parse()?;
         let label = match parsed {
@@ -181,7 +182,7 @@ impl Notice {
     }
 }
 
-/// What a signature is made over: a notice of one group is none of another.
+/// The bytes that a signature is made over: a notice of one group is none of another.
 fn label(kind: &[u8], group: GroupId) -> Vec<u8> {
     [kind, &group.0].concat()
 }

@@ -1,4 +1,4 @@
-//! What the authority tells the members: the body of a class S frame.
+//! The orders of the authority to the members: the body of a class S frame.
 
 use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
@@ -37,7 +37,7 @@ pub(crate) enum Order {
     Rekey(Rekey),
     /// Where the removal that began that epoch holds.
     Mark { epoch: Epoch, marks: Vec<Mark> },
-    /// Whose heartbeats count beside the authority's own, if anybody's.
+    /// The beater whose heartbeats count beside the authority's own, if there is one.
     Beater(Option<[u8; 32]>),
 }
 

@@ -16,10 +16,10 @@ pub struct Removal {
     pub order: u64,
     /// The epoch which that order ends.
     pub epoch: Epoch,
-    /// Who is removed.
+    /// The member that is removed.
     pub slot: Slot,
-    /// What the member sealed in that epoch with a counter below this was sent before the removal;
-    /// with 0 nothing was.
+    /// Messages that the member sealed in that epoch with a counter below this were sent before the
+    /// removal. With 0 there are none.
     pub mark: u64,
 }
 
@@ -29,7 +29,7 @@ pub(crate) const REMOVAL_BYTES: usize = 8 + 8 + 2 + 8;
 /// A member that the authority removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaver {
-    /// Who.
+    /// The slot of the member.
     pub slot: Slot,
     /// As [`Removal::mark`].
     pub mark: u64,
@@ -38,7 +38,7 @@ pub struct Leaver {
 /// A member whose removal was announced, and not ordered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
-    /// What the authority has signed.
+    /// The announcement that the authority has signed.
     pub removal: Removal,
     /// When it came: milliseconds since 1970-01-01 UTC by the clock here.
     pub came_ms: u64,
@@ -106,7 +106,7 @@ impl Leavers {
 }
 
 impl IdentityKeys {
-    /// Who leaves, as far as that was kept. Where the file is lost, the mesh tells it again.
+    /// The announced removals that were kept. If the file is lost, the mesh tells them again.
     pub(crate) fn leavers(&self, _: &Lock, name: &str) -> Result<Leavers, Error> {
         let payload = self.read_plain(name, "leaving", Document::LeavingFile)?;
         let mut reader = Reader::new(Document::LeavingFile, &payload);

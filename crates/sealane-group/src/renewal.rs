@@ -41,14 +41,14 @@ struct Fresh<'a> {
     sealed: &'a [u8],
 }
 
-/// What a renewal tells whoever brought a fresh card.
+/// The content of a renewal for a member that brought a fresh card.
 pub(crate) struct ByCard {
     pub(crate) secret: EpochSecret,
     /// The new pairwise key.
     pub(crate) key: Zeroizing<[u8; 32]>,
 }
 
-/// What a member finds in a renewal.
+/// The content of a renewal for a member.
 pub(crate) struct OpenedRenewal {
     pub(crate) secret: EpochSecret,
     pub(crate) roster: Roster,
@@ -56,7 +56,7 @@ pub(crate) struct OpenedRenewal {
     pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
 }
 
-/// What a renewal is to say.
+/// The content of a renewal that is to be made.
 pub(crate) struct Plan<'a> {
     pub(crate) number: u64,
     pub(crate) epoch: Epoch,
@@ -131,8 +131,8 @@ impl<'a> Renewal<'a> {
         Ok(Renewal { group, number, epoch, is_anew, wraps, fresh, head, roster })
     }
 
-    /// What it says to this member; nothing if it is not meant for it any more. A card that it
-    /// answers is used up.
+    /// The content for this member; none if the renewal is not meant for it any more. A card that
+    /// it answers is used up.
     pub(crate) fn open(
         &self,
         state: &GroupState,
@@ -170,7 +170,7 @@ impl<'a> Renewal<'a> {
         self.open_with(fresh, &cards.swap_remove(found)).map(Some)
     }
 
-    /// What was encrypted to a card.
+    /// The bytes that were encrypted to a card.
     fn open_with(&self, fresh: &Fresh<'_>, waiting: &Waiting) -> Result<ByCard, Error> {
         let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
         let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
@@ -267,7 +267,7 @@ pub(crate) mod tests {
             renewal.wraps.unwrap(whose, key)
         }
 
-        /// What whoever has that card is told.
+        /// The content for the holder of that card.
         pub(crate) fn by_card(&self, waiting: &Waiting) -> Option<ByCard> {
             let renewal = self.inside();
             renewal.fresh.iter().find_map(|fresh| renewal.open_with(fresh, waiting).ok())

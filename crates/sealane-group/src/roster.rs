@@ -28,7 +28,7 @@ impl Entry {
         self.slot
     }
 
-    /// What verifies its class S.
+    /// The key that verifies its class S.
     pub fn verifying_key(&self) -> &[u8; 32] {
         &self.verifying
     }
@@ -58,7 +58,7 @@ impl Entry {
         }
     }
 
-    /// What its card calls it.
+    /// The name on its card.
     pub fn name(&self) -> &str {
         &self.name
     }

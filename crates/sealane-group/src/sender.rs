@@ -62,7 +62,8 @@ pub(crate) struct Standing {
     pub(crate) signing: SigningKey,
 }
 
-/// What a folder keeps of the senders of a group: the order of its messages, no safety.
+/// The counters that a folder keeps of the senders of a group. They keep the order of its messages;
+/// no safety rests on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counters {
     pub(crate) slot: u16,
@@ -81,7 +82,7 @@ pub(crate) struct Block {
 }
 
 impl Source {
-    /// What is sealed under now.
+    /// The standing to seal under now.
     fn standing(&self) -> Result<Standing, Error> {
         match self {
             Source::Folder { keys, name } => {
@@ -388,7 +389,7 @@ pub struct SealRun<'s> {
 }
 
 impl SealRun<'_> {
-    /// What is around the body of the next frame. It holds until the next call of
+    /// The room around the body of the next frame. It holds until the next call of
     /// [`SealRun::seal`].
     ///
     /// # Errors
@@ -437,7 +438,8 @@ mod tests {
     use super::*;
     use crate::{KeyFolder, NewGroup};
 
-    /// What a fork finds: a sender that another process has made. `tests/it` forks in earnest.
+    /// The situation after a fork: a sender that another process has made. `tests/it` forks in
+    /// earnest.
     #[test]
     fn a_sender_of_another_process_draws_keys_of_its_own() {
         let folder = tempfile::tempdir().unwrap();

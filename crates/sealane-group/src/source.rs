@@ -16,7 +16,7 @@ pub trait EpochSource {
     /// The secrets that are held; the newest epoch is the one to seal in.
     fn epochs(&self) -> &Epochs;
 
-    /// Who has, and had, which slot in which epochs.
+    /// The present and former members by slot, with the epochs of each.
     fn terms(&self) -> Vec<Term>;
 
     /// The epoch before which nothing is taken live any more, since a member was removed then.
@@ -26,12 +26,12 @@ pub trait EpochSource {
     /// of group says it itself: a default would let them through where a kind forgets it.
     fn leaving(&self) -> &[Leaving];
 
-    /// Takes a message of the group's control stream, and those that were held until it came; again
-    /// does no harm. Gives what has changed.
+    /// Takes a message of the group's control stream, and those that were held until it came.
+    /// Taking it again does no harm. Gives the changes.
     ///
     /// # Errors
     ///
-    /// What is wrong with it. Nothing has changed then, but that the member may know now that it
+    /// The fault of the notice. Nothing has changed then, but that the member may know now that it
     /// is behind.
     fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error>;
 
@@ -73,7 +73,7 @@ pub trait EpochSource {
     }
 }
 
-/// What a notice has changed.
+/// A change by a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -98,7 +98,7 @@ pub enum Change {
     Rekeyed {
         /// The epoch.
         epoch: Epoch,
-        /// Who is no member any more.
+        /// The members that are removed.
         removed: Vec<Slot>,
     },
     /// It is known in how many streams where the last removal begins to hold.
@@ -113,7 +113,7 @@ pub enum Change {
     /// The removal of a member was announced for an order that has not removed it: what it sends is
     /// taken again.
     Stays {
-        /// Who.
+        /// The slot of the member.
         slot: Slot,
         /// The order that was named.
         order: u64,

@@ -1,4 +1,4 @@
-//! What a member keeps of a group.
+//! A member's state of a group.
 
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::limits::MAX_EPOCHS_HELD;
@@ -51,7 +51,7 @@ pub(crate) struct GroupState {
     pub(crate) marks: Marks,
     /// The authority's: for which removal the members were told marks.
     pub(crate) marked: Epoch,
-    /// Whose heartbeats count beside the authority's.
+    /// The beater whose heartbeats count beside the authority's.
     pub(crate) beater: Option<[u8; 32]>,
     pub(crate) beat: Beat,
     /// The authority's: hashes of the cards that were invited.

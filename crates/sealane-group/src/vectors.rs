@@ -37,7 +37,7 @@ const SECRET_BEFORE: [u8; 32] = [6; 32];
 const SALT: [u8; 32] = [3; 32];
 /// Members by slot, and the byte that their pairwise keys are made of.
 const MEMBERS: [(u16, u8); 2] = [(1, 4), (1000, 5)];
-/// Who is removed, and has a key nevertheless.
+/// The removed member, which has a key nevertheless.
 const REMOVED: (u16, u8) = (7, 7);
 /// Below it, what the removed one has sealed was sent before.
 const MARK: u64 = 300;
@@ -82,7 +82,7 @@ pub(crate) fn card() -> Vec<u8> {
     Card::write(&identity("car 1", 14), None, &waiting()).unwrap()
 }
 
-/// What an authority signs is signed with fresh randomness: these documents are kept as they are.
+/// Documents that an authority signs with fresh randomness: they are kept as they are.
 struct Kept {
     certificate: Vec<u8>,
     renewal: Vec<u8>,

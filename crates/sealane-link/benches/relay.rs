@@ -1,4 +1,4 @@
-//! What a relay's decision costs beside the bare rewrite in the same run.
+//! The cost of a relay's decision, beside the bare rewrite in the same run.
 //!
 //! Rounds are interleaved, so that a disturbance hits every row alike; the first are warm-up; the
 //! table gives medians and the middle half. `cargo bench -p sealane-link`
@@ -19,7 +19,7 @@ const TIMES: usize = 40;
 const BODY_BYTES: [usize; 6] = [64, 128, 256, 512, 1024, 1500];
 const MEMBERS: u16 = 1000;
 
-/// What is timed: a call does its work and gives the time of one frame in nanoseconds.
+/// The work that is timed: a call does it and gives the time of one frame in nanoseconds.
 struct Row {
     name: String,
     work: Box<dyn FnMut() -> f64>,

@@ -12,13 +12,13 @@ pub struct Bundle {
     /// The kernel's mark, and the packet.
     bytes: Box<[u8]>,
     packet_bytes: usize,
-    /// What may still follow; none if nothing may.
+    /// The segment that may still follow; none if nothing may.
     joint: Option<Joint>,
     /// Segments of UDP are joined too.
     joins_udp: bool,
 }
 
-/// What the next segment has to be.
+/// The form that the next segment has to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Joint {
     segment: Segment,
@@ -65,6 +65,7 @@ impl Bundle {
         }
         // The first packet is taken whatever it is: one that cannot be joined goes by itself.
         if self.is_empty() {
+            // A packet that cannot be joined is still taken. It only goes alone.
             let segment = Segment::parse(packet).filter(|one| self.is_joined(one));
             copy_into(&mut self.bytes, MARK_BYTES, packet);
             self.packet_bytes = packet.len();
@@ -85,6 +86,8 @@ impl Bundle {
 
     /// Joins a packet with those before it, if it is their next segment.
     fn append(&mut self, packet: &[u8]) -> Option<()> {
+        // A shorter or pushed segment ends the run: the kernel makes each segment but the last
+        // equally long.
         let joint = self.joint.filter(|joint| !joint.is_whole)?;
         let segment = Segment::parse(packet)?;
         let first = joint.segment;
@@ -94,6 +97,8 @@ impl Bundle {
             == (first.ip, first.transport, first.headers);
         let is_next = match first.transport {
             Transport::Tcp => segment.sequence(packet) == Some(joint.sequence),
+            // UDP has no numbers. Order of arrival is all that there is, and the kernel bounds the
+            // count.
             Transport::Udp => joint.count < MAX_UDP_SEGMENTS,
         };
         let fits = segment.payload_bytes <= first.payload_bytes
@@ -108,6 +113,8 @@ impl Bundle {
         if segment.is_pushed
             && let Some(flags) = self.packet_mut().get_mut(segment.ip.header_bytes() + 13)
         {
+            // The joined packet is pushed if its last segment was, so that the application is woken
+            // as before.
             *flags |= PUSH;
         }
         self.joint = Some(Joint {
@@ -197,6 +204,7 @@ impl Bundle {
             put_u16(packet, at + 4, (length - at) as u16);
         }
         let before = pseudo_header(segment.ip, segment.transport, packet, length - at);
+        // The kernel sums the payload itself. It expects the pseudo header's sum in the field.
         put_u16(packet, at + segment.transport.checksum_at(), checksum(&[], before));
     }
 }
@@ -221,11 +229,14 @@ impl Segment {
         let (header_bytes, is_right, is_pushed) = match transport {
             Transport::Tcp => {
                 let (bytes, flags) = (*packet.get(at + 12)?, *packet.get(at + 13)?);
+                // Any other flag is an event of the connection, which joining would move or hide.
                 let is_data = flags & !PUSH == ACK && bytes & 0x0f == 0;
                 (usize::from(bytes >> 4) * 4, is_data, flags & PUSH != 0)
             }
             Transport::Udp => {
                 let is_whole = usize::from(u16_at(packet, at + 4)?) == length;
+                // A datagram without a checksum would get one by joining, and so would look
+                // checked.
                 (8, is_whole && u16_at(packet, at + 6)? != 0, false)
             }
         };
@@ -237,6 +248,8 @@ impl Segment {
         // Offload tells the kernel that the checksums are right. A packet whose checksum is wrong
         // would be made a right one here.
         let before = pseudo_header(ip, transport, packet, length);
+        // The kernel trusts the mark and looks no more. A damaged segment must not hide among good
+        // ones.
         let sums = checksum(packet.get(at..)?, before) == 0xffff;
         sums.then_some(Segment { ip, transport, headers, payload_bytes, is_pushed })
     }

@@ -1,5 +1,5 @@
-//! What an interface gives at once: a packet, or a run of segments that share their headers. Each
-//! is written as the packet that it stands for, where its frame is made.
+//! The packets that an interface gives at once: one packet, or a run of segments that share their
+//! headers. Each segment is written as the packet that it stands for, where its frame is made.
 
 use crate::offload::{
     IPV6_HEADER_BYTES, Ip, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM, PUSH, Transport, checksum,
@@ -44,7 +44,7 @@ struct Run {
     transport_at: usize,
     /// The bytes of all headers.
     headers: usize,
-    /// What each segment but the last carries.
+    /// The payload of each segment but the last.
     segment_bytes: usize,
 }
 
@@ -72,6 +72,7 @@ impl Burst {
     /// Says how much was read, the mark included.
     pub(crate) fn filled_with_mark(&mut self, bytes: usize) {
         self.start = MARK_BYTES;
+        // A read can give fewer bytes than a mark when the interface goes down.
         self.packet_bytes = bytes.saturating_sub(MARK_BYTES).min(MAX_PACKET_BYTES);
         self.shape = self.parse().unwrap_or(Shape::Nothing);
     }
@@ -152,12 +153,16 @@ impl Burst {
         let Some(transport) = Transport::of_mark(kind) else {
             let field = start + offset;
             let needs = flags & NEEDS_CHECKSUM != 0;
+            // The offsets come from outside this process. They are checked once here, so that
+            // `write` need not.
             let is_within = !packet.is_empty() && (!needs || field + 2 <= packet.len());
             let unsummed = needs.then_some(Unsummed { start, field });
             return (kind == 0 && is_within).then_some(Shape::One(unsummed));
         };
         let ip = Ip::of(packet)?;
         let header_bytes = match transport {
+            // The kernel's own header length is a hint (VIRTIO 1.2 §5.1.6). TCP says its length
+            // itself.
             Transport::Tcp => usize::from(packet.get(start + 12)? >> 4) * 4,
             Transport::Udp => 8,
         };
@@ -181,6 +186,7 @@ impl Run {
                 // Segments that are split on their way are put together by this id (RFC 791).
                 let id = u16_at(out, 4).unwrap_or(0).wrapping_add(index as u16);
                 put_u16(out, 4, id);
+                // The checksum is made over a header whose own field is zero (RFC 791 §3.1).
                 put_u16(out, 10, 0);
                 let sum = !checksum(out.get(..header_bytes).unwrap_or_default(), 0);
                 put_u16(out, 10, sum);
@@ -198,6 +204,7 @@ impl Run {
                 if let Some(flags) = out.get_mut(at + 13) {
                     // Only the last segment ends the stream, and a reduced window is told once.
                     *flags &= if is_last { 0xff } else { !(FIN | PUSH) };
+                    // RFC 3168 §6.1.2: the sender tells once that it has reduced its window.
                     *flags &= if index == 0 { 0xff } else { !WINDOW_REDUCED };
                 }
             }

@@ -1,8 +1,8 @@
-//! What links carry, written to a file as other programs read it.
+//! The units of links, written to a file as other programs read it.
 //!
 //! The format is that of the draft `draft-ietf-opsawg-pcap`, with Ethernet as the link type. A
-//! socket does not show the headers of what it carries: they are made up again, with MAC addresses
-//! of nobody around IP.
+//! socket does not show the headers of its packets: they are made up again, with MAC addresses of
+//! nobody around IP.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -55,7 +55,7 @@ struct Waiting {
     ends: bool,
 }
 
-/// Who sent a unit to whom.
+/// The sender and the receiver of a unit.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     from: Address,
@@ -63,11 +63,11 @@ struct Ends {
 }
 
 impl Tap {
-    /// Begins to capture to a file, unless something is captured already.
+    /// Begins to capture to a file, unless a capture runs already.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn open(&self, file: Box<dyn Write + Send>, links: Vec<Address>) -> io::Result<()> {
         let capture = Capture::start(file, links)?;
         self.0.set(capture).map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))
@@ -95,6 +95,7 @@ impl Capture {
     fn start(mut file: Box<dyn Write + Send>, links: Vec<Address>) -> io::Result<Self> {
         file.write_all(&file_header())?;
         let shared = Arc::new(Shared::default());
+        // The header counts against the file's bound before the first unit does.
         shared.waiting.lock().file_bytes = file_header().len() as u64;
         let of_writer = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("capture".to_owned());
@@ -118,6 +119,7 @@ impl Capture {
 
     /// Never waits for the file: what has no room is missed.
     fn put(&self, ends: Ends, units: &[u8], unit_bytes: usize) {
+        // One time serves the batch, since its units came by one system call.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let waiting = &mut *self.shared.waiting.lock();
         for unit in units.chunks(unit_bytes.max(1)) {
@@ -129,6 +131,7 @@ impl Capture {
                 continue;
             }
             record(&mut waiting.records, since, ends, unit);
+            // The true length is counted, since the check above took the longest headers.
             waiting.file_bytes += (waiting.records.len() - before) as u64;
             waiting.tally.units += 1;
         }
@@ -160,6 +163,8 @@ impl Shared {
                 if waiting.records.is_empty() && !waiting.ends {
                     self.wakes.wait_for(&mut waiting, TURN);
                 }
+                // The two buffers change places, so that links go on filling while the file is
+                // written.
                 std::mem::swap(&mut waiting.records, &mut records);
                 waiting.ends
             };
@@ -167,6 +172,8 @@ impl Shared {
             {
                 self.waiting.lock().is_broken = true;
             }
+            // The thread ends only after a turn with nothing to write, so that the last units reach
+            // the file.
             if ends && records.is_empty() {
                 return;
             }
@@ -177,7 +184,7 @@ impl Shared {
 
 /// How long a unit waits for its file, at most, where the file takes all that comes.
 const TURN: Duration = Duration::from_millis(50);
-/// What stands before a unit: record, Ethernet, IPv6, UDP.
+/// The headers before a unit: record, Ethernet, IPv6, UDP.
 const HEADERS_BYTES_MAX: usize = 16 + ETHERNET.len() + 2 + 40 + UDP_BYTES;
 /// Two addresses of nobody: the second bit says that they were made up here.
 const ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];

@@ -1,4 +1,4 @@
-//! What a relay may know of a group.
+//! A relay card: all that a relay may know of a group.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ pub struct RelayCard {
     members: BTreeMap<Slot, PeerTag>,
 }
 
-/// What tells the orders of a group's authority from all else.
+/// The fields that tell the orders of a group's authority from all else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Orders {
     id: GroupId,
@@ -73,6 +73,7 @@ impl RelayCard {
     ///
     /// [`LinkError::Card`].
     pub fn parse(text: &str) -> Result<Self, LinkError> {
+        // A card comes from elsewhere. Its length is bounded before the parser sees it.
         if text.len() > MAX_RELAY_CARD_BYTES {
             return Err(LinkError::Card(format!("it is longer than {MAX_RELAY_CARD_BYTES} bytes")));
         }
@@ -83,6 +84,8 @@ impl RelayCard {
         let group = group.ok_or_else(|| LinkError::Card("the group's tag".to_owned()))?;
         let mut members = BTreeMap::new();
         for (number, TagText(tag)) in text.members {
+            // The number has one spelling. Otherwise `1` and `01` would be two keys of TOML for one
+            // slot.
             let slot = number.parse().ok().filter(|slot: &u16| slot.to_string() == number);
             let slot = slot.and_then(Slot::new);
             members.insert(slot.ok_or_else(|| LinkError::Card(format!("slot `{number}`")))?, tag);
@@ -92,6 +95,8 @@ impl RelayCard {
 
     /// The card as text.
     pub fn to_text(&self) -> String {
+        // A card without orders is written as version 1, which relays of the version before read
+        // too.
         let version = if self.orders.is_some() { VERSION } else { VERSION_WITHOUT_ORDERS };
         let mut text = format!(
             "# What a relay may know of a group: no secret, no name.\n\
@@ -137,13 +142,15 @@ impl RelayCard {
     }
 }
 
-/// What a card says of orders: all of it or, in the version before, nothing.
+/// The order fields of a card: all of them or, in the version before, none.
 fn orders(text: &Text) -> Result<Option<Orders>, LinkError> {
     let wrong = |what: String| Err(LinkError::Card(what));
     let key = |name: &str, hex: &str| {
         let key = tag::bytes_from_hex(hex);
         key.ok_or_else(|| LinkError::Card(format!("{name}: it is no 64 hexadecimal digits")))
     };
+    // All order fields come together. A card with half of them would leave orders unchecked in
+    // silence.
     match (text.version, &text.id, &text.authority, text.orders) {
         (VERSION_WITHOUT_ORDERS, None, None, None) => Ok(None),
         (VERSION, Some(id), Some(authority), Some(count)) => {

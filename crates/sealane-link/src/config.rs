@@ -33,7 +33,7 @@ pub struct Config {
     /// The links.
     #[serde(default, rename = "link")]
     pub links: Vec<LinkConfig>,
-    /// Who is at the other end of them.
+    /// The machines at the other end of them.
     #[serde(default, rename = "neighbour")]
     pub neighbours: Vec<NeighbourConfig>,
     /// Which neighbour takes what is for whom.
@@ -58,9 +58,9 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "LinkText")]
 pub struct LinkConfig {
-    /// What it is called here.
+    /// The link's name here.
     pub name: String,
-    /// What it is made of.
+    /// The kind of wire.
     pub wire: Wire,
     /// The bytes that the wire below carries at once, headers of IP and UDP included.
     pub mtu: u16,
@@ -68,7 +68,7 @@ pub struct LinkConfig {
     pub discovery: Option<Discovery>,
 }
 
-/// What a link is made of.
+/// The kind of wire below a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wire {
@@ -100,7 +100,7 @@ struct LinkText {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NeighbourConfig {
-    /// What it is called here; routes name it.
+    /// The neighbour's name here; routes name it.
     pub name: String,
     /// Its address in frames.
     pub tag: Who,
@@ -117,7 +117,7 @@ pub struct NeighbourConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// For whom.
+    /// The target of the route.
     pub to: Target,
     /// The neighbour that takes it.
     pub via: String,
@@ -130,6 +130,7 @@ pub struct RouteConfig {
 ///
 /// [`LinkError::ConfigSyntax`], which names the line.
 pub fn read_tables<T: DeserializeOwned>(text: &str) -> Result<T, LinkError> {
+    // The parser's work grows with the text, so that the bound comes first.
     if text.len() > MAX_LINK_CONFIG_BYTES {
         let what = format!("the configuration is longer than {MAX_LINK_CONFIG_BYTES} bytes");
         return Err(LinkError::ConfigSyntax(what));
@@ -146,7 +147,7 @@ pub enum Who {
     Slot(Slot),
 }
 
-/// For whom a route is.
+/// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// One member.
@@ -174,10 +175,13 @@ impl Config {
     /// [`LinkError::ConfigValue`] if there is no link, or one that does not carry such packets.
     pub fn packet_bytes(&self) -> Result<u16, LinkError> {
         let value = |what: String| LinkError::ConfigValue(what);
+        // A packet may leave by any link, and routes change while the interface's length does not.
         let usual = self.links.iter().map(|link| link.packet_room().usual).min();
         let usual = usual.ok_or_else(|| value("[[link]] is missing".to_owned()))?;
         let asked = self.mesh.as_ref().and_then(|mesh| mesh.mtu);
         let bytes = asked.unwrap_or(u16::try_from(usual).unwrap_or(u16::MAX));
+        // A longer packet would have more parts than a neighbour can ask for again, and would be
+        // lost for good.
         let narrow = self.links.iter().find(|link| link.packet_room().most < usize::from(bytes));
         if let Some(link) = narrow {
             let (name, most) = (&link.name, link.packet_room().most);
@@ -195,7 +199,7 @@ impl Config {
         }
     }
 
-    /// What can be told of it without the cards.
+    /// The checks that need no cards.
     fn check(&self) -> Result<(), LinkError> {
         let value = |what: String| Err(LinkError::ConfigValue(what));
         if self.version != VERSION {
@@ -209,6 +213,7 @@ impl Config {
         if let Some((what, count, most)) = counts.iter().find(|(_, count, most)| count > most) {
             return value(format!("{count} of [[{what}]] are more than {most}"));
         }
+        // The status has no access control of its own. Loopback is its only bound.
         if let Some(status) = self.status.filter(|status| !status.ip().is_loopback()) {
             return value(format!("status = `{status}`: other machines reach it; take 127.0.0.1"));
         }
@@ -245,6 +250,7 @@ impl Config {
                 "neighbour `{name}`: link `{link}` has addresses of another kind"
             ));
         }
+        // Units of a radio travel within hop seals, and only neighbours that were found have one.
         if link.is_radio() {
             let (name, link) = (&one.name, &link.name);
             return value(format!(
@@ -258,6 +264,8 @@ impl Config {
             if other.name == one.name {
                 return value(format!("two neighbours are called `{}`", one.name));
             }
+            // The sender's address is all by which a link knows a neighbour, so that it has to be
+            // unique there.
             if (&other.link, other.address) == (&one.link, one.address) {
                 return value(format!("`{}` and `{}` have one address", other.name, one.name));
             }
@@ -277,7 +285,7 @@ impl LinkConfig {
         self.discovery.is_some_and(|discovery| discovery.medium != LinkMedium::Wire)
     }
 
-    /// What the link carries at once: what the wire does, less the headers of IP and UDP.
+    /// The bytes that the link carries at once: those of the wire, less the headers of IP and UDP.
     pub fn unit_bytes(&self) -> usize {
         usize::from(self.mtu).saturating_sub(self.wire.header_bytes())
     }
@@ -312,7 +320,7 @@ impl Wire {
         }
     }
 
-    /// What the configuration calls it.
+    /// The wire's name in the configuration.
     pub fn kind(&self) -> &'static str {
         match self {
             Wire::Udp(_) => "udp",
@@ -420,7 +428,7 @@ fn usual_quota() -> u32 {
     NEIGHBOUR_FRAMES_PER_SECOND
 }
 
-/// What is around a packet that is sealed: the longest headers, and the tag.
+/// The bytes around a packet that is sealed: the longest headers, and the tag.
 pub const SEALED_PACKET_BYTES: usize = HEAD_ROOM_BYTES + sealane_seal::limits::TAG_BYTES;
 /// The least MTU of IPv6 (RFC 8200 §5).
 pub(crate) const IPV6_PACKET_BYTES: usize = 1280;

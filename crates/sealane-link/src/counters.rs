@@ -1,4 +1,4 @@
-//! What was carried, and what was dropped for which reason.
+//! The counts of carried frames, and of drops by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -113,10 +113,10 @@ pub struct Volume {
     pub bytes: u64,
 }
 
-/// What happened to frames.
+/// The counts of frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// What links have received, units of all kinds.
+    /// The units of all kinds that links have received.
     pub received: Volume,
     /// Frames that are to go on, once for each neighbour that they go to.
     pub forwarded: Volume,
@@ -173,14 +173,17 @@ impl Counters {
     /// Adds a tally and empties it.
     pub(crate) fn take(&self, tally: &mut Tally) {
         for (sum, number) in self.numbers.iter().zip(tally.numbers()) {
+            // Most numbers of a turn are zero. Skipping them avoids writing a cache line that all
+            // threads share.
             if number > 0 {
                 sum.fetch_add(number, Ordering::Relaxed);
             }
         }
+        // The thread's own numbers begin again, so that the next call adds only what is new.
         *tally = Tally::default();
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(crate) fn tally(&self) -> Tally {
         let mut numbers = self.numbers.iter().map(|number| number.load(Ordering::Relaxed));
         let mut next = || numbers.next().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a relay decides of each unit: send it on, or drop it by name.
+//! The decision of a relay for each unit: send it on, or drop it by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) struct Desk {
     went: Went,
 }
 
-/// Who brought something, and when.
+/// The neighbour that brought a frame, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Brought {
     pub(crate) by: NeighbourIndex,
@@ -66,6 +66,8 @@ impl Desk {
         outlet: Outlet,
         gate: Option<Gate>,
     ) -> Self {
+        // Each link has its own share. Fragments that flood one link cannot displace those of
+        // another.
         let reassembly = Reassembly::within(shared.partial.share_bytes());
         let (came, went) = (HashMap::new(), Went::default());
         Self { table, outlet, shared, reassembly, partial_bytes: 0, gate, came, went }
@@ -109,6 +111,7 @@ impl Desk {
         while at < segments.len() {
             let end = segments.len().min(at + segment_bytes);
             let unit = segments.get_mut(at..end).unwrap_or_default();
+            // The common case comes first: a frame for one neighbour is decided without a copy.
             let to = if begins_frame(unit) {
                 self.frame(brought, unit)
             } else {
@@ -153,6 +156,8 @@ impl Desk {
             Ok(Way::Here) => self.deliver(frame),
             Ok(Way::Everywhere) => self.flood(brought, frame),
             Ok(Way::ByRadio) => self.shared.to_radio(frame),
+            // The data path refuses first and the gate looks second. Frames on the fast way never
+            // meet the gate.
             Err(why) => self.refused(brought, why, frame),
         };
         if let Err(why) = went {
@@ -211,11 +216,15 @@ impl Desk {
             if !floods.is_new(&header, bytes) {
                 return Err(Reason::Repeat);
             }
+            // A repeat is refused before this point, so that a replayed announcement cannot
+            // displace a newer one.
             if goes_on && is_announcement(&header) {
                 floods.hold(header.source(), by, bytes);
             }
             Ok(())
         })?;
+        // The radio's queue may be full. The wires get the frame all the same, and the drop is
+        // counted.
         if let Some(frame) = for_radio.filter(|_| goes_on)
             && let Err(why) = self.shared.to_radio(&frame)
         {
@@ -227,6 +236,8 @@ impl Desk {
         for (to, _) in wires.filter(|(to, _)| goes_on && *to != usize::from(brought.by)) {
             self.send(to as NeighbourIndex, bytes, bytes.len());
         }
+        // The member comes last, because it opens the frame in the buffer that the wires are sent
+        // from.
         if self.shared.end.is_some() { self.deliver(bytes) } else { Ok(()) }
     }
 
@@ -247,6 +258,8 @@ impl Desk {
         // A frame of parts may not be one of parts again: nobody needs what stands here meanwhile.
         let mut reassembly = std::mem::replace(&mut self.reassembly, Reassembly::within(0));
         match reassembly.push(by, brought.now_us / 1000, fragment) {
+            // The whole frame passes the same checks as one that came at once. Its fragments were
+            // only bytes.
             Ok(Progress::Whole(frame)) if begins_frame(frame) => {
                 let frame_bytes = frame.len();
                 if let Some(to) = self.frame(brought, frame) {
@@ -260,6 +273,7 @@ impl Desk {
         // Parts that were given up are counted as the frame that they were of: every frame that came
         // has either gone on or has a reason.
         let after = reassembly.losses();
+        // Losses of other frames happen during this call too, and each has to be counted once.
         let given_up = after.expired + after.crowded_out - before.expired - before.crowded_out;
         self.outlet.tally.drop(Reason::Fragment, given_up);
         self.shared.partial.change(&mut self.partial_bytes, reassembly.held_bytes());
@@ -336,12 +350,14 @@ pub(crate) fn way(
     }
     let is_reported = member.is_some_and(|member| member.is_reported);
     let leg = is_reported.then(|| leg(next.link, next.tag, header));
+    // The header is rewritten last. Until here a refused frame is unchanged, and the gate can still
+    // read it.
     frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
     Ok(leg.map_or(Way::To(via), |leg| Way::ToGateway(via, leg)))
 }
 
-/// Who a frame says that it is of, if it is for this machine alone: what is for everybody comes by
-/// other ways, too, and tells nothing of the way to a gateway.
+/// The source that a frame names, if it is for this machine alone. A frame to everybody comes by
+/// other ways, too, so it tells nothing of the way to a gateway.
 fn source_of(frame: &[u8]) -> Option<PeerTag> {
     let view = FrameView::parse(frame).ok()?;
     let is_for_all = view.header().destination() == PeerTag::BROADCAST;

@@ -42,7 +42,7 @@ sealane_message::errors! {
         Open {
             /// Its name in the configuration.
             link: String,
-            /// What the system said.
+            /// The system's error.
             cause: io::Error,
         },
         /// An interface that cannot be made.
@@ -52,9 +52,9 @@ sealane_message::errors! {
         #[hint("It needs the right to administer the network (root, or CAP_NET_ADMIN), \
                 /dev/net/tun, and a name that is free.")]
         Interface {
-            /// What it was to be called.
+            /// The name that it was to have.
             interface: String,
-            /// What the system said.
+            /// The system's error.
             cause: io::Error,
         },
         /// An interface that somebody has deleted.
@@ -64,7 +64,7 @@ sealane_message::errors! {
         #[hint("Start it again: it makes the interface anew. Under systemd, Restart=on-failure \
                 does so.")]
         InterfaceGone {
-            /// What it was called.
+            /// The name that it had.
             interface: String,
         },
         /// A relay or end that does not tell its status.
@@ -75,7 +75,7 @@ sealane_message::errors! {
         StatusNotReached {
             /// Where it was asked for.
             address: SocketAddr,
-            /// What the system said.
+            /// The system's error.
             cause: io::Error,
         },
         /// A machine of the mesh to which no way leads.

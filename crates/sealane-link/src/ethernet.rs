@@ -33,7 +33,7 @@ const UNITS_AT_ONCE: usize = 256;
 pub struct EthernetLink {
     interface: String,
     unit_bytes: usize,
-    /// What is for everybody is taken too.
+    /// Frames to everybody are taken too.
     discovers: bool,
     card: RwLock<Card>,
 }
@@ -48,7 +48,8 @@ struct Card {
 }
 
 impl EthernetLink {
-    /// What a card sends at least (IEEE 802.3 §3.2.8): shorter units come with zeros behind them.
+    /// The least payload that a card sends (IEEE 802.3 §3.2.8): shorter units come with zeros
+    /// behind them.
     pub(crate) const LEAST_BYTES: usize = 46;
 
     /// The address of all cards of a wire (IEEE 802 §8.2.2).
@@ -62,6 +63,7 @@ impl EthernetLink {
     /// Fills each batch with units of one sender and length, the last of which may be shorter.
     pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let card = self.card.read();
+        // A lost card is opened again by the receiver alone, which comes by at a bounded pace.
         if card.is_lost {
             drop(card);
             return self.reopen();
@@ -71,7 +73,7 @@ impl EthernetLink {
             match filling.unit(self, &card, inbox) {
                 Ok(true) => {}
                 Ok(false) => break,
-                // What has come before is taken first.
+                // The units that came before are taken first.
                 Err(_) if taken > 0 => break,
                 // A socket of a deleted interface never receives again, though one of the same name
                 // may come: only a new socket helps.
@@ -92,6 +94,8 @@ impl EthernetLink {
     /// Looks for the interface again: one of the same name may be there by now.
     #[cold]
     fn reopen(&self) -> io::Result<usize> {
+        // The name is looked up again, since the new interface has another number and perhaps
+        // another address.
         *self.card.write() = Card::open(&self.interface)?;
         Err(io::ErrorKind::WouldBlock.into())
     }
@@ -104,6 +108,8 @@ impl EthernetLink {
         header.iter_mut().zip(parts).for_each(|(target, byte)| *target = byte);
         let mut bytes = 0;
         for unit in segments.chunks(segment_bytes.max(1)) {
+            // Header and unit are gathered by the kernel, so that the unit is not copied behind a
+            // header.
             let parts = [IoSlice::new(&header), IoSlice::new(unit)];
             // One call a unit: a raw socket has no offload that would cut a run.
             let mut control = SendAncillaryBuffer::default();
@@ -133,6 +139,7 @@ impl Card {
     fn open(interface: &str) -> io::Result<Self> {
         let card = find(interface)?;
         let no_card = || io::Error::other(format!("{interface} is no network card"));
+        // Loopback and tunnels have hardware addresses of other lengths, and carry no Ethernet.
         let address = card.addr().filter(|_| card.halen() == 6).ok_or_else(no_card)?;
         let protocol = NonZeroU32::new(u32::from(ETHER_TYPE.to_be())).map(Protocol::from_raw);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -178,6 +185,8 @@ impl Filling {
     fn unit(&mut self, link: &EthernetLink, card: &Card, inbox: &mut Inbox) -> Result<bool, Errno> {
         let (before, spare) = inbox.buffers.split_at_mut(self.batch + 1);
         let Some(buffer) = before.last_mut() else { return Ok(false) };
+        // The buffer must hold a whole unit before the call, since the kernel cuts what does not
+        // fit.
         if self.is_whole || buffer.len() - self.at < link.unit_bytes {
             self.next();
             return Ok(self.batch + 1 < BATCHES);
@@ -187,6 +196,7 @@ impl Filling {
         let arrived = inbox.batches.get_mut(self.batch);
         let Some(arrived) = arrived else { return Ok(false) };
         let is_first = self.at == 0;
+        // Units of one sender and length become one batch, as the kernel does for UDP.
         if is_first || (came.from == arrived.from && came.bytes <= arrived.segment_bytes) {
             if is_first {
                 let segment_bytes = came.bytes.max(1);
@@ -249,6 +259,7 @@ fn receive(link: &EthernetLink, card: &Card, room: &mut [u8]) -> Result<Option<C
 /// The bytes of a unit without the zeros that a card put behind it. Only notes are so short.
 fn unpadded_bytes(unit: &[u8]) -> usize {
     let note = Note::Ask.to_bytes();
+    // IEEE 802.3 pads to 46 bytes. A frame of exactly that length does not begin as a note.
     let is_padded = unit.len() == EthernetLink::LEAST_BYTES
         && unit.starts_with(&note)
         && unit.iter().skip(note.len()).all(|byte| *byte == 0);

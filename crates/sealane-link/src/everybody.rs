@@ -15,10 +15,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 
 /// How long nothing is heard before a receiver looks whether it is to end.
 const TURN: Duration = Duration::from_millis(100);
-/// What is for everybody stays on its link.
+/// A unit to everybody stays on its link.
 const HOPS: u32 = 1;
 
-/// Who hears what is for everybody.
+/// The receiver of units to everybody.
 #[derive(Debug)]
 pub(crate) struct Everybody {
     own: SocketAddr,
@@ -59,6 +59,8 @@ impl Everybody {
         // An interface of the same name that was made anew has another number, and the kernel has
         // dropped the membership with the old one.
         if interface.number != self.joined.read().interface {
+            // The new socket is joined before the old one goes, so that a failure leaves the old
+            // one in place.
             let fresh = join(self.own, self.group, &interface, sender)?;
             *self.joined.write() = fresh;
         }
@@ -97,6 +99,7 @@ fn join(
 ) -> io::Result<Joined> {
     let family = if group.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // Several machines of one host may listen to the same group and port.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     // Else what was sent to the group on other interfaces would come too.
     setsockopt(&socket, BindToDevice, &interface.name.clone().into())?;
@@ -115,6 +118,7 @@ fn join(
         _ => return Err(Errno::AFNOSUPPORT.into()),
     }
     let socket = UdpSocket::from(socket);
+    // The thread has to look from time to time whether the relay ends.
     socket.set_read_timeout(Some(TURN))?;
     Ok(Joined { socket, interface: interface.number })
 }

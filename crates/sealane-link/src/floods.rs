@@ -1,4 +1,4 @@
-//! What is remembered of frames to everybody: which were here, and the last announcement of each
+//! The memory of frames to everybody: those that were here, and the last announcement of each
 //! sender.
 
 use std::collections::{HashMap, HashSet};
@@ -33,8 +33,12 @@ impl Floods {
         // The first stay where there is no room: an attacker that makes up sources would else push
         // the announcements of members out.
         let has_room = self.held.len() < MAX_ANNOUNCEMENTS_HELD;
+        // A full table renews what it holds, and takes no newcomer. So its memory is bounded
+        // without evicting.
         if has_room || self.held.contains_key(&(source, from)) {
             let held = self.held.entry((source, from)).or_default();
+            // The buffer is reused: announcements of a source have one length and come once a
+            // second.
             held.clear();
             held.extend_from_slice(frame);
         }
@@ -119,6 +123,8 @@ impl Repeats {
             header.sequence(),
             tag,
         ]);
+        // A hash in the older set is not renewed. A frame repeated for ever must not keep its own
+        // place.
         if self.older.contains(&hash) || !self.newer.insert(hash) {
             return false;
         }

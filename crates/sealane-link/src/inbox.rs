@@ -34,6 +34,8 @@ impl Inbox {
         let nobody = Address::Udp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
         let nothing = Arrived { from: nobody, bytes: 0, segment_bytes: 1 };
         Self {
+            // The buffers are made once for the life of a thread. The data path then allocates
+            // nothing.
             buffers: std::array::from_fn(|_| vec![0; BATCH_BYTES].into_boxed_slice()),
             batches: [nothing; BATCHES],
         }

@@ -11,7 +11,7 @@ use crate::routing::Found;
 use crate::table::{NeighbourIndex, Own, Table};
 use crate::{Config, LinkError, RelayCard};
 
-/// What a [`Relay`](crate::Relay) decides of frames, without links and threads.
+/// The decisions of a [`Relay`](crate::Relay) on frames, without links and threads.
 #[derive(Debug)]
 pub struct Judge {
     table: Arc<Table>,

@@ -15,9 +15,9 @@ sealane_message::limits! {
     MAX_ROUTES: usize = 4096, "routes";
     /// Prefixes of addresses that are behind members. A further one is refused.
     MAX_PREFIXES: usize = 1024, "prefixes";
-    /// What a link carries at once, at most: a UDP datagram over IPv4.
+    /// The most that a link carries at once: a UDP datagram over IPv4.
     MAX_UNIT_BYTES: usize = 65_507, "bytes";
-    /// What a link carries at once, at least: a frame's header and seal, and a few bytes.
+    /// The least that a link carries at once: a frame's header and seal, and a few bytes.
     MIN_UNIT_BYTES: usize = 128, "bytes";
     /// Frames of one neighbour in a second, where the configuration says nothing else. More are
     /// dropped and counted.
@@ -33,10 +33,10 @@ sealane_message::limits! {
     /// Bytes of frames whose other parts have not come, all links of a machine together: each link
     /// has its share. A frame that is longer than the share of its link is dropped and counted.
     MAX_RELAY_PARTIAL_BYTES: usize = 4 << 20, "bytes";
-    /// What a capture takes on disk. Then it ends, and what it misses is counted.
+    /// The bytes that a capture takes on disk. Then it ends, and all that it misses is counted.
     MAX_CAPTURE_BYTES: u64 = 1 << 30, "bytes";
-    /// What waits for the file of a capture. More is missed and counted, so that links wait for no
-    /// disk.
+    /// The bytes that wait for the file of a capture. More is missed and counted, so that links
+    /// wait for no disk.
     MAX_CAPTURE_WAITING_BYTES: usize = 2 << 20, "bytes";
     /// How long a link that is full is waited for. Then what was to be sent is dropped and counted.
     MAX_SEND_WAIT_MS: u64 = 5, "milliseconds";

@@ -27,7 +27,7 @@ pub enum Link {
     Memory(MemoryLink),
 }
 
-/// What a link is waited for.
+/// The event that a link is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
     /// Something came.
@@ -42,7 +42,7 @@ pub enum Ready {
 pub struct Sent {
     /// The bytes of the segments that the link has taken.
     pub bytes: usize,
-    /// What the system said of the next segment; [`io::ErrorKind::WouldBlock`] where the link is
+    /// The system's error for the next segment; [`io::ErrorKind::WouldBlock`] where the link is
     /// full.
     pub stopped: Option<io::Error>,
 }
@@ -72,11 +72,11 @@ impl Link {
         link.map_err(|cause| LinkError::Open { link: config.name.clone(), cause })
     }
 
-    /// Takes what has come, and gives how many batches of `inbox` it fills.
+    /// Takes the units that have come, and gives how many batches of `inbox` they fill.
     ///
     /// # Errors
     ///
-    /// What the system says; [`io::ErrorKind::WouldBlock`] where nothing has come.
+    /// The system's error; [`io::ErrorKind::WouldBlock`] where nothing has come.
     #[inline]
     pub fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         match self {
@@ -106,7 +106,7 @@ impl Link {
         }
     }
 
-    /// What it carries at once.
+    /// The bytes that it carries at once.
     #[inline]
     pub fn unit_bytes(&self) -> usize {
         match self {
@@ -146,7 +146,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn wait(&self, ready: Ready, patience: Duration) -> io::Result<bool> {
         use std::os::fd::AsFd;
         match self {
@@ -161,7 +161,7 @@ impl Link {
 ///
 /// # Errors
 ///
-/// What the system says.
+/// The system's error.
 pub(crate) fn wait(file: BorrowedFd<'_>, ready: Ready, patience: Duration) -> io::Result<bool> {
     let flags = match ready {
         Ready::ToReceive => PollFlags::IN,

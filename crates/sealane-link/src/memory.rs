@@ -27,7 +27,7 @@ pub struct MemoryLink {
     unit_bytes: usize,
 }
 
-/// What waits for a link.
+/// The batches that wait for a link.
 #[derive(Debug)]
 struct Port {
     waiting: Mutex<Waiting>,
@@ -81,6 +81,8 @@ impl MemoryLink {
         while count < BATCHES {
             let Some(batch) = waiting.take() else { break };
             if let Some(buffer) = inbox.buffers.get_mut(count) {
+                // The buffers change places: a link in memory copies once, as a kernel does, and
+                // not twice.
                 std::mem::swap(buffer, &mut batch.buffer);
             }
             inbox.fill(count, batch.arrived);
@@ -89,8 +91,10 @@ impl MemoryLink {
         if count == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(count) }
     }
 
-    /// What is for a port that nobody has is lost, as on any wire.
+    /// A batch for a port that no link has is lost, as on any wire.
     pub(crate) fn send(&self, to: u32, segments: &[u8], segment_bytes: usize) -> Sent {
+        // The lock of all ports is held for the look-up alone, or one busy port would slow all
+        // others.
         let port = self.net.ports.lock().get(&to).map(Arc::clone);
         let Some(port) = port else { return Sent { bytes: segments.len(), stopped: None } };
         let segment_bytes = segment_bytes.max(1);
@@ -117,6 +121,7 @@ impl MemoryLink {
         let ports = self.net.ports.lock();
         let others: Vec<u32> = ports.keys().copied().filter(is_near).collect();
         drop(ports);
+        // The ports are unlocked before anything is sent, because `send` locks them again.
         others.into_iter().for_each(|port| drop(self.send(port, unit, unit.len())));
         Sent { bytes: unit.len(), stopped: None }
     }
@@ -133,7 +138,7 @@ impl MemoryLink {
     pub(crate) fn wait(&self, ready: Ready, patience: Duration) -> bool {
         let mut waiting = self.port.waiting.lock();
         if ready == Ready::ToReceive {
-            // What is told of may have been taken by then.
+            // Another thread may have taken the announced batch by then.
             let is_empty = |waiting: &mut Waiting| waiting.count == 0;
             self.port.came.wait_while_for(&mut waiting, is_empty, patience);
         }

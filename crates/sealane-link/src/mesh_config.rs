@@ -13,14 +13,14 @@ use crate::limits::MAX_PREFIXES;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeshConfig {
-    /// What the interface is called.
+    /// The interface's name.
     #[serde(default = "usual_interface")]
     pub interface: String,
     /// Its addresses; at most one of IPv4.
     pub addresses: Vec<Prefix>,
     /// The largest packet; as the links allow where it is not said.
     pub mtu: Option<u16>,
-    /// What goes through it.
+    /// The kind of traffic that goes through it.
     #[serde(default)]
     pub kind: InterfaceKind,
     /// Whether the kernel gives and takes many segments as one packet.
@@ -31,7 +31,7 @@ pub struct MeshConfig {
     pub members: Vec<MemberConfig>,
 }
 
-/// What goes through an interface.
+/// The kind of traffic that goes through an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InterfaceKind {
@@ -42,7 +42,7 @@ pub enum InterfaceKind {
     Tap,
 }
 
-/// What is behind a member.
+/// The prefixes behind a member.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberConfig {
@@ -65,6 +65,8 @@ pub struct Prefix {
 impl MeshConfig {
     /// Whether it describes the same interface, whoever is behind it.
     pub fn has_interface_of(&self, other: &MeshConfig) -> bool {
+        // Members and prefixes may change at SIGHUP, the interface may not: programs hold its
+        // addresses.
         let told = |mesh: &MeshConfig| {
             let MeshConfig { interface, addresses, mtu, kind, offload, .. } = mesh.clone();
             (interface, addresses, mtu, kind, offload)
@@ -72,7 +74,7 @@ impl MeshConfig {
         told(self) == told(other)
     }
 
-    /// What can be told of it alone.
+    /// The checks that need no other part of the configuration.
     pub(crate) fn check(&self) -> Result<(), LinkError> {
         let value = |what: String| Err(LinkError::ConfigValue(format!("mesh: {what}")));
         let count: usize = self.members.iter().map(|member| member.prefixes.len()).sum();
@@ -91,6 +93,8 @@ impl MeshConfig {
             }
             let before = self.members.iter().take(index).flat_map(|member| &member.prefixes);
             for prefix in &member.prefixes {
+                // With one prefix behind two members, the order of the file would decide who may
+                // speak for it.
                 if before.clone().any(|other| other.is_same(prefix)) {
                     return value(format!("{prefix} is behind two members"));
                 }
@@ -151,7 +155,7 @@ fn usual_offload() -> bool {
     true
 }
 
-/// What the kernel takes as a name.
+/// The longest name that the kernel takes.
 const MAX_INTERFACE_BYTES: usize = 15;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a relay counts, as Prometheus reads it: `docs/METRICS.md`, section *Relays and ends*.
+//! The counts of a relay, as Prometheus reads them: `docs/METRICS.md`, section *Relays and ends*.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What the two ends of a link tell each other: units that are neither frame, fragment nor batch.
+//! The notes between the two ends of a link: units that are neither frame, fragment nor batch.
 
 /// A note of a link: `spec/link.md`, section *Notes*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

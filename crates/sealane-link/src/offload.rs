@@ -1,5 +1,5 @@
-//! What the two directions of an interface with offloads have in common: the kernel's mark before
-//! each packet, and the fields of IP, TCP and UDP that segments differ in.
+//! The common part of both directions of an interface with offloads: the kernel's mark before each
+//! packet, and the fields of IP, TCP and UDP that segments differ in.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub(crate) enum Ip {
     V6,
 }
 
-/// What is cut into segments.
+/// The transport that is cut into segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
@@ -31,7 +31,7 @@ pub(crate) enum Transport {
 }
 
 impl Ip {
-    /// What a packet says of itself.
+    /// The IP of a packet, as its header says.
     pub(crate) fn of(packet: &[u8]) -> Option<Ip> {
         let first = packet.first()?;
         match first >> 4 {
@@ -63,7 +63,7 @@ impl Ip {
 }
 
 impl Transport {
-    /// What the kernel's mark says is cut: `VIRTIO_NET_HDR_GSO_*`, with or without `_ECN`.
+    /// The transport that the kernel's mark names: `VIRTIO_NET_HDR_GSO_*`, with or without `_ECN`.
     pub(crate) fn of_mark(kind: u8) -> Option<Transport> {
         match kind & !0x80 {
             1 | 4 => Some(Transport::Tcp),
@@ -116,7 +116,7 @@ pub(crate) fn checksum(bytes: &[u8], before: u64) -> u16 {
     tun_rs::checksum(bytes, before)
 }
 
-/// What the checksum of TCP or UDP says of the IP header (RFC 9293 §3.1, RFC 8200 §8.1).
+/// The part of the IP header that the checksum of TCP or UDP covers (RFC 9293 §3.1, RFC 8200 §8.1).
 pub(crate) fn pseudo_header(ip: Ip, transport: Transport, packet: &[u8], length: usize) -> u64 {
     let addresses = packet.get(ip.addresses()).unwrap_or_default();
     let rest = length as u64 + u64::from(transport.number());

@@ -18,7 +18,7 @@ use crate::table::Neighbour;
 pub(crate) struct Outlet {
     links: Arc<[Link]>,
     tap: Arc<Tap>,
-    /// What this thread has done since it was counted.
+    /// The work of this thread since it was counted.
     pub(crate) tally: Tally,
     fragments: Vec<u8>,
     /// The id of the next frame that is sent in parts.
@@ -37,6 +37,7 @@ impl Outlet {
         let Some(link) = links.get(to.link) else { return };
         let most = to.traffic.width.of(link.unit_bytes());
         let mut rest = Some(units);
+        // Most units fit, and go as one buffer. Only what is left goes one by one.
         if unit_bytes <= most || units.len() <= most {
             rest = self.put(link, to, units, unit_bytes);
         }
@@ -56,6 +57,8 @@ impl Outlet {
         // Ids only need to differ among the frames that a neighbour has not put together yet.
         let mut fragments = std::mem::take(&mut self.fragments);
         fragments.clear();
+        // A frame that is split again gets a new id, or its parts would conflict with those already
+        // sent.
         self.fragment_id = self.fragment_id.wrapping_add(1);
         let part_bytes = part_bytes(frame.len(), most, link.least_bytes());
         let is_done = match Fragment::split(frame, self.fragment_id, part_bytes) {
@@ -89,6 +92,7 @@ impl Outlet {
             let Sent { bytes, stopped } = link.send(to.address, rest, unit_bytes);
             self.took(to, rest.get(..bytes).unwrap_or_default(), unit_bytes);
             rest = rest.get(bytes..).unwrap_or_default();
+            // No error means that all is sent, and `None` says that nothing is left.
             let error = stopped?;
             let count = rest.len().div_ceil(unit_bytes).max(1);
             let is_full = error.kind() == io::ErrorKind::WouldBlock;
@@ -97,6 +101,7 @@ impl Outlet {
             if is_full && !waited {
                 let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
                 waited = true;
+            // A second wait would let one full link hold up frames for all others of this thread.
             } else if is_full {
                 to.traffic.stayed(count);
                 self.tally.drop(Reason::LinkFull, count as u64);
@@ -133,10 +138,13 @@ fn is_too_long(error: &io::Error) -> bool {
 /// The bytes of a fragment of a frame, its header included: as many as go at once, or a few less,
 /// so that the last one is not so short that it comes with zeros behind it.
 fn part_bytes(frame_bytes: usize, most: usize, least: usize) -> usize {
+    // The receiver cannot tell a card's padding from the end of a frame. So no part may be short
+    // enough for it.
     let last_bytes = |part_bytes: usize| {
         let stride = part_bytes.saturating_sub(FRAGMENT_HEADER_BYTES).max(1);
         frame_bytes.saturating_sub(1) % stride + 1 + FRAGMENT_HEADER_BYTES
     };
     let long_enough = |part_bytes: &usize| last_bytes(*part_bytes) >= least;
+    // A few bytes less per part lengthen the last one.
     (most.saturating_sub(least)..=most).rev().find(long_enough).unwrap_or(most)
 }

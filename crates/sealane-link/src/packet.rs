@@ -11,7 +11,7 @@ use sealane_seal::Slot;
 /// The addresses of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketAddresses {
-    /// Who sent it.
+    /// The sender's address.
     pub source: IpAddr,
     /// Whom it is for.
     pub destination: IpAddr,
@@ -46,15 +46,18 @@ pub struct Behind {
 }
 
 impl Behind {
-    /// What a configuration says, with the tags of the card of the group. Nothing is behind a slot
-    /// that is no member: it may be one later, or was one before.
+    /// The prefixes of a configuration, with the tags of the card of the group. Nothing is behind a
+    /// slot that is no member: it may be one later, or was one before.
     pub fn new(mesh: &MeshConfig, card: &RelayCard) -> Self {
         let (mut prefixes, mut awaited) = (Vec::new(), Vec::new());
         for member in &mesh.members {
             let tag = Slot::new(member.slot).and_then(|slot| card.tag(slot));
+            // A missing member is reported and not refused. Otherwise one removal would stop every
+            // end that names it.
             awaited.extend(tag.is_none().then_some(member.slot));
             prefixes.extend(member.prefixes.iter().map(|prefix| (*prefix, tag)));
         }
+        // The sort is stable and done once, so that the data path takes the first match.
         prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.bits));
         Self { prefixes, awaited }
     }
@@ -67,6 +70,8 @@ impl Behind {
     /// The member that answers for an address.
     pub fn member(&self, address: IpAddr) -> Option<PeerTag> {
         let (_, tag) = self.prefixes.iter().find(|(prefix, _)| prefix.holds(address))?;
+        // The longest prefix decides even if its member is missing. A shorter prefix would send
+        // packets to the wrong member.
         *tag
     }
 }

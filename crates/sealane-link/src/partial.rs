@@ -1,4 +1,4 @@
-//! What the incomplete frames of all links may take together.
+//! The bytes that the incomplete frames of all links may take together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ impl Partial {
         Self { share_bytes, held_bytes: AtomicUsize::new(0) }
     }
 
-    /// What the incomplete frames of one link may take.
+    /// The bytes that the incomplete frames of one link may take.
     pub(crate) fn share_bytes(&self) -> usize {
         self.share_bytes
     }

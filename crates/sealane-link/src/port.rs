@@ -24,7 +24,7 @@ pub struct Port {
     frames: Box<[u8]>,
     /// The bytes of them so far.
     filled: usize,
-    /// What has gone to gateways since the machine that routes was told.
+    /// The frames that have gone to gateways since the machine that routes was told.
     went: Went,
 }
 
@@ -58,8 +58,8 @@ impl Port {
         }
     }
 
-    /// Has `fill` make a frame of so many bytes for a member, in the buffer from which it leaves.
-    /// What cannot go anywhere, or is not made, is counted.
+    /// Has `fill` make a frame of so many bytes for a member, in the buffer from which it leaves. A
+    /// frame without a route, or that `fill` does not make, is counted.
     #[inline]
     pub fn frame(
         &mut self,
@@ -91,11 +91,14 @@ impl Port {
         // A frame that was not made leaves nothing behind: `filled` has not moved.
         fill(frame)?;
         if is_radio {
+            // The machine copies the frame, so that its place in the run stays free.
             return self.shared.to_radio(frame);
         }
         let frame = FrameAtHop::parse(frame, own).map_err(|_| Reason::Malformed)?;
         let leg = is_reported.then(|| leg(link, next_hop, frame.header()));
         frame.pass_on(next_hop).map_err(|_| Reason::HopLimit)?;
+        // A frame joins the run only after its header was written, so that no half-made frame can
+        // leave.
         self.filled_one(via, frame_bytes);
         self.count(leg);
         Ok(())
@@ -117,6 +120,8 @@ impl Port {
         }
         let leg = member.is_reported.then(|| leg(next.link, next.tag, frame.header()));
         frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
+        // Checks come before the run grows: a frame that is refused leaves those before it as they
+        // were.
         self.add(via, bytes)?;
         self.count(leg);
         Ok(())
@@ -155,6 +160,8 @@ impl Port {
     fn follow(&mut self) {
         // Frames that have gathered were addressed by the old table, and leave by it.
         if self.shared.version() != self.version {
+            // Frames that were routed by the old table leave by it. An index of the new one may
+            // name another neighbour.
             self.flush();
             self.version = self.shared.version();
             self.table = self.shared.table();

@@ -23,13 +23,15 @@ impl Quota {
         let passed_us = now_us.saturating_sub(self.filled_us).min(SECOND_US);
         let more = passed_us * self.per_second / SECOND_US;
         if more > 0 {
-            // What is left of a frame's time counts the next time.
+            // The rest of a frame's time counts the next time.
             self.filled_us = match passed_us {
                 SECOND_US => now_us,
                 _ => self.filled_us + more * SECOND_US / self.per_second.max(1),
             };
             self.left = (self.left + more).min(Self::most(self.per_second));
         }
+        // A batch is cut and not refused whole. Otherwise a fast neighbour with large batches would
+        // get nothing.
         let taken = (wanted as u64).min(self.left);
         self.left -= taken;
         taken as usize

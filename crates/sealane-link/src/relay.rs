@@ -38,7 +38,7 @@ pub struct Relay {
     driver: Option<JoinHandle<()>>,
 }
 
-/// What comes for this machine itself.
+/// An arrival for this machine itself.
 #[derive(Debug)]
 pub enum Arrival<'a> {
     /// A frame. It may be opened where it stands.
@@ -56,11 +56,11 @@ pub type Take = Box<dyn Fn(Arrival<'_>) -> Result<(), Reason> + Send + Sync>;
 pub struct End {
     /// Its address.
     pub tag: PeerTag,
-    /// What takes its frames, and those to everybody.
+    /// The function that takes its frames, and those to everybody.
     pub take: Take,
 }
 
-/// What runs beside the relay on its machine.
+/// The parts that run beside the relay on its machine.
 #[derive(Debug, Default)]
 pub struct Beside {
     /// A member that takes frames.
@@ -70,14 +70,14 @@ pub struct Beside {
     pub machine: Option<RoutingSecrets>,
 }
 
-/// What the threads of a relay share.
+/// The state that the threads of a relay share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The member, if this is its machine.
     pub(crate) end: Option<End>,
     /// The machine that finds neighbours and routes.
     pub(crate) routing: Option<Arc<Routing>>,
-    /// What the table is made of.
+    /// The sources of the table.
     plan: Mutex<Plan>,
     table: Mutex<Arc<Table>>,
     /// Counts the tables, so that a thread sees without a lock that it has the newest.
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     ends: AtomicBool,
 }
 
-/// What a table is made of.
+/// The sources of a table.
 #[derive(Debug)]
 struct Plan {
     config: Config,
@@ -136,15 +136,19 @@ impl Relay {
         // All that can be refused is made before a link is opened: a wrong file opens nothing.
         let (mesh, routing) = machine_of(config, cards, end_tag, machine)?.unzip();
         let own = own_of(end_tag, routing.as_deref());
+        // The table is made before the links open, so that a false configuration leaves no socket
+        // behind.
         let table = Table::new(config, cards, own, &Found::default())?;
         let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
         let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
         let plan = Plan { config: config.clone(), cards: cards.to_vec(), found: Found::default() };
         let shared = Arc::new(Shared::new(table, end, routing.clone(), plan));
+        // From here on `Drop` ends the threads that have started, if a later one does not.
         let mut relay = Relay { shared, opened: links, threads: vec![], driver: None };
         for index in 0..config.links.len() {
             relay.spawn(config, index)?;
         }
+        // The driver starts last. Units of the first moments wait in its bounded queues.
         if let Some((mesh, routing)) = mesh.zip(routing) {
             let (shared, links) = (&relay.shared, &relay.opened);
             let driver = Driver::new(mesh, shared, &routing, links, &config.links);
@@ -195,13 +199,13 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// What the system says, and [`io::ErrorKind::AlreadyExists`] if there is a capture.
+    /// The system's error, and [`io::ErrorKind::AlreadyExists`] if there is a capture.
     pub fn capture(&self, file: impl Write + Send + 'static) -> io::Result<()> {
         let addresses = self.opened.iter().map(Link::address).collect();
         self.shared.tap.open(Box::new(file), addresses)
     }
 
-    /// What reads its status.
+    /// A reader of its status.
     pub fn watch(&self) -> Watch {
         Watch::new(Arc::clone(&self.shared))
     }
@@ -218,7 +222,7 @@ impl Relay {
         self.shared.table().own()
     }
 
-    /// What was carried and dropped so far.
+    /// The counts of carried and dropped frames so far.
     pub fn tally(&self) -> Tally {
         self.shared.counters.tally()
     }
@@ -232,12 +236,13 @@ impl Relay {
     }
 
     fn end(&mut self) {
+        // The links stop first, then the driver, so that the driver gets all that the links took.
         self.shared.stop();
         for thread in self.threads.drain(..) {
             // A thread that has panicked has said so on standard error.
             let _ = thread.join();
         }
-        // What links have brought it last is done first.
+        // The tasks that links have brought it last are done first.
         self.shared.routing.iter().for_each(|routing| routing.intake.end());
         let _ = self.driver.take().map(JoinHandle::join);
     }
@@ -271,6 +276,8 @@ fn machine_of(
     // A machine holds the mesh's keys. On a card of the same group it would be a relay that can read
     // what it carries.
     if cards.iter().any(|card| card.group() == group) {
+        // With such a card the machine would hold keys of a group that it carries (`spec/link.md`,
+        // *Found neighbours*).
         return value("routing.group: a mesh is a group of its own, and a card is of this one");
     }
     let mesh = Driver::machine(config, machine, end)?;
@@ -332,6 +339,8 @@ impl Shared {
         if config.links != self.links || config.routing != plan.config.routing {
             return Err(LinkError::LinksChanged);
         }
+        // The plan stays locked until the swap, so that a route found meanwhile is not lost to an
+        // older table.
         let table = Table::new(config, cards, self.own(), &plan.found)?;
         let change = self.swap(table);
         (plan.config, plan.cards) = (config.clone(), cards.to_vec());
@@ -345,6 +354,8 @@ impl Shared {
         if let Ok(table) = Table::new(&plan.config, &plan.cards, self.own(), &found) {
             self.swap(table);
         }
+        // The routes are kept even if no table could be made. The next reload may be able to use
+        // them.
         plan.found = found;
     }
 
@@ -378,6 +389,8 @@ impl Shared {
     fn swap(&self, mut table: Table) -> Change {
         let before = self.table();
         let change = Change::between(&before, &table);
+        // The counts move over before the swap. A reader of the status never sees a neighbour begin
+        // at zero again.
         table.go_on_counting(&before);
         // Announcements that a neighbour brought leave with it. Nobody vouches for them any more.
         let is_neighbour = |tag| table.neighbours().iter().any(|one| one.tag == tag);
@@ -389,12 +402,12 @@ impl Shared {
         change
     }
 
-    /// What became of later configurations.
+    /// The results of later configurations.
     pub(crate) fn reloads(&self) -> Reloads {
         self.reloads.lock().clone()
     }
 
-    /// What a link is called.
+    /// The name of a link.
     pub(crate) fn link_name(&self, link: usize) -> String {
         self.links.get(link).map(|link| link.name.clone()).unwrap_or_default()
     }

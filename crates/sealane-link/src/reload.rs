@@ -1,4 +1,4 @@
-//! What became of the configurations that were read while a relay ran.
+//! The results of the configurations that were read while a relay ran.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -23,11 +23,11 @@ pub struct Reloads {
 pub struct Reload {
     /// When.
     pub at: SystemTime,
-    /// What it changed, or why it was refused.
+    /// The changes, or the reason why it was refused.
     pub outcome: Result<Change, String>,
 }
 
-/// What one configuration has that the one before has not, and the other way round.
+/// The differences between one configuration and the one before, both ways.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
     /// Neighbours. One whose address or quota differs is another one.
@@ -51,6 +51,8 @@ impl Reloads {
     pub(crate) fn take(&mut self, outcome: Result<Change, String>) {
         match outcome {
             Ok(_) => self.taken += 1,
+            // A refusal is counted and kept, since an operator who sends SIGHUP sees no answer
+            // there.
             Err(_) => self.refused += 1,
         }
         self.last = Some(Reload { at: SystemTime::now(), outcome });

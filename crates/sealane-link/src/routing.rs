@@ -43,16 +43,16 @@ pub use metrics::{drops, part_name};
 pub use status::{RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent};
 pub(crate) use went::{Went, leg};
 
-/// What a machine needs to find its neighbours and routes, beside its configuration.
+/// The inputs that a machine needs to find its neighbours and routes, beside its configuration.
 #[derive(Debug)]
 pub struct RoutingSecrets {
-    /// What it holds of the mesh's group.
+    /// The machine's keys of the mesh's group.
     pub keys: Keys,
-    /// What all its chance comes from: 32 random bytes, others for each start.
+    /// The seed of all its chance: 32 random bytes, others for each start.
     pub seed: [u8; 32],
 }
 
-/// What local code hands the machine.
+/// An input of local code for the machine.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LocalInput {
@@ -70,12 +70,12 @@ pub enum LocalInput {
         /// The notice, as its authority has signed it.
         notice: Vec<u8>,
     },
-    /// What hellos say of the documents that this machine holds.
+    /// The digest that hellos carry of the documents of this machine.
     Digest(Option<[u8; 8]>),
     /// A message about documents for neighbours. [`Router::has_documents_room`] says when there is
     /// room.
     Documents {
-        /// For whom.
+        /// The neighbours that are to take it.
         to: Audience,
         /// In which share of the air time.
         urgency: Urgency,
@@ -86,7 +86,7 @@ pub enum LocalInput {
     Trace {
         /// The machine.
         to: Slot,
-        /// What the answer gives back.
+        /// The number that the answer gives back.
         number: u32,
     },
 }
@@ -103,7 +103,7 @@ pub type Listener = Box<dyn Fn(&Output) + Send + Sync>;
 /// The way to a machine, as those on it have told it.
 #[derive(Debug, Clone)]
 pub struct Traced {
-    /// What they have told.
+    /// The trace that they have told.
     pub trace: Trace,
     /// How long the question and its answer took.
     pub round_trip: Duration,
@@ -115,7 +115,7 @@ pub struct Router {
     routing: Arc<Routing>,
 }
 
-/// What the threads of a relay share with the machine's.
+/// The state that the threads of a relay share with the machine's.
 pub(crate) struct Routing {
     pub(crate) intake: Intake,
     /// The mesh's group.
@@ -129,7 +129,7 @@ pub(crate) struct Routing {
     status: Mutex<Arc<RoutingStatus>>,
     listeners: Mutex<Vec<Listener>>,
     documents: DocumentsRoom,
-    /// Who waits for the answers to traces.
+    /// The callers that wait for the answers to traces.
     traces: Mutex<BTreeMap<u32, SyncSender<Trace>>>,
     next_trace: AtomicU32,
 }
@@ -149,6 +149,7 @@ impl DocumentsRoom {
         for (room, urgency) in self.rooms.iter().zip([Urgency::Urgent, Urgency::Normal]) {
             room.store(mesh.documents_room(urgency), Ordering::Release);
         }
+        // The rooms are stored first. A reader that sees this count sees rooms at least as new.
         self.taken.fetch_add(taken, Ordering::Release);
     }
 }
@@ -175,6 +176,8 @@ impl Router {
     pub fn push(&self, input: LocalInput) -> Result<(), Full> {
         let is_documents = matches!(input, LocalInput::Documents { .. });
         self.put(Task::Local(input))?;
+        // The message counts only after the queue has taken it. A lost one would otherwise block
+        // the room for ever.
         if is_documents {
             self.routing.documents.handed.fetch_add(1, Ordering::AcqRel);
         }
@@ -185,6 +188,8 @@ impl Router {
     /// taken all that it was handed, and not all of them wait for air time.
     pub fn has_documents_room(&self, urgency: Urgency) -> bool {
         let DocumentsRoom { handed, taken, rooms: [urgent, rest] } = &self.routing.documents;
+        // Until the machine has taken the last message, its room is not up to date. The next one
+        // would be dropped.
         let is_taken = handed.load(Ordering::Acquire) <= taken.load(Ordering::Acquire);
         let room = if urgency == Urgency::Urgent { urgent } else { rest };
         is_taken && room.load(Ordering::Acquire) > 0
@@ -210,10 +215,14 @@ impl Router {
             if waiting.len() >= MAX_TRACES_WAITING {
                 return Err(Full);
             }
+            // The place is taken before the question leaves, or a fast answer would find nobody
+            // waiting.
             waiting.insert(number, answer);
         }
         let asked = self.push(LocalInput::Trace { to, number });
         let trace = asked.map(|()| answered.recv_timeout(patience).ok());
+        // Answered or not, the place is given back. An answer that comes later finds no receiver
+        // and is dropped.
         self.routing.traces.lock().remove(&number);
         Ok(trace?.map(|trace| Traced { trace, round_trip: begun.elapsed() }))
     }
@@ -265,7 +274,7 @@ impl Routing {
         if let Output::Traced(trace) = output
             && let Some(waiting) = self.traces.lock().remove(&trace.number)
         {
-            // Whoever has waited for long enough is gone.
+            // A caller that has waited for long enough is gone.
             let _ = waiting.try_send(trace.clone());
         }
         self.listeners.lock().iter().for_each(|listener| listener(output));

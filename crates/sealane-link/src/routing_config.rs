@@ -16,9 +16,9 @@ use crate::config::{IPV6_PACKET_BYTES, LinkConfig, SEALED_PACKET_BYTES, Wire};
 pub struct RoutingConfig {
     /// The key folder of this machine, as seen from the folder of the file; an end has one already.
     pub keys: Option<String>,
-    /// What the mesh's group is called in that folder.
+    /// The name of the mesh's group in that folder.
     pub group: String,
-    /// What the machine is to the others.
+    /// The machine's role for the others.
     #[serde(default)]
     pub role: RoutingRole,
     /// It sleeps between its hellos, so that neighbours keep its frames until then.
@@ -26,7 +26,7 @@ pub struct RoutingConfig {
     pub sleeps: bool,
 }
 
-/// What a machine is to the others of a mesh.
+/// The role of a machine for the others of a mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoutingRole {
@@ -42,13 +42,13 @@ pub enum RoutingRole {
 /// How neighbours are found on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Discovery {
-    /// What the link is made of, as the mesh sees it.
+    /// The kind of link, as the mesh sees it.
     pub medium: LinkMedium,
     /// Where all machines of a link over UDP are reached.
     pub multicast: Option<SocketAddr>,
 }
 
-/// What a link is made of, as the mesh sees it.
+/// The kind of a link, as the mesh sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum LinkMedium {
     /// A wire: whole frames, as fast as they come.
@@ -86,7 +86,7 @@ const REPAIRED_PARTS: usize = u64::BITS as usize;
 pub(crate) const LENGTH_BYTES: usize = 2;
 
 impl RoutingConfig {
-    /// What can be told of it without the keys.
+    /// The checks that need no keys.
     pub(crate) fn check(&self) -> Result<(), LinkError> {
         match self.group.is_empty() {
             true => Err(LinkError::ConfigValue("routing.group is empty".to_owned())),
@@ -104,7 +104,7 @@ impl RoutingConfig {
 }
 
 impl LinkMedium {
-    /// What the configuration calls it.
+    /// The medium's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             LinkMedium::Wire => "wire",
@@ -116,7 +116,7 @@ impl LinkMedium {
         }
     }
 
-    /// What the mesh has to know of it, where the link below carries so many bytes at once.
+    /// The medium as the mesh has to know it, where the link below carries so many bytes at once.
     fn medium(self, unit_bytes: usize) -> Medium {
         match self {
             LinkMedium::Wire => Medium::wire(unit_bytes),
@@ -124,6 +124,8 @@ impl LinkMedium {
                 Medium { mtu: Medium::dot11p().mtu.min(unit_bytes), ..Medium::dot11p() }
             }
             LinkMedium::LoraSf7 => Medium::lora_sf7(),
+            // The attribute protocol takes three bytes of each MTU (Bluetooth Core, Vol. 3, Part
+            // F).
             LinkMedium::Ble23 => Medium::ble(23 - ATT_BYTES),
             LinkMedium::Ble185 => Medium::ble(185 - ATT_BYTES),
             LinkMedium::Ble247 => Medium::ble(247 - ATT_BYTES),
@@ -150,10 +152,12 @@ impl LinkConfig {
         let parts = REPAIRED_PARTS * mtu.saturating_sub(FRAGMENT_HEADER_BYTES);
         let most = parts.saturating_sub(around).min(usize::from(u16::MAX));
         let at_once = mtu.saturating_sub(around);
+        // RFC 8200 §5: a link below 1,280 bytes has to split packets below IP. So a radio splits
+        // them.
         PacketRoom { usual: at_once.max(IPV6_PACKET_BYTES).min(most), most }
     }
 
-    /// What the mesh has to know of the link, if neighbours are found there.
+    /// The medium as the mesh has to know it, if neighbours are found on the link.
     pub fn mesh_medium(&self) -> Option<Medium> {
         let discovery = self.discovery?;
         Some(discovery.medium.medium(self.unit_bytes().saturating_sub(self.length_bytes())))
@@ -163,9 +167,9 @@ impl LinkConfig {
 /// How long the packets of an end may be on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PacketRoom {
-    /// What suits the link where nothing else is said.
+    /// The length that suits the link where nothing else is said.
     pub(crate) usual: usize,
-    /// What it carries at all.
+    /// The most that it carries at all.
     pub(crate) most: usize,
 }
 
@@ -181,6 +185,7 @@ impl DiscoveryText {
     /// How neighbours are found on a link, or what cannot be.
     pub(crate) fn of(self, link: &LinkConfig) -> Result<Option<Discovery>, String> {
         let is_radio = self.medium != LinkMedium::Wire;
+        // Neighbours of a radio are only found. A radio without discovery would reach nobody.
         if is_radio && self.discover == Some(false) {
             return Err(format!("medium = `{}` goes with discover = true", self.medium.name()));
         }
@@ -193,6 +198,8 @@ impl DiscoveryText {
         let multicast = self.multicast(&link.wire)?;
         let discovery = Discovery { medium: self.medium, multicast };
         let with = LinkConfig { discovery: Some(discovery), ..link.clone() };
+        // The length is counted with discovery in place, since only a radio over Ethernet has a
+        // length before each unit.
         let carried = with.unit_bytes().saturating_sub(with.length_bytes());
         let least = match self.medium {
             LinkMedium::Wire => MIN_FULL_MTU_BYTES,
@@ -213,6 +220,7 @@ impl DiscoveryText {
                 None => Ok(None),
             };
         };
+        // A group is joined on one interface, and an unspecified address names none.
         if own.ip().is_unspecified() {
             return Err(format!(
                 "udp = `{own}`: to discover it needs the address of one interface"
@@ -223,6 +231,7 @@ impl DiscoveryText {
             IpAddr::V6(_) => SocketAddr::from(USUAL_MULTICAST_V6),
         };
         let group = self.multicast.unwrap_or(usual);
+        // The link's own socket sends to the group. It cannot send to the other family.
         if !group.ip().is_multicast() || group.is_ipv4() != own.is_ipv4() || group.port() == 0 {
             return Err(format!("multicast = `{group}` is no multicast address of this link"));
         }

@@ -1,4 +1,4 @@
-//! What a relay says of itself while it runs.
+//! The status of a relay while it runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct Status {
     pub tag: PeerTag,
     /// How long it has run.
     pub up: Duration,
-    /// What was carried and dropped.
+    /// The counts of carried and dropped frames.
     pub tally: Tally,
     /// The groups that it relays for.
     pub groups: Vec<GroupStatus>,
@@ -43,9 +43,9 @@ pub struct Status {
     pub announcements_held: usize,
     /// Bytes of frames whose other parts have not come yet.
     pub partial_bytes: usize,
-    /// What became of later configurations.
+    /// The results of later configurations.
     pub reloads: Reloads,
-    /// What was captured, if anything is to be.
+    /// The counts of the capture, if there is to be one.
     pub capture: Option<CaptureTally>,
     /// The machine that finds neighbours and routes, if there is one.
     pub routing: Option<Arc<RoutingStatus>>,
@@ -74,7 +74,7 @@ pub struct NeighbourStatus {
     pub link: String,
     /// Its address there.
     pub address: Address,
-    /// What was counted.
+    /// The counts so far.
     pub tally: NeighbourTally,
     /// How long ago something came from it last.
     pub heard: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What a machine knows of its surroundings: made once, then only read, and swapped as a whole.
+//! The surroundings of a machine: made once, then only read, and swapped as a whole.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -24,14 +24,14 @@ pub(crate) struct Neighbour {
     pub(crate) frames_per_second: u32,
     /// It is reached by the machine that routes alone.
     pub(crate) is_radio: bool,
-    /// What came from it and went to it.
+    /// The units that came from it and went to it.
     pub(crate) traffic: Arc<Traffic>,
 }
 
 /// A route as it was configured.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// For whom: a tag, a slot, or `*`.
+    /// The target: a tag, a slot, or `*`.
     pub to: String,
     /// The neighbour that takes it.
     pub via: String,
@@ -75,10 +75,13 @@ impl Table {
         if configured.is_some_and(|tag| tag != own) {
             return Err(value("tag: it is not the address of this member"));
         }
+        // A plain relay has one address. With both fields equal the data path compares without
+        // asking which it is.
         let end = end.unwrap_or(own);
         let (mut neighbours, mut by_address) = (Vec::new(), HashMap::new());
         for (index, one) in config.neighbours.iter().enumerate() {
             let neighbour = neighbour(config, cards, one)?;
+            // A machine that is its own neighbour would send frames to itself in a loop.
             if neighbour.tag == own || neighbour.tag == end {
                 return Err(value("neighbour: its tag is the own one"));
             }
@@ -87,7 +90,7 @@ impl Table {
         }
         for one in &found.neighbours {
             let index = neighbours.len() as NeighbourIndex;
-            // What the configuration says of an address holds.
+            // The configured neighbour of an address takes precedence over a found one.
             if let Entry::Vacant(free) = by_address.entry((one.link, one.address)) {
                 free.insert(index);
                 neighbours.push(found_neighbour(config, one));
@@ -112,6 +115,8 @@ impl Table {
         for one in &mut self.neighbours {
             // A neighbour that moved to another address goes on counting; on another link it is new.
             let is_same = |known: &&Neighbour| (known.tag, known.link) == (one.tag, one.link);
+            // Tag and link say which neighbour it is. Its name or address may change without its
+            // counts starting again.
             if let Some(known) = before.neighbours.iter().find(is_same) {
                 one.traffic = Arc::clone(&known.traffic);
             }
@@ -150,12 +155,12 @@ impl Table {
         self.neighbours.get(usize::from(index))
     }
 
-    /// Who sends from that address on that link.
+    /// The neighbour that sends from that address on that link.
     pub(crate) fn at(&self, link: usize, address: Address) -> Option<NeighbourIndex> {
         self.by_address.get(&(link, address)).copied()
     }
 
-    /// What is known of a member.
+    /// The table's entry for a member.
     #[inline]
     pub(crate) fn member(&self, tag: PeerTag) -> Option<&Member> {
         self.members.find(tag)
@@ -225,6 +230,8 @@ fn check(cards: &[RelayCard]) -> Result<(), LinkError> {
     // A tag on two cards would be a member of two groups, and frames of one would go to the other.
     for card in cards {
         for (_, tag) in card.members() {
+            // A tag in two groups would let the order of the cards decide which group's frames
+            // pass.
             if !tags.insert(tag) {
                 return value(format!("cards: {} is on two places of them", tag));
             }
@@ -246,6 +253,7 @@ fn find(cards: &[RelayCard], who: Who) -> Result<PeerTag, LinkError> {
         (Who::Slot(slot), [card]) => card
             .tag(slot)
             .ok_or_else(|| LinkError::UnknownMember(format!("slot {}", slot.number()))),
+        // Each group has slots of its own, so that a slot means nothing beside a second card.
         (Who::Slot(slot), _) => Err(LinkError::ConfigValue(format!(
             "slot {}: a slot names a member where there is one card, not {}",
             slot.number(),
@@ -280,7 +288,7 @@ fn found_neighbour(config: &Config, one: &FoundNeighbour) -> Neighbour {
     }
 }
 
-/// What says who takes what is for whom.
+/// The sources of next hops: the configuration, the ways that were found, and the neighbours.
 struct Ways<'t> {
     config: &'t Config,
     found: &'t Found,
@@ -336,12 +344,15 @@ fn members(ways: &Ways<'_>, cards: &[RelayCard], own: [PeerTag; 2]) -> Result<Me
         all.extend(card.members().map(|(_, tag)| {
             // A route that names a member wins over what was found, and that over one for the rest.
             let (named, found) = (routes.remove(&tag), ways.found(tag));
+            // The own tag stands on a card too, and must not get the route for the rest.
             let via = named.or(found).or(rest).filter(|_| !own.contains(&tag));
             let is_found = named.is_none() && found.is_some() && via.is_some();
             let is_reported = is_found && ways.found.gateways.contains(&tag);
             Member { tag, group, via, is_reported }
         }));
     }
+    // Each route that named a member was taken out above. One that is left names nobody, and may be
+    // a typing error.
     match routes.keys().next() {
         Some(tag) => Err(LinkError::UnknownMember(tag.to_string())),
         None => Ok(Members::new(&all)),
@@ -436,7 +447,7 @@ mod tests {
         let takes =
             |slot| table.neighbour(table.member(tag(slot)).unwrap().via.unwrap()).unwrap().tag;
         assert_eq!([takes(7), takes(8), takes(9), takes(3)], [tag(0xe0), tag(2), tag(1), tag(2)]);
-        // What goes to a gateway by a way that was found is counted.
+        // A frame that goes to a gateway by a way that was found is counted.
         let is_reported = |slot| table.member(tag(slot)).unwrap().is_reported;
         assert_eq!([is_reported(7), is_reported(8), is_reported(9)], [true, false, false]);
         assert_eq!(table.neighbours().len(), 3);

@@ -21,6 +21,8 @@ impl<'de> Deserialize<'de> for TagText {
 /// for everybody.
 pub(crate) fn from_hex(text: &str) -> Option<PeerTag> {
     let bytes = bytes_from_hex(text)?;
+    // A tag must not begin as a fragment, a note or a batch does. `from_hash` changes exactly
+    // those.
     let is_address = PeerTag::from_hash(bytes).to_bytes() == bytes;
     is_address.then_some(PeerTag::from_bytes(bytes))
 }
@@ -30,7 +32,7 @@ pub(crate) fn bytes_from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
-/// What TOML did not like of a text, and in which line.
+/// The fault that TOML found in a text, and its line.
 pub(crate) fn said(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     format!("line {}: {}", before.matches('\n').count() + 1, error.message())

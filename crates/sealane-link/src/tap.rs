@@ -11,7 +11,7 @@ use crate::quota::Quota;
 
 /// Addresses of target and source, and what is inside.
 pub(crate) const ETHERNET_BYTES: usize = 14;
-/// What stands for everybody beyond: locally administered, of one machine.
+/// The address that stands for all machines beyond: locally administered, of one machine.
 pub(crate) const BEYOND: Mac = [0x02, 0x5e, 0xa1, 0xa9, 0xe0, 0x01];
 const EVERYBODY: Mac = [0xff; 6];
 const IPV4: u16 = 0x0800;
@@ -31,7 +31,7 @@ const SOLICITED_OVERRIDE: u8 = 0x60;
 /// The address of a network card.
 type Mac = [u8; 6];
 
-/// What is known of the machines on this side.
+/// The known machines on this side.
 #[derive(Debug)]
 pub(crate) struct Tap {
     /// The interface's own address, and those of IP that it has.
@@ -43,7 +43,7 @@ pub(crate) struct Tap {
     frame: Vec<u8>,
 }
 
-/// What a frame of this side is.
+/// The kind of a frame of this side.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Seen<'t> {
     /// A packet that may travel: all behind the header.
@@ -116,10 +116,12 @@ impl Tap {
                 self.solicitation(*from, inside, now_us, is_beyond)
             }
             IPV6 if advertised(inside).is_some() => {
-                // What a machine says of itself, unasked or asked by this end.
+                // A machine's own advertisement, unasked or asked for by this end.
                 self.learn(advertised(inside)?, *from, &is_beyond);
                 None
             }
+            // Only frames for the stand-in address travel. Broadcasts stay on this side, or each
+            // end would spread the other's.
             IPV4 | IPV6 if *to == BEYOND => {
                 let source = PacketAddresses::parse(inside)?.source;
                 self.learn(source, *from, &is_beyond);
@@ -168,6 +170,8 @@ impl Tap {
     ) -> Option<bool> {
         let target = solicited(inside)?;
         let source = inside.get(8..24)?.first_chunk::<16>()?;
+        // RFC 4861 §7.2.4: an answer to the unspecified source would go to all nodes and end the
+        // machine's address.
         if *source == [0; 16] {
             return None;
         }
@@ -186,6 +190,8 @@ impl Tap {
         let Some(PacketAddresses { source, destination }) = PacketAddresses::parse(packet) else {
             return Dressed::Nothing;
         };
+        // The interface's own addresses need no table entry, and no machine can claim them by
+        // speaking first.
         let own = self.addresses.contains(&destination).then_some(self.own);
         if let Some(to) = own.or_else(|| self.hosts.get(&destination).copied()) {
             let kind = if destination.is_ipv4() { IPV4 } else { IPV6 };
@@ -224,6 +230,8 @@ impl Tap {
         if address.is_unspecified() || address.is_multicast() || is_beyond(address) {
             return;
         }
+        // A full table refuses newcomers instead of evicting. A machine that invents addresses
+        // cannot push out the true ones.
         if self.hosts.len() < MAX_TAP_HOSTS || self.hosts.contains_key(&address) {
             self.hosts.insert(address, at);
         }
@@ -244,6 +252,8 @@ impl Tap {
     /// Says or asks where an address is.
     fn write_arp(&mut self, operation: u8, own: [u8; 4], to: Mac, target: [u8; 4]) {
         self.begin(to, ARP);
+        // RFC 826: a question leaves the target's hardware address open, since that is what it asks
+        // for.
         let known = if operation == ANSWERS { to } else { [0; 6] };
         let parts: [&[u8]; 6] = [&ARP_START, &[0, operation], &BEYOND, &own, &known, &target];
         parts.into_iter().for_each(|part| self.frame.extend_from_slice(part));
@@ -279,6 +289,7 @@ fn icmpv6_sum(packet: &[u8]) -> u16 {
 /// The address that a message of neighbour discovery is about.
 fn discovered(packet: &[u8], kind: u8) -> Option<[u8; 16]> {
     let is_whole = usize::from(u16_at(packet, 4)?) + 40 == packet.len();
+    // RFC 4861 §7.1.1: a hop limit of 255 proves that no router passed the message on.
     let is_it = packet.get(6..8)? == [ICMPV6, 255] && packet.get(40..42)? == [kind, 0];
     let target = packet.get(48..)?.first_chunk::<16>()?;
     (is_whole && is_it && icmpv6_sum(packet) == 0xffff).then_some(*target)

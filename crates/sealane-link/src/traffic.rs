@@ -1,4 +1,4 @@
-//! What goes to and comes from one neighbour.
+//! The traffic to and from one neighbour.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,11 +17,11 @@ pub(crate) struct Traffic {
     unsent: AtomicU64,
     /// Milliseconds since the relay's start, and one more: 0 is never.
     heard_ms: AtomicU64,
-    /// What its wire takes at once.
+    /// The bytes that its wire takes at once.
     pub(crate) width: Width,
 }
 
-/// What was counted of a neighbour so far.
+/// The counts of a neighbour so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NeighbourTally {
     /// Units of all kinds that came from it.

@@ -68,13 +68,13 @@ impl Tun {
         Bundle::new(self.device.udp_gso())
     }
 
-    /// Reads what a program has sent; gives whether it is to travel. Nothing is in `burst` if it is
-    /// for nobody. A machine beside an interface of frames that asks for an address of which
-    /// `is_beyond` says so is answered at once.
+    /// Reads a packet of a program; gives whether it is to travel. Nothing is in `burst` if the
+    /// packet is for nobody. A machine beside an interface of frames may ask for an address of
+    /// which `is_beyond` says so. That question is answered at once.
     ///
     /// # Errors
     ///
-    /// What the system says; [`io::ErrorKind::WouldBlock`] where there is nothing.
+    /// The system's error; [`io::ErrorKind::WouldBlock`] where there is nothing.
     pub fn receive(
         &self,
         burst: &mut Burst,
@@ -103,6 +103,8 @@ impl Tun {
         let frame = burst.room().get(..bytes).unwrap_or_default();
         let packet_and_header = match tap.see(frame, self.now_us(), is_beyond) {
             Seen::Packet => bytes,
+            // The answer leaves at once and is no packet. `false` tells the caller that nothing
+            // travels.
             Seen::Asked(answer) => return self.device.send(answer).map(|_| false),
             Seen::Nothing => 0,
         };
@@ -114,7 +116,7 @@ impl Tun {
     ///
     /// # Errors
     ///
-    /// What the system says of this packet or of those before it, and
+    /// The system's error for this packet or for those before it, and
     /// [`io::ErrorKind::HostUnreachable`] if nobody knows yet where its machine is.
     pub fn send(&self, bundle: &mut Bundle, packet: &[u8]) -> io::Result<()> {
         if let Some(tap) = &self.tap {
@@ -126,6 +128,7 @@ impl Tun {
         if bundle.push(packet) {
             return Ok(());
         }
+        // The gathered packets leave first, so that packets of one connection keep their order.
         let sent = self.flush(bundle);
         if bundle.push(packet) { sent } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
@@ -139,11 +142,11 @@ impl Tun {
         Err(io::ErrorKind::HostUnreachable.into())
     }
 
-    /// Gives the machine what has gathered.
+    /// Gives the machine the packets that have gathered.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn flush(&self, bundle: &mut Bundle) -> io::Result<()> {
         if bundle.is_empty() {
             return Ok(());
@@ -159,11 +162,11 @@ impl Tun {
         gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
     }
 
-    /// Takes nothing more of programs. What they have sent can still be received.
+    /// Takes nothing more of programs. The packets that they have sent can still be received.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn close(&self) -> io::Result<()> {
         self.device.enabled(false)
     }
@@ -172,7 +175,7 @@ impl Tun {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn wait(&self, patience: Duration) -> io::Result<bool> {
         wait(self.device.as_fd(), Ready::ToReceive, patience)
     }
@@ -182,7 +185,7 @@ impl Tun {
     }
 }
 
-/// What an interface of frames knows at its start.
+/// The addresses that an interface of frames knows at its start.
 fn tap(device: &SyncDevice, config: &MeshConfig) -> io::Result<Mutex<Tap>> {
     let addresses = config.addresses.iter().map(|prefix| prefix.address).collect();
     Ok(Mutex::new(Tap::new(device.mac_address()?, addresses, 0)))

@@ -24,7 +24,7 @@ pub struct UdpLink {
     everybody: Option<Everybody>,
 }
 
-/// What may wait in the kernel, on its way in or out.
+/// The bytes that may wait in the kernel, on their way in or out.
 const QUEUE_BYTES: usize = 8 << 20;
 
 impl UdpLink {
@@ -33,10 +33,14 @@ impl UdpLink {
         unit_bytes: usize,
         multicast: Option<SocketAddr>,
     ) -> io::Result<Self> {
+        // The link binds before it joins the group. Port 0 gets its number here, and units to the
+        // group leave from it.
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
         // Fragments of IP fail together, and a stranger can spoil one with a forged part.
         keep_whole(&socket, &address)?;
+        // The link must open even where this user may not enlarge the queues. A small queue only
+        // loses datagrams under load.
         enlarge(&socket);
         let address = socket.local_addr()?;
         let join = |group| Everybody::open(address, group, &socket);
@@ -89,9 +93,12 @@ impl UdpLink {
         let at_once = self.state.max_gso_segments().min(MAX_SENT_BYTES / segment_bytes.max(1));
         let mut bytes = 0;
         for contents in segments.chunks(segment_bytes.max(1) * at_once.max(1)) {
+            // Without the option, a lone datagram also leaves where kernel or card cannot split.
             let segment_size = (contents.len() > segment_bytes).then_some(segment_bytes);
             let transmit =
                 Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
+            // Earlier chunks are on the wire by now. The caller gets their bytes, so that it sends
+            // only the rest again.
             if let Err(error) = self.state.try_send((&self.socket).into(), &transmit) {
                 return Sent { bytes, stopped: Some(error) };
             }
@@ -130,11 +137,13 @@ fn keep_whole(socket: &UdpSocket, address: &SocketAddr) -> io::Result<()> {
 pub(crate) fn enlarge(socket: &impl AsFd) {
     let receive = sockopt::set_socket_recv_buffer_size_force(socket, QUEUE_BYTES);
     let send = sockopt::set_socket_send_buffer_size_force(socket, QUEUE_BYTES);
+    // Only an administrator may go beyond the system's limit. Other users get as much as the limit
+    // allows.
     if receive.is_err() || send.is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(socket, QUEUE_BYTES);
         let _ = sockopt::set_socket_send_buffer_size(socket, QUEUE_BYTES);
     }
 }
 
-/// What the kernel takes at once: the length of an IPv4 packet.
+/// The bytes that the kernel takes at once: the length of an IPv4 packet.
 const MAX_SENT_BYTES: usize = crate::limits::MAX_UNIT_BYTES;

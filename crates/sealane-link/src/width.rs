@@ -1,4 +1,4 @@
-//! What the wire to a neighbour takes at once, where that was found to be less than its link says.
+//! The width of the wire to a neighbour, where that was found to be less than its link says.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::limits::{MAX_NARROW_MS, MIN_UNIT_BYTES};
 
-/// What was found of one neighbour's wire.
+/// The width that was found of one neighbour's wire.
 #[derive(Debug, Default)]
 pub(crate) struct Width {
     /// 0 for as much as the link says.
@@ -16,7 +16,7 @@ pub(crate) struct Width {
 }
 
 impl Width {
-    /// What goes at once over a link that says so many bytes.
+    /// The bytes that go at once over a link that says so many bytes.
     #[inline]
     pub(crate) fn of(&self, link_bytes: usize) -> usize {
         match self.unit_bytes.load(Ordering::Relaxed) {
@@ -30,6 +30,8 @@ impl Width {
     fn narrow_of(&self, narrow: usize, link_bytes: usize) -> usize {
         let mut found = self.found.lock();
         let is_old = |since: &Instant| since.elapsed() >= Duration::from_millis(MAX_NARROW_MS);
+        // The old width is forgotten, not raised in steps. One refusal finds a wire that is still
+        // narrow.
         if found.as_ref().is_none_or(is_old) {
             *found = None;
             self.unit_bytes.store(0, Ordering::Relaxed);
@@ -51,6 +53,8 @@ impl Width {
         let next = (unit_bytes - unit_bytes / 8).max(MIN_UNIT_BYTES);
         // Another thread may have found less meanwhile.
         let next = if found.is_some() && before > 0 { before.min(next) } else { next };
+        // The width is written under the lock that holds its time. Readers need only some value, so
+        // relaxed is enough.
         self.unit_bytes.store(next, Ordering::Relaxed);
         *found = Some(Instant::now());
         true

@@ -19,7 +19,7 @@ use crate::table::{Neighbour, NeighbourIndex};
 /// How long nothing happens before a thread looks whether it is to end.
 const TURN: Duration = Duration::from_millis(100);
 
-/// What a thread works with. It allocates when it starts and when a table is swapped.
+/// The state of a thread. It allocates when it starts and when a table is swapped.
 #[derive(Debug)]
 pub(crate) struct Worker {
     shared: Arc<Shared>,
@@ -27,13 +27,14 @@ pub(crate) struct Worker {
     link: usize,
     desk: Desk,
     inbox: Inbox,
-    /// What each neighbour of the table may still send.
+    /// The frames that each neighbour of the table may still send.
     quotas: Vec<Quota>,
     version: u64,
 }
 
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, links: Arc<[Link]>, link: usize) -> Self {
+        // The version is read before the table. A swap in between only makes the thread look again.
         let version = shared.version();
         // Frames of different threads never share an id soon: each begins in a range of its own.
         let fragment_id = (link as u16) << 12;
@@ -51,9 +52,12 @@ impl Worker {
         // A sender that does not stop must not keep a relay from ending.
         let mut batches_left = MAX_LAST_BATCHES;
         while batches_left > 0 {
+            // The table changes between batches only, so that one batch is decided by one table.
             if self.shared.version() != self.version {
                 self.renew();
             }
+            // The flag is read before the link is, so that units from before the end are never left
+            // behind.
             let ends = self.shared.ends();
             match link.receive(&mut self.inbox) {
                 Ok(count) => self.take(count),
@@ -74,6 +78,7 @@ impl Worker {
             // Threads count for themselves and add up once a batch: shared counters for each frame
             // would have the threads wait for one cache line.
             self.shared.counters.take(&mut self.desk.outlet.tally);
+            // A neighbour that never stops sending cannot keep a relay from ending.
             batches_left -= u32::from(ends);
         }
     }
@@ -93,6 +98,8 @@ impl Worker {
             let known = by.zip(by.and_then(|by| quotas.get_mut(usize::from(by))));
             // Every unit of a radio goes to the machine, which alone opens hop seals.
             let is_radio = desk.gate.as_ref().is_some_and(|gate| gate.is_radio);
+            // Units of a radio are sealed for the hop, so that only the machine can tell what they
+            // are.
             let Some((by, quota)) = known.filter(|_| !is_radio) else {
                 desk.take_for_mesh(From { by, address: from, now_us }, segments, segment_bytes);
                 if let Some(neighbour) = by.and_then(|by| desk.table.neighbour(by)) {
@@ -118,6 +125,7 @@ impl Worker {
                 neighbour.traffic.came(units, bytes, dropped, now_us / 1000);
             }
         }
+        // One pause for each receive lets the end join segments of several batches.
         desk.pause();
     }
 
@@ -125,6 +133,8 @@ impl Worker {
     #[cold]
     fn renew(&mut self) {
         self.version = self.shared.version();
+        // The version was taken first. If another table follows at once, the next turn finds a
+        // newer number.
         let before = std::mem::replace(&mut self.desk.table, self.shared.table());
         self.greet(before.neighbours());
     }
@@ -139,11 +149,14 @@ impl Worker {
         let quota = |one: &Neighbour| {
             let known = before.iter().position(|known| known == one);
             let known = known.and_then(|at| quotas.get(at)).copied();
+            // Known neighbours keep what is left of theirs. A reload would otherwise be a way to
+            // refill a quota.
             known.unwrap_or_else(|| Quota::new(one.frames_per_second, now_us))
         };
         self.quotas = table.neighbours().iter().map(quota).collect();
         if let Some(gate) = &mut self.desk.gate {
             gate.renew(table.neighbours().len(), now_us);
+            // On a radio the mesh itself greets, within its air time.
             if gate.is_radio {
                 return;
             }
@@ -152,6 +165,8 @@ impl Worker {
         for (index, new) in here.filter(|(_, one)| !before.contains(one)) {
             let ask = Note::Ask.to_bytes();
             self.desk.outlet.send(new, &ask, ask.len());
+            // A new neighbour gets at once the announcements that are held. Until then it could
+            // open no frame of their sources.
             self.desk.repeat_announcements(index as NeighbourIndex);
         }
     }

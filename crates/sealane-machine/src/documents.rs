@@ -38,7 +38,7 @@ use heard::Heard;
 use thrift::Thrift;
 pub(crate) use told::told;
 
-/// What the thread is to do.
+/// A task of the thread.
 pub(crate) enum Task {
     /// The mesh's machine has said something.
     Heard(Output),
@@ -54,7 +54,7 @@ pub(crate) enum Task {
     Keep { frame: Vec<u8>, own: PeerTag },
     /// Orders of the group may have been obeyed.
     Follow,
-    /// What relay cards say of groups.
+    /// The groups of relay cards.
     Know(Vec<StrangerGroup>),
     /// Nothing follows.
     End,
@@ -76,7 +76,7 @@ pub(crate) struct Documents {
     status: Counts,
 }
 
-/// What is counted of documents, as the thread has said it last.
+/// The counts of documents, as the thread last gave them.
 pub(crate) type Counts = Arc<Mutex<DocumentsStatus>>;
 
 impl Documents {
@@ -94,6 +94,7 @@ impl Documents {
             return Ok(None);
         };
         if member.is_none() && asked.socket.is_some() {
+            // A relay has no keys. Its socket could only show sealed bytes, and would promise more.
             let cause = "documents.socket: a relay cannot read what it keeps";
             return Err(config.value(cause));
         }
@@ -101,6 +102,8 @@ impl Documents {
         let store = Store::open(&config.beside(&asked.store), keeper, Quota::default())?;
         let air = config::air_of(&config.links);
         let mut agent = Agent::new(slot, store, air.message_bytes);
+        // A single radio with a duty cycle decides. A frame then goes on only while somebody in
+        // reach may lack it.
         agent.set_scarce(air.is_scarce);
         let policy = config.policy(asked)?;
         agent.set_policy(policy.clone());
@@ -110,6 +113,8 @@ impl Documents {
         let thrift = Thrift::new(policy, given);
         let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
         desk.tell_status_by(Arc::clone(&status));
+        // The group is read before the thread starts, so that a key folder that cannot be read ends
+        // the start.
         desk.follow()?;
         let (tasks, waiting) = sync_channel(MAX_DOCUMENT_TASKS);
         let hear = tasks.clone();
@@ -144,7 +149,7 @@ impl Documents {
         Ok(url)
     }
 
-    /// What is counted, for whoever tells it.
+    /// The counts, for the status.
     pub(crate) fn counts(&self) -> Counts {
         Arc::clone(&self.status)
     }
@@ -158,14 +163,15 @@ impl Documents {
         self.tasks.send(Task::FollowStore(follower)).map_err(ended)
     }
 
-    /// What gives a value to those who watch. It never waits, and says whether there was room.
+    /// A function that gives a value to all watchers. It never waits, and says whether there was
+    /// room.
     pub(crate) fn teller(&self) -> impl Fn(Value) -> bool + Send + 'static {
         let tasks = self.tasks.clone();
         move |value| tasks.try_send(Task::Tell(value)).is_ok()
     }
 
-    /// What has frames kept, and handed on, that came by other ways: for the machine of that
-    /// address. It never waits, and says whether there was room.
+    /// A function that has frames kept and handed on that came by other ways. The frames are for
+    /// the machine of that address. It never waits, and says whether there was room.
     pub(crate) fn keeper(&self, own: PeerTag) -> impl Fn(Vec<u8>) -> bool + Send + Sync + 'static {
         let tasks = self.tasks.clone();
         move |frame| tasks.try_send(Task::Keep { frame, own }).is_ok()
@@ -192,7 +198,10 @@ impl Documents {
 impl Drop for Documents {
     fn drop(&mut self) {
         self.page = None;
+        // The doors close first. A program that asks during the end would wait for an answer that
+        // never comes.
         self.serving.iter().for_each(tokio::task::JoinHandle::abort);
+        // This send waits for room, because an end that was dropped would leave the thread running.
         let _ = self.tasks.send(Task::End);
         if let Some(thread) = self.thread.take() {
             // A thread that has panicked has said so on standard error.

@@ -48,7 +48,7 @@ sealane_message::errors! {
         Link {
             /// The file.
             file: PathBuf,
-            /// What was wrong.
+            /// Why it cannot be used.
             cause: Box<LinkError>,
         },
         /// The policy of its documents.

@@ -6,7 +6,7 @@ sealane_message::limits! {
     MAX_FRAMES_WAITING: usize = 4096, "frames";
     /// Frames that a gateway's queue takes in one commit. More wait for the next one.
     MAX_QUEUE_COMMIT: usize = 512, "frames";
-    /// What a frame in a gateway's queue counts beside its own bytes.
+    /// Bytes that a frame in a gateway's queue counts for, beside its own.
     QUEUED_FRAME_BYTES: u64 = 128, "bytes";
     /// Frames that a gateway knows again when they come once more. The oldest half is forgotten at
     /// once.
@@ -35,13 +35,13 @@ sealane_message::limits! {
     MAX_DOWN_PER_SECOND: u32 = 50, "frames a second";
     /// Frames that go into the mesh before a gateway stores how far it has read a stream.
     MAX_DOWN_UNSAVED: usize = 64, "frames";
-    /// What the frames in the queue of a gateway may count, at least.
+    /// The least bytes for which the frames in the queue of a gateway may count.
     MIN_GATEWAY_QUEUE_BYTES: u64 = 64 << 10, "bytes";
-    /// What the frames in the queue of a gateway may count, at most.
+    /// The most bytes for which the frames in the queue of a gateway may count.
     MAX_GATEWAY_QUEUE_BYTES: u64 = 1 << 40, "bytes";
     /// Data types that a gateway carries each way. A further one is refused.
     MAX_GATEWAY_TYPES: usize = 64, "data types";
-    /// Who reads the status of a machine at once. Others wait.
+    /// The readers of a machine's status at once. Others wait.
     MAX_STATUS_READERS: usize = 8, "connections";
     /// The head of a request for the status. A longer one is refused.
     MAX_STATUS_HEAD_BYTES: usize = 4096, "bytes";

@@ -119,6 +119,8 @@ impl Machine {
         let around = Beside { end: beside.end(), machine: secrets };
         let relay = Relay::open(&plan.config.links, &plan.cards, around);
         let relay = relay.map_err(|cause| plan.config.refused(cause))?;
+        // The listener is set before orders are read, so that none that comes over the mesh is
+        // missed.
         routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
         let mut documents = match &routing {
             Some(routing) => {
@@ -402,6 +404,7 @@ async fn serve_view(
 /// The file of a capture, which nobody else reads: it shows who talks to whom.
 fn create(file: &Path) -> Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
+    // The mode counts only for a new file. An existing one keeps the mode that its owner chose.
     let mut options = File::options();
     let opened = options.write(true).create(true).truncate(true).mode(0o600).open(file);
     opened.map_err(|cause| MachineError::file(file, cause))

@@ -239,7 +239,7 @@ impl EndWatch {
 struct GroupOrders {
     own: Obeying,
     others: CardOrders,
-    /// What was said of the own group last.
+    /// The last message about the own group.
     said: Option<String>,
 }
 
@@ -276,11 +276,12 @@ fn tell_awaited(behind: &Behind) {
 
 /// The card of the own group is the last one.
 fn put_own_card(plan: &mut MachinePlan, card: RelayCard) {
+    // A card of the own group from a file may be older than the key folder, which decides.
     plan.cards.retain(|other| other.group() != card.group());
     plan.cards.push(card);
 }
 
-/// What a relay may know of the own group.
+/// The facts of the own group that a relay may know.
 fn own_card(member: &Member) -> RelayCard {
     RelayCard::new(member.tag(), member.epochs().newest(), member.addresses())
 }

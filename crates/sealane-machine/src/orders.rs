@@ -32,6 +32,8 @@ impl CardOrders {
         let kept: Vec<_> = cards.iter().filter_map(RelayCard::kept).collect();
         let stays = |group: &GroupTag| kept.iter().any(|one| one.tag == *group);
         let gone = self.groups.iter().filter(|group| !stays(group)).copied();
+        // Groups are forgotten before others are kept, so that the machine's bound has room for the
+        // new ones.
         let inputs = gone.map(LocalInput::Forget).chain(kept.iter().copied().map(LocalInput::Keep));
         if inputs.map(|input| router.push(input)).any(|pushed| pushed.is_err()) {
             warn!("the mesh's machine has too much to do: send SIGHUP again");
@@ -90,14 +92,16 @@ impl Obeying {
         Arc::clone(&self.heard.came)
     }
 
-    /// Obeys what has come, and has the machine keep the group's orders from there on. To be called
-    /// when something has come, and once a second, since others change the folder, too.
+    /// Obeys the notices that have come, and has the machine keep the group's orders from there on.
+    /// To be called when something has come, and once a second, since others change the folder,
+    /// too.
     ///
     /// # Errors
-    /// What the key folder refuses.
+    /// The refusal of the key folder.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.obey();
         self.member.reload()?;
+        // The machine has to know the group before it is given orders of it.
         if self.kept.is_none() {
             self.keep();
         }
@@ -110,6 +114,8 @@ impl Obeying {
     /// then, so that the authority's own come first.
     fn keep(&mut self) {
         let (orders, Some(router)) = (self.member.orders(), &self.router) else { return };
+        // Told a count too early, the machine would take the authority's own next orders for old
+        // ones.
         let is_fed = self.fed.is_none_or(|fed| fed == orders);
         if self.kept != Some(orders) && is_fed {
             let pushed = router.push(LocalInput::Keep(self.member.kept_group()));
@@ -127,6 +133,8 @@ impl Obeying {
                 Ok(changes) => changes.iter().for_each(|change| say_change(&self.name, change)),
                 Err(error) => {
                     warn!("{}: an order: {error}", self.name);
+                    // A notice that is wrong is dropped. One that could not be written waits, and
+                    // those behind it too.
                     if matches!(error, Error::Io { .. }) {
                         return;
                     }
@@ -148,10 +156,14 @@ impl Obeying {
             None => {
                 let first = orders.saturating_sub(sealane_mesh::limits::MAX_KEPT_ORDERS as u64);
                 let mut notices = self.member.notices(first)?;
+                // The newest goes first: a neighbour that missed much can act on a removal before
+                // it has the rest.
                 notices.reverse();
                 notices
             }
             Some(fed) if fed < orders => {
+                // A removal is short and signed in the open. It reaches machines that lack the
+                // epoch of the order behind it.
                 let mut notices = self.member.removals(fed)?;
                 notices.extend(self.member.notices(fed)?);
                 notices
@@ -160,11 +172,14 @@ impl Obeying {
         };
         for notice in notices {
             let notice = notice.as_bytes().to_vec();
+            // `fed` has not moved, so that all of them come again. The machine drops those that it
+            // has.
             if router.push(LocalInput::Notice { group, notice }).is_err() {
                 // It has too much to do: all of them again a second later.
                 return Ok(());
             }
         }
+        // The count moves only when the machine has taken every notice.
         self.fed = Some(orders);
         Ok(())
     }

@@ -122,6 +122,8 @@ fn host_of(head: &HeaderMap) -> Option<&str> {
 
 /// Whether a host, with or without a port, is this machine however it is resolved.
 fn is_this_machine(host: &str) -> bool {
+    // A name would be resolved by an attacker's server. Only literal addresses and `localhost` are
+    // believed.
     let address = host.parse::<SocketAddr>().map(|address| address.ip());
     let address = address.or_else(|_| host.trim_matches(['[', ']']).parse::<IpAddr>());
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);

@@ -15,9 +15,9 @@ use crate::page::random;
 pub(crate) struct Routing {
     obeying: Obeying,
     router: Option<Router>,
-    /// What the machine knows of the group.
+    /// The machine's knowledge of the group.
     known: Known,
-    /// What was said of the group last.
+    /// The last message about the group.
     said: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Routing {
     /// The machine's own address in the mesh.
     ///
     /// # Errors
-    /// What the group refuses.
+    /// The refusal of the group.
     pub(crate) fn tag(&self) -> Result<PeerTag> {
         Ok(self.obeying.member.source()?)
     }
@@ -66,6 +66,7 @@ impl Routing {
     /// Reads what the group has become, and has the machine follow. To be called once a second.
     pub(crate) fn follow(&mut self) {
         let outcome = self.try_follow().map_err(|error| error.to_string());
+        // The same fault each second would bury all other lines.
         if let Err(error) = &outcome
             && self.said.as_ref() != Some(error)
         {
@@ -79,6 +80,7 @@ impl Routing {
         self.obeying.member.reload()?;
         self.obeying.feed()?;
         let now = Known::of(&self.obeying.member);
+        // Deriving the keys of all epochs is costly, and this runs once a second.
         if now == self.known {
             return Ok(());
         }
@@ -87,6 +89,8 @@ impl Routing {
         // If the machine has too much to do, it follows a second later.
         if router.is_some_and(|router| router.rekey(rekeyed).is_ok()) {
             info!("the mesh's group has changed: its members and keys are known");
+            // The state moves only if the machine took the keys. A full machine is asked again a
+            // second later.
             self.known = now;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What a machine that carries frames tells of itself, for programs.
+//! The status of a machine that carries frames, for programs.
 
 pub(crate) mod mesh;
 
@@ -29,7 +29,7 @@ pub struct MachineStatus {
     pub documents: Option<DocumentsStatus>,
 }
 
-/// What an end tells beyond a relay.
+/// The status of an end beyond that of a relay.
 #[derive(Debug, Clone, Default)]
 pub struct EndStatus {
     /// The group, as the key folder calls it.

@@ -1,4 +1,4 @@
-//! What a machine may send on an interface: air time, measured at its own radio.
+//! The air time that a machine may use on an interface, measured at its own radio.
 
 use crate::config::ALWAYS_PPM;
 use crate::{Medium, Span, Time, To};
@@ -60,7 +60,7 @@ impl Press {
         pause.times(self.0.into()).part(Self::NONE.0.into())
     }
 
-    /// What is left of savings as the channel has become so much busier than before.
+    /// The rest of savings when the channel has become so much busier than before.
     fn spare_since(self, before: Press, held: u64) -> u64 {
         let now = self.0.max(before.0);
         (u128::from(held) * u128::from(before.0) / u128::from(now)) as u64
@@ -87,7 +87,7 @@ pub(crate) struct Budget {
     medium: Medium,
     buckets: [Bucket; 4],
     at: Time,
-    /// What was sent in each of the last 61 minutes, where there is a duty cycle.
+    /// The air time sent in each of the last 61 minutes, where there is a duty cycle.
     minutes: Vec<Span>,
     minute: u64,
     spent: [Span; 4],
@@ -150,7 +150,8 @@ impl Budget {
         if busy_ppm < free_ppm / 2 {
             self.peak = Press::NONE;
         }
-        // What all saved up while the channel was free would fill it when it no longer is.
+        // The savings of all machines, made while the channel was free, would fill it when it no
+        // longer is.
         for urgency in [Urgency::Normal, Urgency::Low] {
             if let Some(bucket) = self.buckets.get_mut(urgency as usize) {
                 bucket.held = self.press.spare_since(self.peak, bucket.held);

@@ -6,7 +6,7 @@ use sealane_seal::Slot;
 
 use crate::MeshError;
 
-/// What is left to read of a message.
+/// The bytes of a message that are left to read.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(ByteReader<'a>);
 

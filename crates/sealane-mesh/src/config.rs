@@ -1,4 +1,4 @@
-//! What a driver tells a machine of itself and of its interfaces.
+//! The settings that a driver gives a machine, for itself and for its interfaces.
 
 use sealane_frame::{PeerTag, SHORT_FRAGMENT_HEADER_BYTES};
 use sealane_seal::Form;
@@ -14,7 +14,7 @@ pub struct InterfaceId(pub u8);
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub u64);
 
-/// What a machine is to the others.
+/// The role of a machine for the others.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A way out: it stands in hellos, and reports what came to it.
@@ -29,14 +29,14 @@ pub enum Role {
 /// A machine.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// What it is to the others.
+    /// The machine's role for the others.
     pub role: Role,
     /// Addresses of other groups that live on it, at most [`MAX_ATTACHED`]. Its address in the
     /// mesh is always one.
     pub attached: Vec<PeerTag>,
     /// It sleeps between its hellos: neighbours keep its frames until then.
     pub sleeps: bool,
-    /// What all its chance comes from: another one for each start.
+    /// The seed of all its chance: another one for each start.
     pub seed: [u8; 32],
 }
 
@@ -52,14 +52,14 @@ impl Config {
     }
 }
 
-/// What a machine has to know of an interface.
+/// The properties of an interface that a machine has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Medium {
     /// The bytes of a unit: what one transmission carries.
     pub mtu: usize,
     /// The form of frames there.
     pub form: Form,
-    /// What a transmission takes beside its bytes: preamble and headers of the radio.
+    /// The air time of a transmission beside its bytes: preamble and headers of the radio.
     pub fixed: Span,
     /// How fast its bytes are.
     pub bytes_per_second: u32,
@@ -71,11 +71,11 @@ pub struct Medium {
     pub hop_seal: bool,
 }
 
-/// What the compact form adds to the body of a message of the mesh, at most.
+/// The most bytes that the compact form adds to the body of a message of the mesh.
 pub(crate) const COMPACT_BYTES: usize = 27;
-/// What the full form adds to it, at most.
+/// The most bytes that the full form adds to it.
 pub(crate) const FULL_BYTES: usize = 89;
-/// What stands in front of a message about documents.
+/// The head of a message about documents.
 const DOCUMENTS_HEAD_BYTES: usize = 3;
 /// A message about documents is worth a unit of its own that holds as much.
 const DOCUMENTS_BYTES_WHOLE: usize = 120;

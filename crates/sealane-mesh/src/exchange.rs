@@ -1,4 +1,4 @@
-//! What a machine takes and gives.
+//! The inputs and outputs of a machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use sealane_seal::Slot;
 use crate::messages::Trace;
 use crate::{Address, InterfaceId, KeptGroup, Medium, Span, Table, Urgency};
 
-/// What happens to a machine.
+/// An input of a machine.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
     /// An interface is there, or is another one now.
     Up {
         /// Which one.
         interface: InterfaceId,
-        /// What it is.
+        /// Its properties.
         medium: Medium,
     },
     /// An interface is gone.
@@ -28,9 +28,9 @@ pub enum Input<'a> {
     Heard {
         /// Where.
         interface: InterfaceId,
-        /// Who sent it.
+        /// The neighbour's address there.
         from: Address,
-        /// What it is.
+        /// The unit.
         unit: &'a [u8],
     },
     /// A frame in the full form that was made on this machine, or that has come to it by a data
@@ -63,7 +63,7 @@ pub enum Input<'a> {
     /// Frames have gone to a neighbour by a data path of the driver's own. What goes to a gateway
     /// is counted, to be compared with its reports.
     Went {
-        /// Whose, for whom, and by whom.
+        /// The frames' hop: sender, target and next hop.
         leg: Leg,
         /// How many.
         frames: u16,
@@ -72,7 +72,7 @@ pub enum Input<'a> {
     Trace {
         /// The machine.
         to: Slot,
-        /// What the answer gives back.
+        /// The number that the answer gives back.
         number: u32,
     },
     /// How busy the radio finds its channel.
@@ -82,7 +82,7 @@ pub enum Input<'a> {
         /// The share of time, in millionths.
         busy_ppm: u32,
     },
-    /// What the machine's hellos say of the documents that it holds.
+    /// The digest that the machine's hellos carry of its documents.
     Digest {
         /// Nothing where it holds none at all.
         digest: Option<[u8; 8]>,
@@ -90,7 +90,7 @@ pub enum Input<'a> {
     /// A message about documents for neighbours. It waits for air time, as far as there is room
     /// ([`crate::Mesh::documents_room`]).
     Documents {
-        /// For whom.
+        /// The neighbours that are to take it.
         to: Audience,
         /// In which share of the air time.
         urgency: Urgency,
@@ -116,18 +116,18 @@ pub struct Leg {
     pub hop_limit: u8,
 }
 
-/// What a machine wants done.
+/// An output of a machine, for its driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
     /// A unit is to be sent.
     Send {
         /// Where.
         interface: InterfaceId,
-        /// To whom.
+        /// The receiver.
         to: To,
         /// The unit, no longer than the interface carries.
         unit: Arc<[u8]>,
-        /// What goes first where several wait.
+        /// The rank where several units wait.
         urgency: Urgency,
     },
     /// A frame in the full form has come that is for this machine, or for everybody.
@@ -145,14 +145,14 @@ pub enum Output {
     },
     /// A neighbour has said hello.
     Digest {
-        /// Who.
+        /// The neighbour.
         by: Slot,
-        /// What it holds of documents, if it says so and is there now.
+        /// The digest of its documents, if it gives one and is there now.
         digest: Option<[u8; 8]>,
     },
     /// A neighbour has sent a message about documents.
     Documents {
-        /// Who.
+        /// The neighbour.
         by: Slot,
         /// Its address.
         tag: PeerTag,
@@ -182,7 +182,7 @@ pub enum Audience {
     },
 }
 
-/// Who is to take a unit.
+/// The receiver of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// All who hear it.
@@ -191,27 +191,27 @@ pub enum To {
     Neighbour(Address),
 }
 
-/// What people want to know.
+/// An event for the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// A neighbour was heard for the first time.
     NeighbourFound {
-        /// Who.
+        /// The neighbour.
         slot: Slot,
         /// Where.
         interface: InterfaceId,
     },
     /// A neighbour was not heard for long.
     NeighbourLost {
-        /// Who.
+        /// The neighbour.
         slot: Slot,
         /// Where.
         interface: InterfaceId,
     },
     /// A next hop did not answer.
     NextHopSilent {
-        /// Who.
+        /// The next hop.
         slot: Slot,
         /// Where.
         interface: InterfaceId,
@@ -239,19 +239,19 @@ pub enum Event {
     },
     /// A neighbour that holds the mesh's keys sends what no machine sends.
     Faulty {
-        /// Who.
+        /// The neighbour.
         slot: Slot,
     },
     /// A member of the mesh is about to be removed: it is no neighbour any more.
     Leaving {
-        /// Who.
+        /// The member.
         slot: Slot,
         /// The order that removes it. Until it comes, that is all that is known.
         order: u64,
     },
     /// A removal was announced for an order that has not removed the member.
     Stays {
-        /// Who.
+        /// The member.
         slot: Slot,
         /// The order.
         order: u64,
@@ -260,7 +260,7 @@ pub enum Event {
     OwnSlotHeard,
 }
 
-/// What a machine has counted since it started.
+/// The counts of a machine since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -347,7 +347,7 @@ pub struct Counters {
 pub struct NeighbourStatus {
     /// Its address in the mesh.
     pub tag: PeerTag,
-    /// Who it is.
+    /// Its slot.
     pub slot: Slot,
     /// Where it is heard.
     pub interface: InterfaceId,
@@ -359,7 +359,7 @@ pub struct NeighbourStatus {
     pub told: u8,
     /// How long a round trip takes.
     pub round_trip: Option<Span>,
-    /// What a hop to it costs, if frames may go by it.
+    /// The cost of a hop to it, if frames may go by it.
     pub cost: Option<u16>,
     /// Whether it is avoided, since frames vanish behind it.
     pub is_avoided: bool,
@@ -374,7 +374,7 @@ pub struct WayStatus {
     pub interface: InterfaceId,
     /// How far the machine is from that neighbour.
     pub told: u16,
-    /// What the hop to the neighbour costs, if frames may go by it.
+    /// The cost of the hop to the neighbour, if frames may go by it.
     pub cost: Option<u16>,
     /// Whether it is the way in use.
     pub is_used: bool,
@@ -389,5 +389,6 @@ impl WayStatus {
     }
 }
 
-/// Whose frames a machine carries: addresses of members, each with the tag of its group.
+/// The sources that a machine carries frames of: addresses of members, each with the tag of its
+/// group.
 pub type Sources = BTreeMap<PeerTag, GroupTag>;

@@ -25,20 +25,20 @@ pub(crate) struct Waiting {
     pub(crate) due: Time,
     /// It is dropped then.
     pub(crate) until: Time,
-    /// Who brought it.
+    /// The neighbour that brought it.
     pub(crate) from: Option<LinkId>,
     /// It is a message about documents, which is sealed when it goes.
     pub(crate) is_documents: bool,
     /// Of a frame to everybody.
     pub(crate) flood: Option<FloodId>,
-    /// Who was heard sending it on this interface.
+    /// The neighbours that were heard sending it on this interface.
     pub(crate) heard_of: Vec<Slot>,
 }
 
 /// A frame with its place among those that wait.
 #[derive(Debug)]
 pub(crate) struct Queued {
-    /// What came earlier has a lower one.
+    /// The place in the order of arrival: an earlier frame has a lower one.
     pub(crate) order: u64,
     /// How often it was told already: it is an urgent frame to everybody, and is told again unless
     /// neighbours are heard that have it.

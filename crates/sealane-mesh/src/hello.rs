@@ -37,7 +37,7 @@ pub struct Hello {
 /// A neighbour in a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// Who it is.
+    /// The neighbour's slot.
     pub slot: Slot,
     /// How many of its hellos the sender hears, of 15.
     pub heard: u8,

@@ -10,7 +10,7 @@ pub const HOP_SEAL_BYTES: usize = COUNTER_BYTES + TAG_BYTES;
 const COUNTER_BYTES: usize = 2;
 const TAG_BYTES: usize = 8;
 
-/// Whose hop seals they are: one start of a member, in one epoch.
+/// The sender of hop seals: one start of a member, in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HopSender {
     /// The member.
@@ -96,7 +96,7 @@ impl HopReader {
         Self { key: HopKey::new(secret, sender), sender, next, taken: u64::MAX, is_new: true }
     }
 
-    /// Whose seals it checks.
+    /// The sender whose seals it checks.
     pub fn sender(&self) -> HopSender {
         self.sender
     }

@@ -34,7 +34,7 @@ pub(crate) struct Interface {
     pub(crate) medium: Medium,
     pub(crate) budget: Budget,
     pub(crate) numbers: Numbers,
-    /// Who has which address.
+    /// The slot behind each address.
     pub(crate) addresses: BTreeMap<Address, Slot>,
     pub(crate) hello: HelloClock,
     pub(crate) announcement: AnnouncementClock,
@@ -67,7 +67,7 @@ pub(crate) struct ChannelCrowd {
     busy_ppm: u32,
 }
 
-/// What is counted on an interface, also over times without it.
+/// The counters of an interface, kept also over times without it.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Numbers {
     pub(crate) hellos: u64,
@@ -119,7 +119,7 @@ const HELLO_SHARE: u64 = 4;
 /// The hellos and routes of all who hear each other take no more than one part of so many of the
 /// channel.
 const CHANNEL_SHARE: u64 = 25;
-/// What else is told of routes, and the requests, take no more than one part of so many.
+/// The other messages about routes, and the requests, take no more than one part of so many.
 const NEWS_SHARE: u64 = 20;
 const ASKS_SHARE: u64 = 20;
 /// The bytes of an announcement on the air, at most.
@@ -233,9 +233,9 @@ impl Interface {
         self.room() / DISTANCE_BYTES
     }
 
-    /// What a hello lists here, beside the gateways and the digest that it has already. Where few
-    /// neighbours are in reach it stays within the usual length, and gives back as many time stamps
-    /// as find room there.
+    /// The room of a hello here, beside the gateways and the digest that it has already. If few
+    /// neighbours are in reach, it stays within the usual length. It then gives back as many time
+    /// stamps as find room there.
     pub(crate) fn hello_room(&self, near: Near, hello: &Hello) -> HelloRoom {
         let is_few = near.neighbours <= FEW.neighbours;
         let most = match (self.is_scarce(), near.neighbours > MORE.neighbours) {

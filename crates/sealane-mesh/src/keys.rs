@@ -72,11 +72,11 @@ impl Provision {
         })
     }
 
-    /// What a member that stays learns when others are removed with a new epoch.
+    /// The changes for a member that stays, when others are removed with a new epoch.
     ///
     /// # Errors
     ///
-    /// [`MeshError::Range`] for a slot that nobody has; what the epochs refuse.
+    /// [`MeshError::Range`] for a slot that nobody has; the errors of the epochs.
     pub fn without(&self, removed: &[u16], epoch: u64, member: u16) -> Result<Rekeyed, MeshError> {
         let slot = Slot::new(member).ok_or(MeshError::Range)?;
         let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
@@ -97,7 +97,7 @@ impl Provision {
     ///
     /// # Errors
     ///
-    /// What the cipher library refuses.
+    /// The errors of the cipher library.
     pub fn order(&self, number: u64, frame: &[u8]) -> Result<Vec<u8>, MeshError> {
         self.signed(crate::notice::order_bytes(number, frame), 0)
     }

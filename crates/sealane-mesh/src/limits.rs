@@ -102,8 +102,8 @@ sealane_message::limits! {
     MAX_PIECES_WAITING: usize = 512, "pieces";
     /// How often a notice of removal is told on an interface where a neighbour has not shown it.
     MAX_REMOVAL_REPEATS: u8 = 8, "times";
-    /// What an interface of compact frames carries at once, at least. A narrower one is refused.
+    /// The least that an interface of compact frames carries at once. A narrower one is refused.
     MIN_COMPACT_MTU_BYTES: usize = 20, "bytes";
-    /// What an interface of full frames carries at once, at least. A narrower one is refused.
+    /// The least that an interface of full frames carries at once. A narrower one is refused.
     MIN_FULL_MTU_BYTES: usize = 256, "bytes";
 }

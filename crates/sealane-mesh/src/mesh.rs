@@ -38,7 +38,7 @@ pub struct Mesh {
     config: Config,
     voice: Voice,
     random: Random,
-    /// What is added to the time for the time stamps of hellos: nobody knows it beforehand.
+    /// The amount added to the time for the time stamps of hellos: nobody knows it beforehand.
     clock: u32,
     now: Time,
     started: Time,
@@ -69,12 +69,12 @@ pub struct Mesh {
     lacking: BTreeSet<LinkId>,
     starving_at: Option<Time>,
     floods: Floods,
-    /// What hellos say of the documents that are held.
+    /// The digest that hellos carry of the held documents.
     digest: Option<[u8; 8]>,
     /// Documents are held here, or were.
     has_documents: bool,
     reports: Reports,
-    /// Whose frames are carried, each with its group; where there is none, everybody's.
+    /// The sources whose frames are carried, each with its group; where there is none, everybody's.
     sources: Option<Arc<Sources>>,
     report_at: Option<Time>,
     /// Ways have to be chosen anew.
@@ -222,12 +222,12 @@ impl Mesh {
         self.outputs.pop_front()
     }
 
-    /// Who is reached by whom.
+    /// The next hops of all machines that are reached.
     pub fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table)
     }
 
-    /// What was counted.
+    /// The counts so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -293,12 +293,12 @@ impl Mesh {
         self.voice.tag()
     }
 
-    /// Takes over what an order of the group has changed. Who is no member any more is no
+    /// Takes over the changes of an order of the group. A machine that is no member any more is no
     /// neighbour and no destination.
     ///
     /// # Errors
     ///
-    /// What the seal refuses. The machine is to be made anew then.
+    /// The errors of the seal. The machine is to be made anew then.
     pub fn rekey(&mut self, now: Time, rekeyed: Rekeyed) -> Result<(), MeshError> {
         self.now = self.now.max(now);
         let orders = rekeyed.orders;
@@ -328,8 +328,8 @@ impl Mesh {
         self.is_stale = true;
     }
 
-    /// Who is about to be removed from the mesh's group, and by which order, as long as that has
-    /// not come.
+    /// The members that are about to be removed from the mesh's group, each with its order. An
+    /// order that has come is left out.
     pub fn leaving(&self) -> Vec<(Slot, u64)> {
         self.voice.leaving().map(|one| (one.slot, one.order)).collect()
     }
@@ -417,7 +417,7 @@ impl Mesh {
         (self.now.0 as u32).wrapping_add(self.clock)
     }
 
-    /// What a choice of ways has to know of a neighbour.
+    /// The properties of a neighbour that a choice of ways needs.
     fn way_by(neighbour: &Neighbour, now: Time) -> Option<Way> {
         let cost = neighbour.cost()?;
         let patience = neighbour.hello.interval.times(PATIENCE);

@@ -12,7 +12,7 @@ mod trace;
 
 pub use trace::{Trace, TraceHop, TraceWay};
 
-/// What a frame of the mesh is: its data type.
+/// The type of a frame of the mesh: its data type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum MessageType {
@@ -65,7 +65,7 @@ impl MessageType {
     }
 }
 
-/// What a machine reaches, as it tells its neighbours.
+/// The destinations that a machine reaches, as it tells its neighbours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RouteMessage {
     /// Counts the route messages of this sender on this interface.
@@ -241,7 +241,7 @@ impl Probe {
     }
 }
 
-/// What a neighbour has not got of a frame in parts.
+/// The parts that a neighbour has not got of a frame in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
     /// The neighbour that sent the parts.

@@ -195,7 +195,7 @@ impl Neighbour {
         self.quality.settle(now, self.hello.interval);
     }
 
-    /// What a hop to it costs, if frames may go by it.
+    /// The cost of a hop to it, if frames may go by it.
     pub(crate) fn cost(&self) -> Option<u16> {
         let is_usable = self.proof.is_proven && !self.watch.is_silent();
         self.quality.cost().filter(|_| is_usable)
@@ -280,7 +280,7 @@ impl KeptFrames {
 pub(crate) const LAG_PART: u64 = 40;
 /// A quality that has changed by so much of 15 has changed much.
 const MUCH: u8 = 3;
-/// Who hears so many well is in a crowd.
+/// A machine that hears so many well is in a crowd.
 const CROWD: usize = 16;
 /// So often a neighbour is asked for all routes soon after the last time, and then seldom.
 const ASKS_SOON: u8 = 5;

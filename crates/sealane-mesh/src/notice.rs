@@ -1,5 +1,5 @@
-//! What a machine has to know of a group's notices to keep them and to pass them on: who has signed
-//! them, and their numbers. `spec/group.md` says what else is in them; no machine needs it here.
+//! The part of a group's notices that a machine needs to keep them and to pass them on: their
+//! signers and numbers. `spec/group.md` gives the rest of their content; no machine needs it here.
 
 use sealane_frame::machine::KeptGroup;
 use sealane_seal::limits::SIGNATURE_BYTES;
@@ -8,7 +8,7 @@ use sealane_seal::{Epoch, GroupId, Slot, verifies_open};
 use crate::MeshError;
 use crate::limits::MAX_NOTICE_BYTES;
 
-/// What a notice says of itself, once the authority's signature verifies.
+/// The content of a notice, once the authority's signature verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// An order, or one that does not begin anew.
@@ -22,7 +22,7 @@ pub enum Told {
     Removal {
         /// By which order.
         order: u64,
-        /// Who.
+        /// The member.
         slot: Slot,
     },
 }
@@ -34,7 +34,7 @@ const REMOVAL: u8 = 4;
 const ORDER_LABEL: &[u8] = b"Sealane 1.0 order ";
 const RENEWAL_LABEL: &[u8] = b"Sealane 1.0 renewal ";
 const REMOVAL_LABEL: &[u8] = b"Sealane 1.0 removal ";
-/// What a renewal begins with: four letters and its version.
+/// The head of a renewal: four letters and its version.
 const RENEWAL_HEAD: &[u8; 5] = b"SLRN\x02";
 /// The bit of a renewal's flags that says that it begins anew.
 const ANEW: u8 = 1;
@@ -128,7 +128,7 @@ pub(crate) fn order_bytes(number: u64, frame: &[u8]) -> Vec<u8> {
     [&[ORDER], &number.to_be_bytes()[..], frame].concat()
 }
 
-/// What a notice of simulations is signed with.
+/// The label under which a notice of simulations is signed.
 pub(crate) fn label_of(notice: &[u8], group: GroupId) -> Vec<u8> {
     let label = if notice.first() == Some(&REMOVAL) { REMOVAL_LABEL } else { ORDER_LABEL };
     [label, &group.0].concat()

@@ -120,7 +120,7 @@ struct Wanted {
     ask_at: Time,
 }
 
-/// What is asked for.
+/// The parts that are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lack {
     pub(crate) from: Address,
@@ -172,7 +172,7 @@ impl WantedParts {
         self.whole.iter().any(|one| (one.from, one.id) == (from, id) && now < one.until)
     }
 
-    /// What is asked for now.
+    /// The parts to ask for now.
     pub(crate) fn ask(&mut self, now: Time, pause: Span) -> Vec<Lack> {
         self.waiting.retain(|one| one.rounds < MAX_PART_ROUNDS || one.ask_at > now);
         let mut lacks = vec![];

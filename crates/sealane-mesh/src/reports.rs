@@ -8,7 +8,7 @@ use crate::limits::{MAX_CARRIED_COUNTS, MAX_REPORTED};
 use crate::messages::Report;
 use crate::neighbour::LinkId;
 
-/// What came to this machine, and what it has sent or carried to gateways.
+/// The frames that came to this machine, and those that it has sent or carried to gateways.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     sequence: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Reports {
     heard: BTreeMap<Slot, Last>,
 }
 
-/// Whose frames go to which gateway.
+/// The source of frames, and their gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pair {
     pub(crate) gateway: Slot,
@@ -43,13 +43,13 @@ struct Carried {
     came: u32,
     /// Reports in a row by which they have vanished.
     vanished: u8,
-    /// What the gateway had counted in all when it told of the machine last.
+    /// The gateway's total when it told of the machine last.
     total: Option<u16>,
     /// Reports in a row without a frame since.
     idle: u8,
 }
 
-/// What becomes of frames behind a next hop.
+/// The fate of frames behind a next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fate {
     Arrive,
@@ -63,7 +63,7 @@ struct Last {
     sequence: u32,
 }
 
-/// What it takes to say that frames have vanished behind a next hop.
+/// The evidence that it takes to say that frames have vanished behind a next hop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proof {
     /// Reports in a row.

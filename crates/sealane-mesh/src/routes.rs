@@ -13,7 +13,7 @@ use crate::neighbour::{Blame, LinkId};
 use crate::slots::BySlot;
 use crate::{Span, Time};
 
-/// What is known of all machines.
+/// The known routes to all machines.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     destinations: BySlot<Destination>,
@@ -24,7 +24,7 @@ pub(crate) struct Routes {
     interval: Span,
 }
 
-/// What is known of one.
+/// The known routes to one machine.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Destination {
     /// The shortest distance that was ever told to others, of the latest sequence.
@@ -56,7 +56,7 @@ struct Feasible {
     metric: u16,
 }
 
-/// What one neighbour told.
+/// The route that one neighbour told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Candidate {
     via: LinkId,
@@ -105,7 +105,7 @@ struct Better {
     since: Time,
 }
 
-/// What the machine knows of a neighbour, as a choice needs it.
+/// The machine's knowledge of a neighbour, as a choice needs it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) cost: u16,
@@ -116,7 +116,7 @@ pub(crate) struct Way {
     pub(crate) patience: Span,
 }
 
-/// What became of an update.
+/// The result of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// It counts.
@@ -127,7 +127,7 @@ pub(crate) enum Heard {
     Unfeasible,
 }
 
-/// What a choice has changed.
+/// The change that a choice has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) before: Option<Selected>,
@@ -144,8 +144,8 @@ const LOST: Span = Span::seconds(30);
 const LOST_INTERVALS: u64 = WHOLE_HELLOS + 1;
 /// A route that was lost is asked for again and again for so long.
 const MISSED: Span = Span::seconds(4);
-/// What was told of a destination is remembered for so long: RFC 8966, appendix B; and at least for
-/// as long as others hold a route by this machine that it has told.
+/// The feasible distance of a destination is remembered for so long: RFC 8966, appendix B. It is
+/// kept at least for as long as others hold a route by this machine that it has told.
 const REMEMBERED: Span = Span::seconds(180);
 const REMEMBERED_INTERVALS: u64 = ROUTE_INTERVALS + 4;
 
@@ -208,7 +208,7 @@ impl Destination {
         let is_feasible = self.is_feasible(sequence, metric);
         let is_selected = self.selected.is_some_and(|selected| selected.via == via);
         if !is_feasible && is_selected {
-            // What it told before stays true for the question of loops.
+            // The neighbour's earlier route stays true for the question of loops.
             let told = known.and_then(|at| self.candidates.get_mut(at));
             told.into_iter().for_each(|candidate| candidate.until = until);
             self.rests_until = self.rests_until.min(until);
@@ -331,7 +331,7 @@ impl Destination {
         others.min_by_key(Selected::rank).filter(|_| !is_it(&current))
     }
 
-    /// What a way comes to, with the hop to the neighbour.
+    /// The metric of a way, with the hop to the neighbour.
     fn weigh(&self, one: &Candidate, way: &impl Fn(LinkId) -> Option<Way>) -> Option<Weighed> {
         let way = way(one.via)?;
         let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
@@ -522,7 +522,7 @@ impl Routes {
         }
     }
 
-    /// What is told of a destination.
+    /// The route that is told of a destination.
     pub(crate) fn tell(&mut self, slot: Slot, now: Time, with_tags: bool) -> Option<Advertised> {
         let destination = self.destinations.get_mut(slot)?;
         let distance = destination.tell(slot, now, self.interval)?;

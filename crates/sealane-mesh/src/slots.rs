@@ -1,4 +1,4 @@
-//! What is kept by slot: a set, and things of slots that lie side by side.
+//! The collections by slot: a set, and things of slots that lie side by side.
 
 use sealane_seal::Slot;
 use sealane_seal::limits::MAX_SLOT;

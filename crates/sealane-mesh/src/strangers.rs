@@ -1,4 +1,5 @@
-//! Who is heard and not understood, and how often they are asked to announce themselves.
+//! The machines that are heard and not understood, and how often they are asked to announce
+//! themselves.
 
 use sealane_seal::Slot;
 
@@ -11,13 +12,13 @@ use crate::{Span, Time};
 #[derive(Debug, Default)]
 pub(crate) struct Strangers {
     known: Vec<Stranger>,
-    /// Who is asked with the next hello.
+    /// The strangers that are asked with the next hello.
     asks: Asks,
     /// When somebody was last asked who was not known.
     asked_at: Option<Time>,
 }
 
-/// Who is asked to announce itself.
+/// The strangers that are asked to announce themselves.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) enum Asks {
     Nobody,
@@ -29,7 +30,7 @@ pub(crate) enum Asks {
 }
 
 impl Asks {
-    /// Who is listed as a stranger.
+    /// The slots that are listed as strangers.
     pub(crate) fn strangers(&self) -> &[Slot] {
         match self {
             Asks::These(slots) => slots,
@@ -90,7 +91,7 @@ pub(crate) enum Asking {
 }
 
 impl Strangers {
-    /// Who is asked with the next hello.
+    /// The strangers that are asked with the next hello.
     pub(crate) fn asks(&self) -> &Asks {
         &self.asks
     }

@@ -1,4 +1,4 @@
-//! What a machine reaches, as its data path reads it: made whole, then only read.
+//! The routes of a machine, as its data path reads them: made whole, then only read.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sealane_seal::Slot;
 use crate::slots::BySlot;
 use crate::{Address, InterfaceId};
 
-/// Who takes frames for whom.
+/// The next hops of all destinations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     routes: BySlot<Route>,
@@ -45,7 +45,7 @@ pub struct Route {
     pub is_gateway: bool,
     /// How far it is.
     pub metric: u16,
-    /// Who takes frames for it.
+    /// The neighbour that takes frames for it.
     pub hop: Hop,
     /// The ways that are known, this one too.
     pub candidates: u8,
@@ -67,7 +67,7 @@ impl Table {
         self.claims = claims.into();
     }
 
-    /// Who takes frames for an address.
+    /// The next hop for an address.
     pub fn next(&self, destination: PeerTag) -> Option<&Hop> {
         self.hop(self.machine(destination)?)
     }
@@ -81,7 +81,7 @@ impl Table {
         own.map(|claim| claim.by).find(|slot| self.route(*slot).is_some())
     }
 
-    /// Who takes frames for a machine.
+    /// The next hop for a machine.
     pub fn hop(&self, slot: Slot) -> Option<&Hop> {
         self.route(slot).map(|route| &route.hop)
     }

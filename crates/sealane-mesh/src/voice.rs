@@ -39,7 +39,7 @@ pub(crate) struct Voice {
     /// For neighbours that have not come to the newest epoch.
     past: BTreeMap<Epoch, Sealer>,
     signing: SigningKey,
-    /// Who is about to be removed, and by which order.
+    /// The members that are about to be removed, each with its order.
     leaving: BTreeMap<Slot, u64>,
     opener: Opener,
     /// The latest epoch in which each slot was heard live.
@@ -407,7 +407,7 @@ fn hop_writer(epochs: &Epochs, sealer: &Sealer, next: u64) -> Result<HopWriter, 
     Ok(HopWriter::new(secret, sender, next))
 }
 
-/// What an opened frame says, if it is a message of the mesh.
+/// The content of an opened frame, if it is a message of the mesh.
 fn said(
     group: GroupTag,
     fields: &HeaderFields,

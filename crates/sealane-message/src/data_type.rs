@@ -2,10 +2,10 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// What a body is: the number in a frame's header by which the policy chooses a class.
+/// The type of a body: the number in a frame's header by which the policy chooses a class.
 ///
 /// The registry is closed (`spec/policy.md`). A number that it does not have is kept as it is and
-/// judged like [`DataType::UNKNOWN`], so that a relay or an older reader loses nothing.
+/// judged like [`DataType::UNKNOWN`]. So a relay or an older reader loses nothing.
 ///
 /// ```
 /// use sealane_message::DataType;
@@ -47,7 +47,7 @@ registry! {
     VITALS = 3, "vitals";
     /// Where somebody or something is.
     LOCATION = 4, "location";
-    /// What people write to each other.
+    /// Messages that people write to each other.
     CHAT = 5, "chat";
     /// That a message was stored, delivered or read.
     RECEIPT = 6, "receipt";

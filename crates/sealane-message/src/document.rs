@@ -1,4 +1,4 @@
-//! What members in the field know about each other: documents, `spec/document.md`.
+//! Documents: the facts that members in the field know about each other, `spec/document.md`.
 
 use std::borrow::Cow;
 
@@ -64,15 +64,15 @@ pub struct Heartbeat {
 pub struct Vitals<'a> {
     /// When, in milliseconds since 1970-01-01 UTC, by its clock.
     pub time_ms: u64,
-    /// What it does.
+    /// The member's activity.
     pub activity: Activity,
-    /// What it warns of: bits of [`alert`].
+    /// The member's warnings: bits of [`alert`].
     pub alerts: u8,
     /// Its battery, 0 to 100 percent.
     pub battery_percent: Option<u8>,
     /// Heart beats a minute, 20 to 250.
     pub heart_rate: Option<u8>,
-    /// What happened to it last.
+    /// The last incident.
     pub last: Option<Incident>,
     /// How people call it on the radio, at most [`crate::limits::MAX_CALLSIGN_BYTES`].
     pub callsign: Option<Cow<'a, str>>,
@@ -129,7 +129,7 @@ macro_rules! named {
                 }
             }
 
-            /// What people read and write for it; one of a later version has no name.
+            /// The name that people read and write for it; a variant of a later version has none.
             pub const fn name(self) -> Option<&'static str> {
                 match self {
                     $(Self::$Variant => Some($name),)+
@@ -149,7 +149,7 @@ macro_rules! named {
 }
 
 named! {
-    /// What a member does.
+    /// The activity of a member.
     Activity {
         /// Nobody said.
         Unknown = 0, "unknown";
@@ -163,7 +163,7 @@ named! {
 }
 
 named! {
-    /// What happened to a member.
+    /// The kind of an incident.
     IncidentKind {
         /// It shows that it is there.
         Ping = 1, "ping";
@@ -198,10 +198,10 @@ named! {
     }
 }
 
-/// What happened to a member, and when.
+/// An incident of a member, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Incident {
-    /// What happened.
+    /// The kind of the incident.
     pub kind: IncidentKind,
     /// When, in milliseconds since 1970-01-01 UTC, by its clock.
     pub time_ms: u64,
@@ -270,7 +270,8 @@ pub struct Emergency<'a> {
     pub kind: EmergencyKind,
     /// Where.
     pub position: Option<Position>,
-    /// What to know before one comes, at most [`crate::limits::MAX_EMERGENCY_TEXT_BYTES`].
+    /// Text that helpers should read before they come, at most
+    /// [`crate::limits::MAX_EMERGENCY_TEXT_BYTES`].
     pub text: Option<Cow<'a, str>>,
 }
 

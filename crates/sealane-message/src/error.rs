@@ -1,7 +1,7 @@
-/// What an error code means: one row of `sealane explain`.
+/// The meaning of an error code: one row of `sealane explain`.
 ///
 /// Each crate writes its rows with [`errors!`](crate::errors) and lists them in a table, most often
-/// named `ERRORS`; codes are stable and never reused.
+/// named `ERRORS`. Codes are stable and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorInfo {
@@ -73,7 +73,7 @@ impl Retry {
 pub enum Exit {
     /// It failed, for none of the reasons below.
     Failure,
-    /// What was asked for or configured is wrong.
+    /// The request or the configuration is wrong.
     Usage,
     /// No hub could be reached.
     NotReachable,

@@ -1,4 +1,4 @@
-//! What happens in a conversation: immutable events, `spec/event.md`.
+//! The events of a conversation, which never change: `spec/event.md`.
 
 use std::borrow::Cow;
 
@@ -37,11 +37,11 @@ pub struct Event<'a> {
     pub device: Option<Cow<'a, str>>,
     /// When, in milliseconds since 1970-01-01 UTC, by the sender's clock.
     pub time_ms: u64,
-    /// What.
+    /// The action.
     pub action: Action<'a>,
 }
 
-/// What an [`Event`] does.
+/// The action of an [`Event`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Action<'a> {
@@ -60,7 +60,7 @@ pub enum Action<'a> {
     React {
         /// The message.
         of: Reference,
-        /// With what.
+        /// The emoji of the reaction.
         emoji: Cow<'a, str>,
     },
     /// Takes a reaction back.
@@ -103,18 +103,18 @@ pub enum Action<'a> {
     Unknown(u64),
 }
 
-/// What a [`Action::Message`] says.
+/// The body of an [`Action::Message`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
-    /// What it says.
+    /// The content.
     pub content: Content<'a>,
     /// The first message of the thread that it belongs to.
     pub thread: Option<Reference>,
     /// The message that it answers.
     pub reply_to: Option<Reference>,
-    /// Who is meant by name, at most [`crate::limits::MAX_MENTIONS`].
+    /// The people that it mentions, at most [`crate::limits::MAX_MENTIONS`].
     pub mentions: Vec<Cow<'a, str>>,
-    /// What comes with it, at most [`crate::limits::MAX_ATTACHMENTS`].
+    /// The attachments, at most [`crate::limits::MAX_ATTACHMENTS`].
     pub attachments: Vec<Attachment<'a>>,
     /// When readers forget it, in milliseconds since 1970-01-01 UTC.
     pub expires_ms: Option<u64>,
@@ -166,9 +166,9 @@ pub enum Content<'a> {
     Voice {
         /// Its length.
         seconds: u64,
-        /// What a player draws.
+        /// The wave that a player draws.
         waveform: Cow<'a, [u8]>,
-        /// What was said.
+        /// The spoken words as text.
         transcription: Option<Cow<'a, str>>,
         /// The type of the recording.
         mime: Cow<'a, str>,
@@ -205,7 +205,7 @@ pub enum Content<'a> {
     },
     /// A question with answers to choose from; [`Action::Vote`] chooses.
     Poll {
-        /// What is asked.
+        /// The question.
         question: Cow<'a, str>,
         /// Id and text of each answer, at most [`crate::limits::MAX_POLL_OPTIONS`].
         options: Vec<Pair<'a>>,
@@ -222,7 +222,7 @@ pub enum Content<'a> {
         pack: Cow<'a, str>,
         /// The picture within it.
         sticker: Cow<'a, str>,
-        /// What it stands for.
+        /// The emoji that it stands for.
         emoji: Cow<'a, str>,
         /// Whether it moves.
         is_animated: bool,
@@ -239,7 +239,7 @@ pub enum Content<'a> {
         width: u64,
         /// Pixels down.
         height: u64,
-        /// What is written below it.
+        /// The text below it.
         caption: Option<Cow<'a, str>>,
     },
     /// Content of a later version: a reader shows that there is a message that it cannot show.
@@ -256,7 +256,7 @@ pub enum Content<'a> {
 pub struct Attachment<'a> {
     /// Its own name, which its sender gives to no other attachment.
     pub id: EventId,
-    /// What to call the file.
+    /// The name for the file.
     pub filename: Cow<'a, str>,
     /// Its type.
     pub mime: Cow<'a, str>,
@@ -266,9 +266,9 @@ pub struct Attachment<'a> {
     pub thumbnail: Option<Cow<'a, [u8]>>,
     /// Where it lies: the id of the vault's object.
     pub object: Cow<'a, [u8]>,
-    /// What opens it, if it has a key of its own.
+    /// The key that opens it, if it has a key of its own.
     pub key: Option<Cow<'a, [u8]>>,
-    /// What else is known of it, by name.
+    /// Further facts of it, by name.
     pub metadata: Vec<Pair<'a>>,
 }
 

@@ -39,7 +39,8 @@ limits! {
     MAX_POLL_OPTIONS: usize = 64, "options";
     /// Counters of one member. More are refused.
     MAX_COUNTERS: usize = 16, "counters";
-    /// What one member counts in all. More is refused, so that the sum over all members fits.
+    /// The most that one member counts in all. More is refused, so that the sum over all members
+    /// fits.
     MAX_COUNT: u64 = (1 << 53) - 1, "counts";
     /// How people call a member on the radio. A longer callsign is refused.
     MAX_CALLSIGN_BYTES: usize = 12, "bytes";

@@ -70,14 +70,14 @@ impl AsRef<str> for Topic {
     }
 }
 
-/// What has topics of its own: all whose first segment is its name. A pattern that begins with a
-/// wildcard does not reach them, so that `**` is what people wrote, and what keeps a system going
-/// is read, granted and counted apart.
+/// A system with topics of its own: all topics whose first segment is its name. A pattern that
+/// begins with a wildcard does not reach them. So `**` means the messages of people. The messages
+/// that keep a system going are read, granted and counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum System {
     /// Dead letters, which the hub writes.
     Dead,
-    /// What groups obey.
+    /// The orders that groups obey.
     Groups,
 }
 
@@ -152,7 +152,7 @@ impl Pattern {
         if self.0.as_str().contains('*') { None } else { Some(&self.0) }
     }
 
-    /// What every topic of the set begins with; empty where nothing is common to all.
+    /// The common beginning of all topics of the set; empty where nothing is common to all.
     pub fn beginning(&self) -> &str {
         let Some((beginning, rest)) = self.as_str().split_once('*') else { return self.as_str() };
         // The rest may be of no length: `a/**` has `a`.

@@ -1,4 +1,5 @@
-//! Who may do what: tokens, and what browsers may be made to send (spec/access.md).
+//! Access to the node: tokens with their rights, and the limits on requests that browsers send for
+//! other sites (spec/access.md).
 
 mod file;
 mod grant;
@@ -44,6 +45,8 @@ impl Access {
     /// Reads the tokens of a data folder, which may have none.
     pub(crate) fn open(folder: &Path, site: Site, is_exposed: bool) -> Result<Self, FileError> {
         let file = Tokens::path(folder);
+        // A file that cannot be read ends the start. A node that guessed would be open or closed by
+        // accident.
         let tokens = Followed::open(vec![file.clone()], || Tokens::read(&file))?;
         remember(folder, &tokens.current());
         let (changes, _) = watch::channel(0);
@@ -65,8 +68,9 @@ impl Access {
         self.tokens.current()
     }
 
-    /// Who sends this, or why nothing that it asks for is done.
+    /// The pass of the request's sender, or the reason why the request is refused.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Pass, Refusal> {
+        // The site comes first: a page of the web must not even find out whether a token is right.
         self.site.check(headers, self.is_guarded())?;
         let secret = secret(headers);
         let pass = Pass { hash: secret.map(|secret| secret.hash()), token: None };
@@ -77,9 +81,11 @@ impl Access {
     pub(crate) fn renew(&self, mut pass: Pass) -> Result<Pass, Refusal> {
         let tokens = self.tokens();
         if !self.is_guarded() {
-            // What was granted by a token that was the last one is not granted to everybody.
+            // If the last token is removed, its rights do not pass to everybody.
             return if pass.token.is_some() { Err(Refusal::Unauthorized) } else { Ok(pass) };
         }
+        // Hashes are compared and never texts, so that the time of a look-up tells nothing about a
+        // token.
         let known = pass.hash.and_then(|hash| tokens.find(&hash));
         let alive = known.filter(|token| token.is_valid(SystemTime::now()));
         pass.token = Some(alive.ok_or(Refusal::Unauthorized)?);
@@ -97,6 +103,8 @@ impl Access {
         self.tokens.reload(|| {
             let mut tokens = Tokens::read(&self.file)?;
             if self.tokens().guards() {
+                // A file that vanished while the node runs must not open it, even if the mark could
+                // not be written.
                 tokens = tokens.guarding();
             }
             remember(self.file.parent().unwrap_or(Path::new(".")), &tokens);
@@ -115,6 +123,7 @@ impl Access {
     /// Wakes who reads by a token that has expired since the last look, however long ago that was:
     /// a machine may have slept, or its clock been set.
     fn tell_expired(&self, now: SystemTime) {
+        // Comparing two looks finds an expiry even if the clock jumped over it.
         let last = std::mem::replace(&mut *self.looked.lock(), now);
         if self.tokens().expired_between(last, now) {
             self.changes.send_modify(|changes| *changes += 1);
@@ -136,7 +145,7 @@ fn remember(folder: &Path, tokens: &Tokens) {
     }
 }
 
-/// Who sends a request, and what they may.
+/// The sender of a request, and its rights.
 #[derive(Debug, Clone)]
 pub(crate) struct Pass {
     hash: Option<[u8; 32]>,
@@ -209,6 +218,8 @@ impl Pass {
 /// The token that a request brings.
 fn secret(headers: &HeaderMap) -> Option<Secret> {
     if let Some(value) = headers.get(AUTHORIZATION) {
+        // A header that is present decides alone. Falling back to a sub-protocol would let a
+        // request show two tokens.
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().parse().ok())?;
     }

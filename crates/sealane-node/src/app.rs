@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::served::Serving;
 use crate::spans::Spans;
 use crate::upgrade::Telling;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(crate) hub: Hub,
     /// Turns true when the node stops.
@@ -78,14 +78,18 @@ impl App {
         self.alive.lock().take();
     }
 
-    /// Who sends a request. Tokens that are not known are answered so often a minute; those that
-    /// hold are always taken, since others may share their address.
+    /// The pass of a request's sender. Unknown tokens are answered so often a minute. Valid tokens
+    /// are always taken, since others may share their address.
     pub(crate) fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<Pass, Refusal> {
         let refusal = match self.access.admit(headers) {
+            // A valid token passes before any rate is asked: others behind the same address may be
+            // guessing.
             Ok(pass) => return Ok(pass),
             Err(refusal) => refusal,
         };
         let is_guess = matches!(refusal, Refusal::Unauthorized) && access::shows_token(headers);
+        // A request without a token guesses nothing, and must not use up the guesses of its
+        // address.
         let Some(peer) = peer.filter(|_| is_guess) else { return Err(refusal) };
         let now = Instant::now();
         if let Some(wait) = self.fair.guessed.wait(&peer, now) {
@@ -95,7 +99,7 @@ impl App {
         Err(refusal)
     }
 
-    /// What one connection may take of the memory of deliveries.
+    /// The share of one connection in the memory of deliveries.
     pub(crate) fn share(&self) -> Taken {
         self.fair.deliveries.share(self.serving.count())
     }

@@ -36,9 +36,13 @@ pub(crate) async fn read(fair: &Fair, pass: &Pass, request: Request) -> Result<R
     };
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let length = length.and_then(|n| n.parse::<usize>().ok());
+    // A length that is too large is refused before anything is read. A lying one meets the bound
+    // below.
     if length.is_some_and(|n| n > MAX_REQUEST_BYTES) {
         return Err(too_large());
     }
+    // The share grows with what has come. A client that declares 16 MiB and sends nothing takes
+    // nothing.
     let mut share = fair.bodies.share(pass.has_token().then(|| pass.name()));
     let bytes = gather(&mut share, request.into_body()).await?;
     if codec != Codec::MsgPackRecords {
@@ -51,7 +55,7 @@ pub(crate) async fn read(fair: &Fair, pass: &Pass, request: Request) -> Result<R
 }
 
 fn content_type(kind: &HeaderValue) -> Result<Codec, Refusal> {
-    // What is no text is not known, whatever it begins with.
+    // A value that is no text is unknown, whatever it begins with.
     let text = kind.to_str().map_or_else(|_| format!("{kind:?}").into(), Cow::Borrowed);
     negotiate::content_type(&text)
         .map_err(|unknown| Refusal::Codec(StatusCode::UNSUPPORTED_MEDIA_TYPE, unknown))
@@ -66,6 +70,8 @@ async fn gather(share: &mut Share, mut body: Body) -> Result<Bytes, Refusal> {
     let mut pace = Pace::new(Instant::now());
     let (mut first, mut all, mut count) = (Bytes::new(), BytesMut::new(), 0);
     loop {
+        // The deadline moves with the bytes, so that a slow honest client passes and a silent one
+        // does not.
         let piece = match timeout_at(pace.due, body.frame()).await {
             Err(_) => return Err(Refusal::SlowBody),
             Ok(None) => break,
@@ -80,6 +86,7 @@ async fn gather(share: &mut Share, mut body: Body) -> Result<Bytes, Refusal> {
             return Err(too_large());
         }
         share.grow(piece.len())?;
+        // Most bodies come in one piece, which is kept as it is and never copied.
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;
@@ -105,6 +112,8 @@ impl Pace {
 
     fn took(&mut self, bytes: usize, now: Instant) {
         let earned = Duration::from_secs_f64(bytes as f64 / MIN_BODY_RATE as f64);
+        // Speed earns no more than the grace. A client could else send almost all at once and hold
+        // it for minutes.
         self.due = (self.due + earned).min(now + Self::GRACE);
     }
 }

@@ -32,7 +32,7 @@ struct Connection {
     frames: Frames,
     batch: usize,
     heartbeat: Option<Duration>,
-    /// What the deliveries hold of the memory that is for all.
+    /// The share of the common memory that the deliveries hold.
     held: Option<Taken>,
 }
 
@@ -63,6 +63,7 @@ impl Connection {
     async fn run(&mut self, pass: Pass, request: Request) -> End {
         let pattern = request.pattern.clone();
         let stream = pattern.to_string();
+        // The token may have changed since the upgrade was accepted, so that it is asked again.
         let grant = match Grant::reading(self.app.access.clone(), pass, pattern.clone()) {
             Ok(grant) => grant,
             Err(refusal) => return End::Refused(refusal),
@@ -80,14 +81,16 @@ impl Connection {
         let shown = self.app.readers.enter(&subscription, pattern, &who, codec.name());
         let features = Features::ours();
         let frame = ServerFrame::Subscribed { stream, codec, time_ms, features, joined };
+        // The client learns codec and place before its first delivery, whatever is ready already.
         if let Err(end) = self.send_frame(&frame) {
             return end;
         }
         let mut stopping = self.app.stopping.clone();
         let mut events = Vec::new();
-        // What is waited for all the time is registered once and not for each frame. The timer only
-        // moves to later, so that it is set again when it has come.
+        // A future that is waited for all the time is registered once and not for each frame. The
+        // timer only moves to later, so it is set again when it has come.
         let mut wake = pin!(sleep_until(self.wake_at()));
+        // Both are polled in place and keep their registration over all turns of the loop.
         let (mut refused, mut stopped) = (pin!(grant.refused()), pin!(stopped(&mut stopping)));
         loop {
             let flushing = self.frames.is_flushing();
@@ -131,6 +134,7 @@ impl Connection {
         let taken: usize = events.iter().map(Piece::messages).sum();
         let before = self.frames.written_bytes();
         let delivered = self.deliver(events);
+        // Shared frames count in full. A client that takes nothing is left with a copy of them.
         share.keep(self.frames.written_bytes() - before);
         self.held = Some(share);
         delivered?;
@@ -178,10 +182,12 @@ impl Connection {
     fn accept(&mut self, frame: &[u8], subscription: &mut Subscription) -> Result<(), End> {
         let mut ops = Vec::new();
         read_ops(self.frames.codec(), frame, &mut ops)?;
+        // Operations of a frame apply in order up to the first bad one. The connection ends there.
         Ok(ops.into_iter().try_for_each(|op| subscription.apply(op))?)
     }
 
     fn deliver(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
+        // One frame for each message can be shared with all readers. Batches differ by reader.
         if self.batch == 1 {
             self.deliver_singly(events)?;
         } else {
@@ -195,6 +201,8 @@ impl Connection {
     fn deliver_singly(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
         for event in events.drain(..) {
             match event {
+                // The bytes go past the WebSocket library, which would copy each frame: 0.85 to
+                // 0.61 µs a delivery (decision 12).
                 Piece::Burst(burst) if self.frames.shares() => {
                     let messages = burst.messages::<SocketLayout>(self.frames.codec());
                     self.frames.send_shared(messages);
@@ -224,6 +232,8 @@ impl Connection {
                 }
                 Piece::Again(delivery) => self.add(&mut batch, &delivery)?,
                 Piece::Status(frame) => {
+                    // A status frame has its place among the messages, so that the batch before it
+                    // leaves first.
                     self.send_batch(&mut batch)?;
                     self.send_frame(&frame)?;
                 }
@@ -265,6 +275,7 @@ impl Connection {
 
     fn wake_at(&self) -> Instant {
         let wake = self.frames.wake_at();
+        // Any frame is a sign of life. A heartbeat is due only after silence.
         self.heartbeat.map_or(wake, |heartbeat| wake.min(self.frames.sent() + heartbeat))
     }
 
@@ -275,6 +286,7 @@ impl Connection {
             // A client that does not take what it is sent needs no sign of life, which it would not
             // get.
             if self.frames.is_flushing() {
+                // A socket that takes nothing has frames waiting. One more would only join them.
                 self.frames.note_sent(now);
             } else {
                 self.send_frame(&ServerFrame::Heartbeat(now_ms()))?;

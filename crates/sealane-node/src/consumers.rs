@@ -54,6 +54,8 @@ pub(crate) async fn steer(
         let topic = pass.topic(Right::Manage, &topic)?;
         let consumer = named(query)?;
         accepted(&headers)?;
+        // Right and codec were checked before. A client without the right cannot make the node read
+        // its body.
         let body = body::read(&app.fair, &pass, request).await?;
         let verb = ConsumerVerb::read(body.codec, &body.bytes)?;
         app.hub.steer(&topic, &consumer, verb).await?;

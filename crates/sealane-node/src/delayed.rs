@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::query;
 use crate::reply::{Fill, accepted, answer};
 
-/// What is held back for a stream, in the order in which it comes.
+/// The delayed messages of a stream, in the order in which they come.
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Extension(pass): Extension<Pass>,

@@ -19,7 +19,7 @@ use crate::body;
 use crate::refusal::Refusal;
 use crate::reply::{Fill, accepted, answer};
 
-/// What the header is called that says for whom a request is done once.
+/// The name of the header that gives the scope in which a request is done once.
 const SCOPE: &str = "idempotency-scope";
 
 pub(crate) async fn one(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -36,13 +36,16 @@ pub(crate) async fn batch(State(app): State<Arc<App>>, request: Request) -> Resp
 
 async fn append(app: &App, request: Request, is_batch: bool) -> Result<Appended, Refusal> {
     let headers = request.headers().clone();
-    // What cannot be answered is not done.
+    // A request that cannot be answered is not done.
     accepted(&headers)?;
     let pass = request.extensions().get::<Pass>().cloned().ok_or(Refusal::Unauthorized)?;
     // Nothing is held for who may publish nowhere.
     pass.need_to_enqueue()?;
+    // A client beyond its rate is refused before its body costs memory. How much it sent is charged
+    // below.
     in_time(app, &pass)?;
     let body = body::read(&app.fair, &pass, request).await?;
+    // The topic stands in the body, so that the right to it can only be asked after reading.
     let asked = sealane_protocol::Enqueue::read(body.codec, &body.bytes, is_batch)?;
     // Nothing more is worked out for who may not publish there.
     pass.need(Right::Publish, &asked.to)?;
@@ -51,9 +54,10 @@ async fn append(app: &App, request: Request, is_batch: bool) -> Result<Appended,
     enqueue.key = match once {
         None => None,
         Some(Once::Key(key)) => {
+            // The key is bound to the token, so that no client can replay or probe another's.
             Some(IdempotencyKey::new(pass.name().as_bytes(), key, &body.bytes)?)
         }
-        // Whoever came first could else say when it is stored for all.
+        // Else the client that came first could say when the message is stored for all.
         Some(Once::Content) if asked.delay_ms.is_some() => {
             return Err(Error::parameter("delayMs", "goes without `Idempotency-Scope`").into());
         }
@@ -64,12 +68,14 @@ async fn append(app: &App, request: Request, is_batch: bool) -> Result<Appended,
     };
     if pass.has_token() {
         let count = enqueue.envelopes.len();
+        // Messages are charged before they are stored. A request that the store refuses has cost
+        // its work all the same.
         app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
     }
     Ok(app.hub.enqueue(enqueue).await?)
 }
 
-/// By what the hub knows a request again, so that it is done once.
+/// The identity by which the hub recognises a repeated request, so that it is done once.
 enum Once<'a> {
     /// A key of the client's, which is its own.
     Key(&'a [u8]),
@@ -120,6 +126,8 @@ fn read(
     if envelopes.iter().any(|raw| raw.len() > MAX_ENVELOPE_BYTES) {
         return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES }.into());
     }
+    // The transcoder's buffers are kept for each thread. A request would otherwise allocate and
+    // grow them anew.
     let envelopes = SCRATCH.with_borrow_mut(|scratch| {
         let read = |raw| Envelope::read(scratch, app.hub.ids(), codec, raw);
         envelopes.iter().copied().map(read).collect::<Result<Vec<_>, _>>()

@@ -66,6 +66,7 @@ async fn open(
     headers: &HeaderMap,
 ) -> Result<Source, Refusal> {
     let (pattern, from) = read(query)?;
+    // The grant is taken before the subscription, so that a token revoked in between is noticed.
     let grant = Grant::reading(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
     let served = app.serving.enter()?;
@@ -74,13 +75,16 @@ async fn open(
     let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
     for (topic, (generation, next)) in &cursor.streams {
         let (stream, generation) = (Some(topic.clone()), Some(*generation));
+        // The cursor's places are sought before credit is given. Nothing can be delivered from
+        // another place.
         subscription.apply(Op::Seek { stream, offset: *next, generation })?;
     }
     if let Some(joined) = joined.filter(|joined| joined.generation > 0) {
+        // A place that the client brought wins over the one where the hub would begin.
         cursor.streams.entry(joined.stream).or_insert((joined.generation, joined.offset));
     }
     subscription.apply(Op::Credit(TAKE as u64))?;
-    // Whoever is cut off before the first message comes back to where it began.
+    // A client that is cut off before the first message comes back to where it began.
     let mut out = b"id: ".to_vec();
     cursor.write(&mut out);
     out.extend_from_slice(b"\n\n");
@@ -131,7 +135,7 @@ fn begin(headers: &HeaderMap, from: Start) -> Result<(Cursor, Start), Error> {
     Ok((cursor, since))
 }
 
-/// What has been sent: the `id` of the next event.
+/// The position behind the last event that was sent: the `id` of the next event.
 #[derive(Debug, PartialEq)]
 struct Cursor {
     /// Of streams that are not below, all from this time on is still to come.
@@ -167,6 +171,7 @@ impl Cursor {
             let (next, topic) = rest.split_once('-')?;
             let position = (generation.parse().ok()?, next.parse().ok()?);
             streams.insert(unescape(topic)?.parse().ok()?, position);
+            // The header comes from the client, and each stream in it costs memory here.
             if streams.len() > MAX_EVENT_STREAMS {
                 return None;
             }
@@ -183,7 +188,7 @@ struct Source {
     cursor: Cursor,
     stopping: watch::Receiver<bool>,
     out: Vec<u8>,
-    /// What was sent last holds of the memory that is for all.
+    /// The share of the common memory that the last sent bytes hold.
     held: Option<Taken>,
     ended: bool,
     shown: Entered,
@@ -192,9 +197,10 @@ struct Source {
 }
 
 impl Source {
-    /// What is sent next, when the client has taken what was sent before.
+    /// The bytes that are sent next, when the client has taken those before.
     async fn next(&mut self) -> Option<Bytes> {
         let mut events = Vec::new();
+        // The client has taken the last piece by now, and with it goes its share of memory.
         self.held = None;
         while self.out.is_empty() {
             if self.ended {
@@ -206,6 +212,7 @@ impl Source {
                 granted = self.grant.changed() => granted,
                 () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
                 () = self.subscription.ready() => {
+                    // The share is taken when something is there. Idle sources hold none.
                     let share = self.app.share();
                     let bytes = share.bytes();
                     self.held = Some(share);
@@ -221,6 +228,7 @@ impl Source {
             }
         }
         if let Some(held) = &mut self.held {
+            // The share was an upper bound. The part that was not needed goes back at once.
             held.keep(self.out.len());
         }
         Some(std::mem::take(&mut self.out).into())
@@ -251,6 +259,8 @@ impl Source {
             }
         }
         self.app.hub.metrics().encoded.fetch_add(take_encoded(), Ordering::Relaxed);
+        // Credit comes back once the piece is made. The body stream asks for the next piece only
+        // after this one is sent.
         self.subscription.apply(Op::Credit(delivered))?;
         self.shown.note(delivered as usize, self.subscription.credit());
         Ok(())
@@ -271,6 +281,8 @@ impl Source {
     fn refuse(&mut self, refusal: &Refusal) {
         self.app.refused.note(refusal);
         self.status(&ServerFrame::Error(refusal.wire()));
+        // The reason is sent as a last event. Then the body ends, and the client comes back with
+        // its cursor.
         self.ended = true;
     }
 }

@@ -1,4 +1,5 @@
-//! What keeps one client from taking what is for all: rates, and the memory of bodies.
+//! The limits that keep one client from taking the shared resources: rates, and the memory of
+//! bodies.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,7 +18,7 @@ use sealane_protocol::limits::MAX_REQUEST_BYTES;
 use crate::peer::Peer;
 use crate::refusal::Refusal;
 
-/// What one client may take of a node. The defaults are in docs/LIMITS.md.
+/// The limits of one client of a node. The defaults are in docs/LIMITS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections of one address; an IPv6 network of 64 bits counts as one. At least 1.
@@ -55,7 +56,9 @@ impl Fair {
         let enqueue = limits.enqueue_rate as f64;
         let guesses = limits.guesses_per_minute as f64;
         Self {
+            // Rates go by token: an address can be a whole fleet behind one proxy.
             enqueued: Rates::new(enqueue, enqueue, MAX_TOKENS),
+            // Guesses go by address, since a guess has no token that is known.
             guessed: Rates::new(guesses / 60.0, guesses, MAX_RATE_KEYS),
             bodies: Bodies::new(MAX_BODIES_BYTES, MAX_TOKEN_BODIES_BYTES),
             deliveries: Deliveries::new(MAX_DELIVERIES_BYTES),
@@ -94,11 +97,14 @@ impl<K: Hash + Eq + Clone> Rates<K> {
     /// Notes what was done.
     pub(crate) fn charge(&self, key: &K, count: usize, now: Instant) {
         let mut buckets = self.buckets.lock();
+        // The map has a bound of its own. Otherwise a guesser with many addresses would fill memory
+        // instead.
         if buckets.len() >= self.max_keys && !buckets.contains_key(key) {
             self.make_room(&mut buckets, now);
         }
         let fresh = Bucket { left: self.burst, at: now };
         let bucket = buckets.entry(key.clone()).or_insert(fresh);
+        // The bucket may go into debt. The number of messages is known only once the body was read.
         *bucket = Bucket { left: self.left(*bucket, now) - count as f64, at: now };
     }
 
@@ -110,6 +116,8 @@ impl<K: Hash + Eq + Clone> Rates<K> {
     /// A full bucket says nothing; where there is none, any one goes.
     fn make_room(&self, buckets: &mut HashMap<K, Bucket>, now: Instant) {
         buckets.retain(|_, bucket| self.left(*bucket, now) < self.burst);
+        // No bucket is full, so that each one bounds somebody. Any one that goes costs less than
+        // refusing newcomers.
         if buckets.len() >= self.max_keys
             && let Some(any) = buckets.keys().next().cloned()
         {
@@ -134,7 +142,7 @@ struct Halves {
     free: AtomicUsize,
 }
 
-/// What one connection may take, or holds, of both halves.
+/// The share of one connection in both halves, free or held.
 pub(crate) struct Taken {
     left: Arc<Halves>,
     equal_kib: usize,
@@ -145,7 +153,7 @@ pub(crate) struct Taken {
 const FREE_SHARE: usize = 16;
 /// Connections that the equal half is parted among, however few there are.
 const EQUALS_MIN: usize = 256;
-/// What a connection may take where nothing is left.
+/// The share of a connection where nothing is left.
 const SHARE_KIB_MIN: usize = 2;
 
 impl Deliveries {
@@ -155,9 +163,10 @@ impl Deliveries {
         Self { left, max_kib: (max_bytes >> 11) * 2 }
     }
 
-    /// What one of so many connections may take now.
+    /// The share of one of so many connections now.
     pub(crate) fn share(&self, connections: usize) -> Taken {
         let most = MAX_CONNECTION_DELIVERIES_BYTES >> 10;
+        // Few connections would otherwise hold large equal parts, which newcomers could not get.
         let equal = self.max_kib / 2 / connections.max(EQUALS_MIN);
         let equal = equal.clamp(SHARE_KIB_MIN, most);
         let free = self.left.free.load(Ordering::Relaxed) / FREE_SHARE;
@@ -177,11 +186,14 @@ impl Deliveries {
 /// Takes all of so much, or nothing.
 fn take(half: &AtomicUsize, kib: usize) -> usize {
     let without = |left: usize| left.checked_sub(kib);
+    // Nothing is taken in part. A half that runs out gives 0, and the least share keeps the
+    // connection moving.
     half.fetch_update(Ordering::Relaxed, Ordering::Relaxed, without).map_or(0, |_| kib)
 }
 
 impl Taken {
     pub(crate) fn bytes(&self) -> usize {
+        // Even with nothing taken a connection may send one message, or it could never become idle.
         (self.equal_kib + self.free_kib).max(SHARE_KIB_MIN) << 10
     }
 
@@ -189,6 +201,7 @@ impl Taken {
     pub(crate) fn keep(&mut self, bytes: usize) {
         let kept_kib = bytes.div_ceil(1024);
         let equal_kib = self.equal_kib.min(kept_kib);
+        // The free half is given back first, since a burst of another connection may need it now.
         let free_kib = self.free_kib.min(kept_kib - equal_kib);
         self.left.equal.fetch_add(self.equal_kib - equal_kib, Ordering::Relaxed);
         self.left.free.fetch_add(self.free_kib - free_kib, Ordering::Relaxed);
@@ -237,7 +250,7 @@ impl Bodies {
     }
 }
 
-/// What one body holds, until it is dropped.
+/// The memory that one body holds, until it is dropped.
 pub(crate) struct Share {
     bodies: Arc<Bodies>,
     token: Option<String>,
@@ -248,6 +261,7 @@ impl Share {
     /// Takes memory for so much more of the body.
     pub(crate) fn grow(&mut self, more: usize) -> Result<(), Refusal> {
         let mut held = self.bodies.lock();
+        // The bound of all is asked first. A token within its own bound must not pass a full node.
         if held.all + more > self.bodies.max {
             return Err(Refusal::Crowded);
         }
@@ -256,6 +270,7 @@ impl Share {
             if of_token > self.bodies.max_of_token {
                 return Err(Refusal::Crowded);
             }
+            // Both bounds have passed here, so that no sum rises for a body that is refused.
             held.of_tokens.insert(token.clone(), of_token);
         }
         held.all += more;
@@ -272,6 +287,8 @@ impl Drop for Share {
             && let Some(of_token) = held.of_tokens.get_mut(token)
         {
             *of_token -= self.bytes;
+            // Without a body the token needs no entry. The map is then as large as the bodies under
+            // way.
             if *of_token == 0 {
                 held.of_tokens.remove(token);
             }
@@ -279,7 +296,8 @@ impl Drop for Share {
     }
 }
 
-/// What publishing sockets are asked for beyond their first credit, counted for all in one place.
+/// The bytes that publishing sockets are asked for beyond their first credit, counted for all in
+/// one place.
 pub(crate) struct Asked {
     max: u64,
     held: AtomicU64,
@@ -301,7 +319,7 @@ impl Asked {
     }
 }
 
-/// What is reserved for one publishing socket, until it is dropped.
+/// The bytes reserved for one publishing socket, until it is dropped.
 pub(crate) struct Room {
     asked: Arc<Asked>,
     bytes: u64,
@@ -316,6 +334,7 @@ impl Room {
     /// Reserves so much more, if there is room for it.
     pub(crate) fn grow(&mut self, more: u64) -> bool {
         let max = self.asked.max;
+        // Check and addition are one step. Two sockets could otherwise both take the last room.
         let with = |held: u64| held.checked_add(more).filter(|held| *held <= max);
         let is_there =
             self.asked.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok();

@@ -1,4 +1,4 @@
-//! What a node reads from files again when they change: its tokens, its certificate.
+//! The files that a node reads again when they change: its tokens, its certificate.
 
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt;
@@ -12,8 +12,8 @@ use tokio::sync::watch;
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What tells that a file is another one than it was: which one it is, its length, and when it or
-/// its mode was last changed, which nobody can set back.
+/// The marks of a file's version: its identity, its length, and the time when it or its mode was
+/// last changed. No user can set that time back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp(Option<(u64, u64, u64, i64, i64)>);
 
@@ -25,7 +25,7 @@ impl Stamp {
     }
 }
 
-/// What was read of some files, as it was last read whole.
+/// The content of some files, as it was last read whole.
 #[derive(Debug)]
 pub(crate) struct Followed<T> {
     files: Vec<PathBuf>,
@@ -45,7 +45,7 @@ impl<T> Followed<T> {
         Ok(Self { files, current: RwLock::new(Arc::new(read()?)), seen })
     }
 
-    /// What is in use now.
+    /// The content that is in use now.
     pub(crate) fn current(&self) -> Arc<T> {
         self.current.read().clone()
     }
@@ -55,6 +55,8 @@ impl<T> Followed<T> {
         // Held until what was read is in use: of two that read, the later one has the last word.
         let mut seen = self.seen.lock();
         let stamps = stamps(&self.files);
+        // The stamps were taken before this read. A change in between is seen at the next look, and
+        // never missed.
         *self.current.write() = Arc::new(read()?);
         *seen = stamps;
         Ok(())
@@ -87,6 +89,8 @@ impl<T> Followed<T> {
             let stamps = stamps(&self.files);
             match reload() {
                 Ok(()) => tracing::info!("{what}: read again"),
+                // Certificate and key are written one after the other. A pair that does not fit yet
+                // is told once.
                 Err(error) if told.as_ref() != Some(&stamps) => {
                     tracing::error!(%error, "{what}: left as it was");
                     told = Some(stamps);

@@ -60,7 +60,7 @@ pub(crate) struct Frames {
     pinged: Instant,
 }
 
-/// What the socket did.
+/// An event of the socket.
 pub(crate) enum Heard {
     /// A frame came, here in [`Frames::codec`].
     Frame(Bytes),

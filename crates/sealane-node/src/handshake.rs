@@ -17,13 +17,13 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use crate::outlet::Outlet;
 use crate::socket::Socket;
 
-/// What the library may keep of its own answers, where the client takes none of them.
+/// The bytes of its own answers that the library may keep, where the client takes none of them.
 const MAX_ANSWERS_BYTES: usize = 4096;
 
 /// One WebSocket.
 pub(crate) type WebSocket = WebSocketStream<Outlet<Socket>>;
 
-/// What a socket holds and takes at most.
+/// The sizes of a socket's buffer and frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Sizes {
     /// Bytes that are read from the connection at once. They are held as long as it lives, and the
@@ -50,6 +50,8 @@ impl Handshake {
             && headers.get(SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
         let key = headers.get(SEC_WEBSOCKET_KEY).filter(|_| is_asked)?;
         let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()?;
+        // hyper hands over a connection only if it agreed to an upgrade. Without this there is
+        // nothing to serve.
         let connection = parts.extensions.remove::<OnUpgrade>()?;
         Some(Self { accept, protocol: None, connection })
     }
@@ -69,6 +71,8 @@ impl Handshake {
         S: Future<Output = ()> + Send + 'static,
     {
         let Self { accept, protocol, connection } = self;
+        // The answer has to leave before the connection is free, so that serving waits in a task of
+        // its own.
         tokio::spawn(async move {
             // A client that does not wait for the answer has gone.
             let Ok(upgraded) = connection.await else { return };
@@ -95,12 +99,14 @@ async fn open(upgraded: Upgraded, sizes: Sizes) -> Option<WebSocket> {
     debug_assert!(parts.is_ok(), "a connection that the port has not accepted");
     let parts = parts.ok()?;
     let Sizes { read_buffer_bytes, max_frame_bytes } = sizes;
+    // The library must hold nothing back: shared frames pass it by, and order would be lost.
     let config = WebSocketConfig::default()
         .read_buffer_size(read_buffer_bytes)
         .write_buffer_size(0)
         .max_write_buffer_size(MAX_ANSWERS_BYTES)
         .max_message_size(Some(max_frame_bytes))
         .max_frame_size(Some(max_frame_bytes));
+    // A client may send its first frame with the request. hyper has read that already.
     let (outlet, begun) = (Outlet::new(parts.io.into_inner()), parts.read_buf.to_vec());
     let socket = WebSocketStream::from_partially_read(outlet, begun, Role::Server, Some(config));
     Some(socket.await)

@@ -1,5 +1,5 @@
-//! What the head of a request may not say although it can be read: whoever stands between a client
-//! and this port could take it for another request than the one that is served here.
+//! The checks of a request's head beyond its syntax. A proxy before this port could take an
+//! ambiguous head for another request than the one that is served here.
 
 use axum::extract::Request;
 use axum::http::header::{HOST, TRANSFER_ENCODING};
@@ -23,6 +23,7 @@ fn target(request: &Request) -> Result<(), Refusal> {
     let wrong = |cause| Err(Refusal::Head(StatusCode::BAD_REQUEST, cause));
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
+    // A proxy may route by one `Host` and this node by the other (RFC 9112 §3.2).
     if second.is_some() {
         return wrong("the request has two `Host` fields");
     }
@@ -31,6 +32,7 @@ fn target(request: &Request) -> Result<(), Refusal> {
     }
     let host = host.map_or(&b""[..], |host| host.as_bytes());
     match request.uri().authority() {
+        // RFC 9112 §3.2.2 lets the target win. A check in front may have looked at the field.
         Some(named) if !named.as_str().as_bytes().eq_ignore_ascii_case(host) => {
             wrong("the target of the request and its `Host` field name two hosts")
         }
@@ -46,6 +48,7 @@ fn coding(headers: &HeaderMap) -> Result<(), Refusal> {
         let coding = coding.as_bytes().trim_ascii();
         coding.eq_ignore_ascii_case(b"chunked")
     });
+    // Two codings, or another one, are the ways of request smuggling (RFC 9112 §11.2).
     if is_chunked && codings.next().is_none() {
         return Ok(());
     }

@@ -82,7 +82,7 @@ use spans::Collector;
 use tls::Tls;
 pub use tls::{TlsError, TlsFiles};
 
-/// What a node needs to know; the default serves this machine alone.
+/// The configuration of a node; the default serves this machine alone.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The address to listen on; port 0 takes any free one.
@@ -91,13 +91,13 @@ pub struct Config {
     pub data: PathBuf,
     /// The level of streams that are made by their first message.
     pub level: Level,
-    /// What streams keep that are made by their first message.
+    /// The retention of streams that are made by their first message.
     pub retention: Retention,
     /// Other sites whose pages may use the hub, as browsers write them: `https://fleet.example`.
     pub origins: Vec<String>,
     /// The certificate with which TLS is spoken; none: it is not.
     pub tls: Option<TlsFiles>,
-    /// What one client may take.
+    /// The limits of one client.
     pub limits: Limits,
     /// How long a stream below `reply/` may have nothing new and no reader before it is removed;
     /// none: it stays.
@@ -175,7 +175,7 @@ sealane_message::errors! {
         #[cause("the address of the collector of traces cannot be used")]
         #[hint("Name a collector that speaks OTLP over HTTP, without TLS: http://127.0.0.1:4318.")]
         Collector {
-            /// What was named.
+            /// The given endpoint.
             endpoint: String,
         },
         /// The certificate could not be used.
@@ -232,6 +232,8 @@ impl Node {
         let is_exposed = !config.listen.ip().is_loopback();
         let site = Site { origins: config.origins.clone() };
         let access = Arc::new(Access::open(&folder, site, is_exposed)?);
+        // Only loopback may go without tokens. The start fails, since a warning would be
+        // overlooked.
         if is_exposed && !access.has_tokens() {
             return Err(StartError::Unguarded { address: config.listen });
         }
@@ -243,9 +245,12 @@ impl Node {
         let hub =
             HubConfig { folder: folder.clone(), level: config.level, retention: config.retention };
         let store = |cause| StartError::Store { folder: folder.clone(), cause };
+        // Opening reads the whole index and may migrate it. The runtime must not stand still
+        // meanwhile.
         let opened = tokio::task::spawn_blocking(move || Hub::open(hub)).await;
         let hub = opened.unwrap_or(Err(sealane_protocol::Error::Draining)).map_err(store)?;
         let listen = |cause| StartError::Listen { address: config.listen, cause };
+        // The port opens after the store. A client that connects can be served.
         let listener = tokio::net::TcpListener::bind(config.listen).await.map_err(listen)?;
         let listener = listener.into_std().map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
@@ -282,6 +287,8 @@ impl Node {
     /// [`StartError::Tokens`], [`StartError::Tls`]; what cannot be used is then as it was.
     pub fn reload(&self) -> Result<(), StartError> {
         let tokens = self.app.access.reload();
+        // Both are tried before either fault is returned. A bad certificate must not keep a revoked
+        // token alive.
         let tls = self.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
         tokens?;
         Ok(tls?)
@@ -293,11 +300,13 @@ impl Node {
     /// [`StartError::Store`] where what was acknowledged at the level `memory` may be lost.
     pub async fn stop(mut self) -> Result<(), StartError> {
         self.stop.send_replace(true);
+        // The node's own hold goes, so that the channel ends with the last connection's.
         self.app.let_go();
         let gone = async { while self.connections.recv().await.is_some() {} };
         if tokio::time::timeout(DRAIN, gone).await.is_err() {
             tracing::warn!("some clients did not go in time");
         }
+        // The door closes only now. Until here newcomers are told that the node drains.
         self.server.abort();
         self.app.spans.end();
         if let Some(spans) = self.spans

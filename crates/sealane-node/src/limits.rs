@@ -75,7 +75,7 @@ sealane_message::limits! {
     FIRST_PUBLISH_CREDIT: u64 = 32, "messages";
     /// Bytes that it is asked for at first, and however many others there are.
     FIRST_PUBLISH_CREDIT_BYTES: u64 = 4 << 10, "bytes";
-    /// What a message of a publishing socket is counted as in memory, beside its own bytes.
+    /// The memory that counts for a message of a publishing socket, beside its own bytes.
     PUBLISHED_MESSAGE_BYTES: u64 = 512, "bytes";
     /// Room for what publishing sockets are asked for beyond their first credit, all together. None
     /// is asked for more than there is room for, nor for more than an equal part of it. A message

@@ -53,9 +53,9 @@ struct Metric {
 
 #[derive(Debug)]
 enum Values {
-    /// What is now.
+    /// The value now.
     Gauge(Vec<Point>),
-    /// What has been so far; the name ends in `_total`.
+    /// The sum so far; the name ends in `_total`.
     Counter(Vec<Point>),
     /// How long it took.
     Histogram(Vec<Timed>),
@@ -133,7 +133,7 @@ fn with(
     if labels.is_empty() { write(metric) } else { write(&mut metric.encode_family(labels)?) }
 }
 
-/// What the node counts and times now.
+/// The node's counts and timings now.
 fn gather(app: &App) -> Gathered {
     let mut all = gauges(app);
     let counters = app.hub.metrics().all().into_iter();
@@ -176,7 +176,7 @@ fn gather(app: &App) -> Gathered {
     Gathered(all)
 }
 
-/// What the node holds.
+/// The node's gauges.
 fn gauges(app: &App) -> Vec<Metric> {
     let gauge = |name, help, value: usize| {
         let point = Point { labels: vec![], value: value as u64 };

@@ -1,4 +1,5 @@
-//! What leaves on a WebSocket: our own messages as they are, and what its library adds.
+//! The bytes that leave on a WebSocket: our own messages as they are, and those that its library
+//! adds.
 //!
 //! ```text
 //!  a burst that all are sent ──────────┐
@@ -6,10 +7,11 @@
 //!  the library's answers to ping, close┘
 //! ```
 //!
-//! The library copies each message into a buffer of its own, looks at its state for it, and checks
-//! text that we have written. For what a thousand readers are sent that is done a thousand times.
-//! So the library reads, and says by itself what the protocol wants; what we say goes past it. Both
-//! give whole messages, each of which waits as a whole, so that none comes within another.
+//! The library copies each message into its own buffer and looks at its state for it. It also
+//! checks text that we have written. For a message to a thousand readers it would do that a
+//! thousand times. So the library only reads, and answers by itself as the protocol wants. Our own
+//! messages go past it. Both give whole messages, each of which waits as a whole, so that none
+//! comes within another.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -34,7 +36,7 @@ pub(crate) struct Outlet<S> {
     shared_bytes: usize,
     /// Messages behind those, of this connection alone.
     own: Vec<u8>,
-    /// What of them was written.
+    /// The bytes of them that are written.
     own_written: usize,
 }
 

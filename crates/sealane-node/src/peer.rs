@@ -18,6 +18,8 @@ impl Peer {
         match address.to_canonical() {
             IpAddr::V4(address) => Self(address.into()),
             IpAddr::V6(address) => {
+                // A host of IPv6 usually has all of a /64, so that a bound for each address would
+                // bound nothing.
                 let network = u128::from(address) >> 64 << 64;
                 Self(Ipv6Addr::from(network).into())
             }
@@ -56,6 +58,8 @@ impl Permits {
     ) -> Option<Permit> {
         let mut of_peers = self.of_peers.lock();
         let count = of_peers.entry(peer).or_default();
+        // The node's permit goes back with this return. One address cannot hold permits that it may
+        // not use.
         if *count >= self.max_of_peer {
             return None;
         }
@@ -64,7 +68,7 @@ impl Permits {
     }
 }
 
-/// What lets one connection be, until it is dropped.
+/// The permit of one connection, until it is dropped.
 pub(crate) struct Permit {
     permits: Arc<Permits>,
     peer: Peer,
@@ -76,6 +80,8 @@ impl Drop for Permit {
         let mut of_peers = self.permits.of_peers.lock();
         if let Some(count) = of_peers.get_mut(&self.peer) {
             *count -= 1;
+            // Addresses without a connection leave the map, which is then as large as the
+            // connections.
             if *count == 0 {
                 of_peers.remove(&self.peer);
             }

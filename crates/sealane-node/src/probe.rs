@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 /// more than that.
 const BELIEVED: Duration = Duration::from_secs(2);
 
-/// What is written to see whether it can be: a page of most file systems.
+/// The bytes written to see whether writing succeeds: a page of most file systems.
 const PROBE_BYTES: usize = 4096;
 
 /// Tries the data folder.
@@ -27,6 +27,7 @@ impl Probe {
 
     /// Whether the data folder takes what is written to it.
     pub(crate) async fn is_writable(&self) -> bool {
+        // The lock is held over the write, so that a crowd of health checks shares one probe.
         let mut last = self.last.lock().await;
         if let Some((at, writable)) = *last
             && at.elapsed() < BELIEVED
@@ -50,6 +51,7 @@ impl Probe {
 
 fn write(file: &Path) -> std::io::Result<()> {
     let mut out = File::create(file)?;
+    // Without the sync a full disk may show only later, when the system writes back.
     let written = out.write_all(&[0; PROBE_BYTES]).and_then(|()| out.sync_data());
     drop(out);
     std::fs::remove_file(file).and(written)

@@ -36,7 +36,7 @@ const READ_BUFFER_BYTES: usize = 4 << 10;
 /// Frames that are taken in before what they brought is handed to the hub.
 const TURN: usize = 64;
 
-/// What a client asks for.
+/// The request of a client.
 struct Request {
     codec: Codec,
     session: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) async fn publish(opening: Opening) -> Response {
     opening.open(sizes, ask, serve)
 }
 
-/// What is asked for, where the client may publish anywhere.
+/// The request, where the client may publish anywhere.
 fn ask(parameters: Parameters, pass: &Pass) -> Result<Request, Refusal> {
     pass.need_to_enqueue()?;
     let Parameters { query, codec } = parameters;
@@ -58,6 +58,7 @@ fn ask(parameters: Parameters, pass: &Pass) -> Result<Request, Refusal> {
 
 async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
     let frames = Frames::new(socket, request.codec, MAX_PUBLISH_FRAME_BYTES);
+    // A client that names no session gets one, so that it can go on with it on a new connection.
     let session = request.session.unwrap_or_else(|| app.hub.ids().next());
     let (publishing, grant) = match open(&app, pass, &session) {
         Ok(opened) => opened,
@@ -69,6 +70,7 @@ async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
     let (codec, features) = (frames.agreed(), Features::ours());
     let mut connection = Connection::new(app.clone(), frames, grant.pass().clone(), publishing);
     let first = PublishFrame::Session { session, codec, time_ms: now_ms(), features };
+    // The session is named before the first credit. A client must know its name before it sends.
     connection.told.push(first);
     let (connection, end) = shared::run(connection, grant).await;
     if let End::Refused(refusal) = &end {
@@ -95,7 +97,7 @@ struct Connection {
     publishing: Publishing,
     waiting: Waiting,
     credit: Credit,
-    /// What the hub has answered, on its way to `told`.
+    /// The hub's answers, on their way to `told`.
     answers: Vec<Answered>,
     /// Answers that the client is still to be sent. They are as many as it had credit for, since
     /// it is given more behind them.
@@ -146,6 +148,7 @@ impl Connection {
     /// whether anything came.
     fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let is_flushing = self.frames.is_flushing();
+        // Answers wait while the socket takes nothing. Encoding more would only grow the buffer.
         if !is_flushing {
             self.tell()?;
         }
@@ -158,6 +161,8 @@ impl Connection {
             room?;
             came = true;
         }
+        // A single poll covers socket, room, answers and timers with one waker. One waker and less
+        // parsing took a message from 30.1 to 25.3 µs (decision 12).
         if !is_flushing
             && let Poll::Ready(result) = self.publishing.poll_answers(cx, &mut self.answers)
         {
@@ -191,6 +196,7 @@ impl Connection {
     /// Sends what the hub has answered, on the thread that has it. Returns whether the task has
     /// nothing to do with it.
     fn answer_now(&mut self) -> bool {
+        // The socket takes nothing. The writer must not wait, so that the task sends later.
         if self.frames.is_flushing() {
             return false;
         }
@@ -200,11 +206,13 @@ impl Connection {
             self.ended = Some(end);
             return false;
         }
+        // A token beyond its rate needs a timer. Only the task can wait for one.
         !self.frames.is_flushing() && self.credit.wait_until().is_none()
     }
 
     /// Sends what is to be told, and asks for more behind it.
     fn tell(&mut self) -> Result<(), End> {
+        // Bytes come back when the hub has taken them, before it is decided what more is granted.
         self.credit.let_go(self.waiting.let_go());
         let wait = self.rate_wait();
         let connections = self.app.serving.count();
@@ -221,6 +229,7 @@ impl Connection {
     /// How long a token that has published too much lately is asked for nothing.
     fn rate_wait(&self) -> Option<std::time::Duration> {
         let pass = &self.pass;
+        // Most calls have nothing to grant, and then need no look at the shared rates.
         if !pass.has_token() || !self.credit.has_more() {
             return None;
         }
@@ -233,6 +242,8 @@ impl Connection {
             Heard::Frame(frame) => self.accept(&frame)?,
             Heard::Flushed | Heard::Nothing => return Ok(()),
         }
+        // Frames that are there already go to the hub together. A bound lets other connections have
+        // their turn.
         for _ in 1..TURN {
             match self.frames.hear_more().transpose()? {
                 Some(Heard::Frame(frame)) => self.accept(&frame)?,
@@ -245,6 +256,8 @@ impl Connection {
 
     fn accept(&mut self, frame: &[u8]) -> Result<(), End> {
         let asked = read_publish(self.frames.codec(), frame, self.topic.as_ref())?;
+        // Credit is taken for the whole frame first. A client that exceeds it is cut off before
+        // anything is stored.
         asked.iter().try_for_each(|one| self.credit.take(one.bytes))?;
         let pass = &self.pass;
         if pass.has_token() {
@@ -257,6 +270,7 @@ impl Connection {
                 Ok(item) => self.waiting.add(item, bytes, self.credit.window()),
                 Err(refusal) => {
                     self.app.refused.note(&refusal);
+                    // One bad message refuses itself. The connection and its other messages go on.
                     let numbers = Numbers { from: n, to: n };
                     let (stream, error) = (to.into_owned(), refusal.wire());
                     self.credit.let_go(bytes);
@@ -270,6 +284,7 @@ impl Connection {
     /// The message as the hub takes it.
     fn read(&mut self, asked: PublishItem<'_>) -> Result<Item, Refusal> {
         let PublishItem { to, n, envelope, delay_ms, expect } = asked;
+        // The right is asked for each message, since the topic is the client's choice each time.
         self.pass.need(Right::Publish, &to)?;
         if envelope.len() > MAX_ENVELOPE_BYTES {
             return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES }.into());
@@ -278,6 +293,7 @@ impl Connection {
         let envelope = SCRATCH.with_borrow_mut(|scratch| {
             Envelope::read(scratch, self.app.hub.ids(), codec, envelope)
         })?;
+        // Messages of one stream share the topic that was parsed for the first.
         if self.topic.as_ref() != Some(&to) {
             self.topic = Some(to.clone());
         }
@@ -304,6 +320,7 @@ impl Connection {
                 }
             }
         }
+        // The list goes back with its allocation, as it is filled again at the next commit.
         self.answers = answers;
     }
 

@@ -19,6 +19,8 @@ pub(crate) fn read(RawQuery(query): RawQuery) -> Result<Vec<(String, String)>, E
         let (Some(name), Some(value)) = (name, value) else {
             return Err(Error::parameter("query", "is not percent-encoded UTF-8"));
         };
+        // Proxies differ in which of two values they take. A check in front of the node could see
+        // the other one.
         if all.iter().any(|(known, _)| *known == name) {
             return Err(Error::parameter(name, "is given twice"));
         }
@@ -27,7 +29,7 @@ pub(crate) fn read(RawQuery(query): RawQuery) -> Result<Vec<(String, String)>, E
     Ok(all)
 }
 
-/// What percent-encoded text stands for.
+/// The meaning of percent-encoded text.
 pub(crate) fn unescape(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

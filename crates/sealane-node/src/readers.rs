@@ -1,4 +1,4 @@
-//! Who reads what now, for the state of a stream.
+//! The connections that read now, and the streams they read, for the state of a stream.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,6 +62,7 @@ impl Readers {
             is_member && reader.pattern.matches(topic)
         };
         let mut found: Vec<_> = all.iter().filter(|(_, reader)| is_meant(reader)).collect();
+        // Numbers rise with each connection, so that the order is that of coming.
         found.sort_by_key(|(member, _)| **member);
         let shown = |(member, reader): (&u64, &Arc<Reader>)| {
             reader.state(*member, in_flight.get(member).copied().unwrap_or_default())

@@ -13,6 +13,8 @@ use crate::reply::{Fill, answer};
 pub(crate) async fn ready(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     let status = if app.is_stopping() {
         "draining"
+    // A known fault answers without touching the disk. Otherwise a real write decides, since a full
+    // disk shows no other sign.
     } else if app.hub.trouble().is_none() && app.probe.is_writable().await {
         "ready"
     } else {

@@ -82,7 +82,7 @@ sealane_message::errors! {
         #[cause("the head of a request did not come to its end in time")]
         #[hint("Send the head of a request within MAX_HEAD_MS.")]
         SlowHead,
-        /// What was said is not HTTP.
+        /// The bytes are not HTTP.
         #[code("SL-NODE-12", "NotHttp")]
         #[cause("what was sent is no request of HTTP/1.1, or can be read as two different ones")]
         #[hint("Check what the client, and each proxy on the way, sends to this port.")]
@@ -133,7 +133,7 @@ sealane_message::errors! {
         #[cause("the head of a request is over MAX_HEAD_BYTES, or has more than 100 fields")]
         #[hint("Send fewer or shorter header fields.")]
         HeadTooLarge,
-        /// What came on a WebSocket is not its protocol; why.
+        /// The bytes on a WebSocket are not its protocol; why.
         #[error("{0}")]
         #[code("SL-NODE-21", "WebSocketProtocol")]
         #[cause("a client sent what is no frame of the WebSocket protocol")]
@@ -147,7 +147,7 @@ fn seconds(wait: &Duration) -> u64 {
     wait.as_secs() + 1
 }
 
-/// What was refused, by name.
+/// The counts of refusals, by name.
 pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Refused {
@@ -178,6 +178,8 @@ impl Refusal {
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
             Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(seconds(wait)),
+            // These pass by themselves within seconds. A client that comes back at once would
+            // prolong them.
             Refusal::Crowded | Refusal::Connections | Refusal::Hub(Error::StorageBusy) => Some(2),
             _ => None,
         }

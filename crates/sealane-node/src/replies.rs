@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::clock::{now_ms, stopped};
 
-/// What the topics of answers begin with.
+/// The beginning of the topics of answers.
 const REPLIES: &str = "reply/";
 /// The time between two looks, where a stream's time is not shorter.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -21,6 +21,7 @@ const LOOKS: usize = 256;
 /// Removes streams of answers that had nothing new for `ttl` and have no reader, until the node
 /// stops.
 pub(crate) async fn tidy(app: Arc<App>, ttl: Duration, mut stopping: watch::Receiver<bool>) {
+    // A quarter keeps a stream at most a quarter too long, without looking all the time.
     let every = (ttl / 4).clamp(Duration::from_millis(100), LOOK_EVERY);
     let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     loop {
@@ -39,9 +40,11 @@ pub(crate) async fn tidy(app: Arc<App>, ttl: Duration, mut stopping: watch::Rece
 async fn look(app: &App, before_ms: u64) -> Result<(), sealane_protocol::Error> {
     let mut after: Option<Topic> = None;
     loop {
+        // A page at a time: there may be a hundred thousand streams, and listing holds a lock.
         let listed = app.hub.streams(REPLIES, after.as_ref(), LOOKS, |_| true);
         for state in listed.streams.into_iter().filter(|state| is_left(state, before_ms)) {
-            // What has come since keeps it, and whoever asked may have removed it.
+            // A message that has come since keeps the stream. The asking client may have removed it
+            // meanwhile.
             match app.hub.remove_idle(&state).await {
                 Ok(_) | Err(sealane_protocol::Error::UnknownStream(_)) => {}
                 Err(error) => return Err(error),
@@ -51,11 +54,13 @@ async fn look(app: &App, before_ms: u64) -> Result<(), sealane_protocol::Error> 
         if after.is_none() {
             return Ok(());
         }
+        // Requests share this thread and must not wait for the whole walk.
         tokio::task::yield_now().await;
     }
 }
 
 fn is_left(state: &StreamState, before_ms: u64) -> bool {
     let is_read = state.readers > 0 || state.consumers.iter().any(|consumer| consumer.members > 0);
+    // A stream that was just made has no message yet, so that its making counts too.
     !is_read && state.created_ms.max(state.last_ms) < before_ms
 }

@@ -15,6 +15,7 @@ pub(crate) type Fill = Box<dyn FnOnce(&mut Writer<'_>) + Send>;
 pub(crate) fn answer(headers: &HeaderMap, result: Result<(StatusCode, Fill), Refusal>) -> Response {
     let (codec, result) = match accepted(headers) {
         Ok(codec) => (codec, result),
+        // A codec that is not known cannot carry its own refusal, so that JSON does.
         Err(refusal) => (Codec::Json, result.and(Err(refusal))),
     };
     let mut body = Vec::with_capacity(256);
@@ -45,6 +46,8 @@ fn refuse(response: &mut Response, refusal: &Refusal) {
     if let Some(wait) = refusal.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
     }
+    // In these cases the connection may hold bytes that nobody can place. It is closed rather than
+    // read on.
     if matches!(refusal, Refusal::SlowBody | Refusal::Guesses(_) | Refusal::Head(..)) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -57,5 +60,7 @@ pub(crate) fn accepted(headers: &HeaderMap) -> Result<Codec, Refusal> {
     };
     let codec = negotiate::accept(accept)
         .map_err(|unknown| Refusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown))?;
+    // Records need a connection that keeps their structures. A single reply goes as plain
+    // MessagePack.
     Ok(codec.map_or(Codec::Json, Codec::at_rest))
 }

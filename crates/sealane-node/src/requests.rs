@@ -2,7 +2,7 @@
 
 use sealane_stream::Histogram;
 
-/// What a path is called that is no route's.
+/// The name for a path that is no route's.
 const NONE: &str = "none";
 
 /// One histogram for each route, and one for what is none: a client adds no series.
@@ -31,6 +31,7 @@ impl Requests {
             if is_whole { path == route.path } else { path.starts_with(route.beginning) }
         };
         let fitting = self.routes.iter().filter(is_of);
+        // Several patterns may fit. The longest fixed beginning is the one that the router takes.
         let route = fitting.max_by_key(|route| (route.beginning.len(), route.path.len()));
         route.unwrap_or(&self.none)
     }

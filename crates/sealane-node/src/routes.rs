@@ -27,7 +27,7 @@ use crate::{
 /// The description of the routes for other programs.
 const OPENAPI: &str = include_str!("../openapi.json");
 
-/// What is served at a path.
+/// The service at a path.
 struct Route {
     path: &'static str,
     methods: &'static str,
@@ -35,12 +35,12 @@ struct Route {
     serve: MethodRouter<Arc<App>>,
 }
 
-/// Who may ask, and how a refusal is told.
+/// The clients that may ask, and the way in which a refusal is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Anybody: there is nothing of anybody in the answer.
     Open,
-    /// Whoever brings a token, where there are any.
+    /// Clients that bring a token, where there are any.
     Guarded,
     /// The same, for a WebSocket.
     Socket,
@@ -76,10 +76,13 @@ fn routes() -> Vec<Route> {
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
     for Route { path, methods, kind, serve } in routes() {
+        // axum's own answer to a wrong method is no refusal of the hub, and is not in the client's
+        // codec.
         let serve = serve.fallback(move |request| wrong_method(request, methods));
         let admit = from_fn_with_state((app.clone(), kind), admit);
         router = router.route(path, if kind == Kind::Open { serve } else { serve.layer(admit) });
     }
+    // The last layer is the outermost one. It counts refusals of all layers within.
     router
         .fallback(not_found)
         .layer(from_fn_with_state(app.clone(), cross_site))
@@ -105,15 +108,19 @@ async fn admit(
             request.extensions_mut().insert(pass);
             next.run(request).await
         }
+        // A browser shows a page nothing of a refused upgrade. The reason has to come on an opened
+        // socket.
         Err(refusal) if kind == Kind::Socket => upgrade::refuse(&app, request, refusal).await,
         Err(refusal) => answer(request.headers(), Err(refusal)),
     }
 }
 
-/// Who sends a request; a node that stops takes none.
+/// The pass of a request's sender; a node that stops takes none.
 fn pass(app: &App, request: &Request) -> Result<Pass, Refusal> {
     let peer = request.extensions().get::<Peer>().copied();
     let pass = app.admit(request.headers(), peer)?;
+    // The token is asked first, so that a bad one is refused alike before and while the node
+    // drains.
     if app.is_stopping() { Err(Error::Draining.into()) } else { Ok(pass) }
 }
 
@@ -132,6 +139,7 @@ async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
             response
         }
     };
+    // A WebSocket counts until its upgrade is answered, and not for its lifetime.
     route.took.note(began.elapsed());
     if let Some(Reason(name)) = response.extensions().get() {
         app.refused.count(name);

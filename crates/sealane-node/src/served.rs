@@ -21,9 +21,10 @@ impl Serving {
     /// # Errors
     /// [`Error::TooMany`].
     pub(crate) fn enter(&self) -> Result<Served, Error> {
+        // The guard is made before the count rises, so that every way out takes the count back.
         let served = Served(self.0.clone());
         if self.0.fetch_add(1, Ordering::Relaxed) >= MAX_SUBSCRIPTIONS {
-            // What is dropped here takes itself back.
+            // Dropping `served` here takes its count back.
             let limit = MAX_SUBSCRIPTIONS as u64;
             return Err(Error::TooMany { what: "subscriptions", limit });
         }

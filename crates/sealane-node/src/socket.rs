@@ -1,4 +1,4 @@
-//! What a connection of the hub's port is read from and written to.
+//! The byte stream of a connection of the hub's port.
 
 use std::io;
 use std::pin::Pin;
@@ -61,6 +61,7 @@ impl Socket {
             return outcome;
         }
         let patience = self.patience;
+        // The timer exists only while the client takes nothing. Most connections never make one.
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -77,6 +78,8 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let result = Pin::new(&mut self.wire).poll_read(cx, buf);
+        // Bytes since the last answer tell a slow head from a client that is merely silent between
+        // requests.
         if buf.filled().len() > before {
             self.speaks.store(true, Ordering::Relaxed);
         }
@@ -91,6 +94,7 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.speaks.store(false, Ordering::Relaxed);
+        // An answer has begun, so that silence from here on is the pause between two requests.
         let outcome = Pin::new(&mut self.wire).poll_write(cx, bytes);
         self.in_time(outcome, cx)
     }

@@ -56,7 +56,7 @@ pub(crate) struct Spans {
 /// The address of a collector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Collector {
-    /// What is connected to, as `host:port`.
+    /// The collector's address, as `host:port`.
     authority: String,
     path: String,
 }
@@ -67,6 +67,8 @@ impl Collector {
     pub(crate) fn read(endpoint: &str) -> Option<Self> {
         let uri: Uri = endpoint.parse().ok()?;
         let host = uri.host().filter(|host| !host.is_empty())?;
+        // Only plain HTTP is spoken to a collector. An address with TLS has to fail at the start,
+        // not at the first span.
         let is_plain = uri.scheme_str() == Some("http") && uri.query().is_none();
         let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
         let path = format!("{}/v1/traces", uri.path().trim_end_matches('/'));
@@ -76,6 +78,8 @@ impl Collector {
     /// Hands a list of spans over.
     async fn take(&self, body: Vec<u8>) -> io::Result<()> {
         let stream = TcpStream::connect(&self.authority).await?;
+        // Each list has a connection of its own: one a second costs little, and no idle one can die
+        // unseen.
         let shaken = http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = shaken.map_err(io::Error::other)?;
         let request = Request::post(&self.path)
@@ -110,6 +114,7 @@ impl Spans {
     /// Sends a span to the collector, if there is one.
     pub(crate) fn note(&self, span: Span) {
         let waiting = self.waiting.lock();
+        // A request never waits for a collector. A lost span is counted instead.
         if waiting.as_ref().is_some_and(|waiting| waiting.try_send(span).is_err()) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -132,12 +137,16 @@ impl Spans {
             if waiting.recv_many(&mut spans, MAX_SPANS_AT_ONCE).await == 0 {
                 return;
             }
+            // A second of gathering makes one request of many spans. A trace is not read sooner
+            // than that.
             gather(&mut waiting, &mut spans).await;
+            // A collector that hangs would let the queue fill until every span is dropped.
             let taken = tokio::time::timeout(PATIENCE, collector.take(write(&spans))).await;
             let taken = taken.unwrap_or_else(|_| Err(io::Error::other("it does not answer")));
             let count = if taken.is_ok() { &self.sent } else { &self.dropped };
             count.fetch_add(spans.len() as u64, Ordering::Relaxed);
             match (&taken, is_well) {
+                // Only the change is logged. A collector that is down for a day is one line.
                 (Err(cause), true) => tracing::warn!(%cause, "the collector takes no spans"),
                 (Ok(()), false) => tracing::info!("the collector takes spans again"),
                 _ => {}
@@ -185,6 +194,8 @@ fn write(spans: &[Span]) -> Vec<u8> {
     writer.end();
     writer.key("spans");
     writer.array(spans.len());
+    // Ids of spans need to differ, and not to be secret, so that the standard library's keys
+    // suffice.
     let random = RandomState::new();
     for (number, span) in spans.iter().enumerate() {
         // Of all zeros there is none.

@@ -27,7 +27,7 @@ pub(crate) async fn list(
 ) -> Response {
     let result = async {
         let wish = Wish::new(List::read(query::read(query)?)?);
-        // What cannot be answered is not looked for.
+        // A list that cannot be answered is not looked for.
         accepted(&headers)?;
         let (streams, is_cut) = wish.grant(&app, &pass).await;
         let next = streams.last().filter(|_| is_cut).map(|state| state.stream.clone());
@@ -49,6 +49,7 @@ pub(crate) async fn show(
         let parameters = query::read(query)?;
         if parameters.is_empty() {
             let mut state = app.hub.stream(&topic)?;
+            // Only this answer names connections. In a list they would be a search for each stream.
             state.connections = Some(app.readers.of(&topic, None, &app.hub.in_flight(&topic)?));
             return Ok(Box::new(move |writer: &mut Writer<'_>| state.write(writer)) as Fill);
         }
@@ -113,7 +114,7 @@ pub(crate) async fn purge(
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
-/// What a list is asked for.
+/// The request for a list.
 struct Wish {
     pattern: Option<Pattern>,
     after: Option<Topic>,
@@ -138,6 +139,7 @@ impl Wish {
         for beginning in self.beginnings(pass) {
             let mut after = self.after.clone();
             loop {
+                // One more than asked shows whether there are more, without a second look.
                 let limit = self.limit + 1 - found.len();
                 let listed = app.hub.streams(beginning, after.as_ref(), limit, wanted);
                 found.extend(listed.streams);
@@ -149,6 +151,8 @@ impl Wish {
                 if listed.next.is_none() {
                     break;
                 }
+                // The walk stops only behind a stream that may be read. Its name is the place to go
+                // on, and must be no secret.
                 if looked >= MAX_LIST_LOOKS && !found.is_empty() {
                     return (found, true);
                 }
@@ -159,7 +163,7 @@ impl Wish {
         (found, false)
     }
 
-    /// What the topics begin with that are asked for and may be read: in order, and none within
+    /// The beginnings of the topics that are asked for and may be read: in order, and none within
     /// another. Streams that begin otherwise are not even looked at.
     fn beginnings<'a>(&'a self, pass: &'a Pass) -> Vec<&'a str> {
         let asked = self.pattern.as_ref().map_or("", Pattern::beginning);
@@ -171,6 +175,7 @@ impl Wish {
         };
         let mut all: Vec<&str> = granted.iter().filter_map(narrower).collect();
         all.sort_unstable();
+        // Sorted, a beginning stands right before those within it. So no stream is listed twice.
         all.dedup_by(|later, kept| later.starts_with(*kept));
         all
     }

@@ -15,10 +15,10 @@ use crate::handshake::Sizes;
 use crate::refusal::Refusal;
 use crate::upgrade::{Opening, Parameters};
 
-/// What clients of a subscription send is short.
+/// The frames that clients of a subscription send are short.
 const READ_BUFFER_BYTES: usize = 4096;
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) pattern: Pattern,
@@ -34,10 +34,12 @@ pub(crate) async fn subscribe(opening: Opening) -> Response {
     opening.open(sizes, ask, connection::serve)
 }
 
-/// What is asked for, where it may be read.
+/// The request, where the stream may be read.
 fn ask(parameters: Parameters, pass: &Pass) -> Result<Request, Refusal> {
     let Parameters { query, codec } = parameters;
     let asked = Subscribe::read(query)?;
+    // A pattern is granted whole or not at all. Passing over streams in silence would look like an
+    // empty hub.
     pass.need_to_read_all(&asked.pattern)?;
     let who = who(&asked, pass.name());
     let Subscribe { pattern, batch, heartbeat_ms, .. } = asked;
@@ -45,7 +47,7 @@ fn ask(parameters: Parameters, pass: &Pass) -> Result<Request, Refusal> {
     Ok(Request { pattern, who, codec, batch, heartbeat })
 }
 
-/// Who reads, with the token `owner`.
+/// The reader of a subscription, with the token `owner`.
 fn who(asked: &Subscribe, owner: &str) -> Who {
     let Subscribe { start, generation, consumer, change, .. } = asked;
     match start {

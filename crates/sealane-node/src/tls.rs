@@ -32,7 +32,7 @@ pub enum TlsError {
     File {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         cause: String,
     },
     /// The two files do not belong together, or the key is of a kind that is not known.
@@ -40,12 +40,12 @@ pub enum TlsError {
     Pair {
         /// The files.
         files: TlsFiles,
-        /// What is wrong with them.
+        /// The fault of the two files.
         cause: rustls::Error,
     },
 }
 
-/// What a node speaks TLS with.
+/// The TLS state of a node.
 pub(crate) struct Tls {
     files: TlsFiles,
     certificate: Arc<Certificate>,
@@ -70,11 +70,13 @@ impl Tls {
         let certificate = Followed::open(paths, || read(&files, &provider).map(Arc::new))?;
         let certificate = Arc::new(Certificate(certificate));
         let failed = |cause| TlsError::Pair { files: files.clone(), cause };
+        // TLS 1.3 alone, by decision 7: no client can talk the node down to an older suite.
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(failed)?
             .with_no_client_auth()
             .with_cert_resolver(certificate.clone());
+        // A client that could choose HTTP/2 would meet a server that speaks none.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
         Ok(Self { files, certificate, acceptor })

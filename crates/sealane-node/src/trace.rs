@@ -1,5 +1,5 @@
-//! Whoever follows a request through several systems names it in the header `traceparent`: W3C
-//! Trace Context, <https://www.w3.org/TR/trace-context/#traceparent-header>.
+//! The traces of requests through several systems. A client names its trace in the header
+//! `traceparent`: W3C Trace Context, <https://www.w3.org/TR/trace-context/#traceparent-header>.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use crate::spans::Span;
 
 const TRACEPARENT: &str = "traceparent";
 
-/// What a request says of the trace that it belongs to.
+/// The trace that a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(crate) trace: Hex<16>,
@@ -40,12 +40,12 @@ impl Traced {
         Some(Self { context, method: request.method().clone(), route, began: SystemTime::now() })
     }
 
-    /// What lines of the log stand in.
+    /// The span in which lines of the log stand.
     pub(crate) fn logged(&self) -> tracing::Span {
         tracing::info_span!("request", trace = %self.context.trace)
     }
 
-    /// What a collector is told, where whoever began the trace keeps it.
+    /// The span for the collector, if the client that began the trace keeps it.
     pub(crate) fn end(self, response: &Response) -> Option<Span> {
         let Self { context, method, route, began } = self;
         let error = response.extensions().get().map(|Reason(name)| *name);
@@ -59,6 +59,7 @@ impl Context {
     fn read(headers: &HeaderMap) -> Option<Self> {
         let mut all = headers.get_all(TRACEPARENT).iter();
         let text = all.next()?.to_str().ok()?;
+        // If there are several headers, none says which trace is meant (W3C Trace Context).
         if all.next().is_some() { None } else { Self::parse(text) }
     }
 

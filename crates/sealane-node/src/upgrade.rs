@@ -25,7 +25,7 @@ use crate::query;
 use crate::refusal::Refusal;
 use crate::reply::{Reason, answer};
 
-/// What is read of a socket that is refused: more ends it.
+/// The bytes read of a socket that is refused: more ends it.
 const REFUSED_BYTES: usize = 4096;
 
 /// The places for refused sockets that are being told why.
@@ -82,6 +82,7 @@ impl Opening {
         S: Future<Output = ()> + Send + 'static,
     {
         let Self { app, pass, query, headers, mut handshake } = self;
+        // The node waits for each hold that it gave. None is given once it stops.
         let Some(alive) = app.alive().filter(|_| !app.is_stopping()) else {
             return answer(&headers, Err(Error::Draining.into()));
         };
@@ -90,12 +91,14 @@ impl Opening {
         echo(&mut handshake, &headers, &codec);
         let told_in = *codec.as_ref().unwrap_or(&Codec::Json);
         let asked = codec.and_then(|codec| ask(Parameters { query: query?, codec }, &pass));
+        // The place is taken last, so that a request that is wrong anyway uses none.
         let (request, served) = match asked.and_then(|asked| Ok((asked, app.serving.enter()?))) {
             Ok(granted) => granted,
             Err(refusal) => return tell(&app, handshake, &headers, told_in, refusal),
         };
         handshake.accept(sizes, move |socket| async move {
             serve(app, socket, pass, request).await;
+            // Both are held until the farewell was said, or the node could end before it.
             drop((served, alive));
         })
     }
@@ -122,6 +125,7 @@ fn tell(
     codec: Codec,
     refusal: Refusal,
 ) -> Response {
+    // Refused sockets cost a task each. A flood of bad tokens gets plain HTTP beyond this bound.
     let place = app.telling.0.clone().try_acquire_owned();
     let (Ok(place), Some(alive)) = (place, app.alive()) else {
         return answer(headers, Err(refusal));
@@ -163,6 +167,7 @@ fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, 
 /// offer the first is said, for browsers to open the connection and be told why.
 fn echo(handshake: &mut Handshake, headers: &HeaderMap, codec: &Result<Codec, Refusal>) {
     let said = match codec {
+        // RFC 6455 §4.2.2: the answer is one of the offered sub-protocols, or none.
         Ok(codec) => codecs(headers).find(|name| *name == codec.name()),
         Err(_) => codecs(headers).next(),
     };

@@ -9,7 +9,7 @@ use crate::forms::{AsText, append, read_body, those_read};
 use crate::state::{ConnectionState, ConsumerState, Removed};
 use crate::{ConsumerSettings, Error, Start};
 
-/// What is done to a consumer: the body of `POST /v1/consumers/{topic}`.
+/// An action on a consumer: the body of `POST /v1/consumers/{topic}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConsumerVerb {
     /// It is given nothing until it is resumed.
@@ -20,7 +20,7 @@ pub enum ConsumerVerb {
     Reset(Start),
     /// These offsets, both ends included, are done for it.
     Skip(RangeInclusive<u64>),
-    /// What it was given and has not finished comes again at once.
+    /// All messages that it was given and has not finished come again at once.
     Redeliver,
 }
 
@@ -146,10 +146,10 @@ pub struct ConsumerInfo {
     /// Of the messages in flight, those that a member has now. The others wait to come again.
     #[serde(default)]
     pub held: u64,
-    /// What it promises its members.
+    /// The settings that it promises its members.
     #[serde(flatten)]
     pub settings: ConsumerSettings,
-    /// Who shares its work now; a list of consumers does not say it.
+    /// The connections that share its work now; a list of consumers leaves them out.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "those_read")]
     pub connections: Option<Vec<ConnectionState>>,
     /// The first of its messages that are not done; a list of consumers does not say them.
@@ -162,7 +162,8 @@ pub struct ConsumerInfo {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingMessage {
-    /// Who has it, by [`ConnectionState::connection`]; none: it waits to come again.
+    /// The connection that has it, by [`ConnectionState::connection`]; none: it waits to come
+    /// again.
     #[serde(default)]
     pub connection: Option<u64>,
     /// Its offset.

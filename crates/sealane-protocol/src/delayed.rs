@@ -114,7 +114,7 @@ pub fn read_cancel_query(parameters: Vec<(String, String)>) -> Result<String, Er
     id.ok_or_else(|| Error::parameter("id", "is missing"))
 }
 
-/// What became of delayed messages that were to be cancelled.
+/// The result of cancelling delayed messages.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cancelled {

@@ -93,7 +93,7 @@ impl<'a> Enqueue<'a> {
     }
 }
 
-/// What became of the messages of an [`Enqueue`].
+/// The result for the messages of an [`Enqueue`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Enqueued<'a> {
     /// The messages' ids, in order.
@@ -118,7 +118,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What became of the message so many behind the one that this is of.
+    /// The outcome of the message that stands `count` behind the first.
     pub fn behind(self, count: u64) -> Self {
         match self {
             Outcome::At(Position { generation, offset }) => {

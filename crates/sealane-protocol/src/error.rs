@@ -18,7 +18,7 @@ sealane_message::errors! {
         Decode {
             /// The codec's name.
             codec: &'static str,
-            /// What was wrong.
+            /// The codec's error.
             cause: CodecError,
         },
         /// An envelope that cannot be carried.
@@ -39,7 +39,7 @@ sealane_message::errors! {
         InvalidParameter {
             /// The parameter's name.
             name: Cow<'static, str>,
-            /// What it should have been.
+            /// The form that it should have had.
             cause: Cow<'static, str>,
         },
         /// A frame with an unknown field or a wrong type.
@@ -99,7 +99,7 @@ sealane_message::errors! {
         #[cause("a body, envelope or frame is over its limit")]
         #[hint("Split the data, or send a reference to it; the message names the limit.")]
         TooLarge {
-            /// What is too large.
+            /// The thing that is too large.
             what: &'static str,
             /// The limit in bytes.
             limit: usize,
@@ -110,7 +110,7 @@ sealane_message::errors! {
         #[cause("a limit is reached")]
         #[hint("Remove what is no longer used; the message names the limit.")]
         TooMany {
-            /// What there are too many of.
+            /// The things of which there are too many.
             what: &'static str,
             /// The limit.
             limit: u64,
@@ -272,7 +272,7 @@ sealane_message::errors! {
         #[cause("more was published on a connection than the hub has given credit for")]
         #[hint("Count what you send against the hub's `credit` frames, and wait for more.")]
         CreditExceeded {
-            /// Of what there was too much.
+            /// The unit in which the credit was exceeded.
             what: &'static str,
         },
         /// A condition that this hub does not know.
@@ -289,7 +289,7 @@ sealane_message::errors! {
         FrameMalformed(FrameError),
     }
 
-    /// What could not be read. JSON, which most clients begin with, has a row of its own.
+    /// The codec that could not be read. JSON, which most clients begin with, has a row of its own.
     enum Unread {
         /// A body or frame in JSON.
         #[code("SL-HUB-01", "InvalidJSON")]

@@ -1,9 +1,10 @@
 use std::borrow::Cow;
 
-/// What this hub can do that a client has to ask for before it uses it, by name (spec/hub.md §5).
+/// The features of this hub that a client has to ask for before it uses them, by name (spec/hub.md
+/// §5).
 pub const FEATURES: [&str; 5] = ["batch", "nack-delay", "seek", "sealed", "publish"];
 
-/// What a hub of version 1 can do that does not list its features yet.
+/// The features of a hub of version 1 that does not list them yet.
 const BASE: [&str; 4] = ["batch", "nack-delay", "seek", "sealed"];
 
 /// The features that a hub lists when a subscription stands.

@@ -9,7 +9,7 @@ use crate::fields::{Fields, Malformed};
 use crate::forms::{AsText, MaybeGroup, append};
 use crate::{Error, Features, HubLevel};
 
-/// What the hub sends on a subscription.
+/// A frame of the hub on a subscription.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ServerFrame {
@@ -21,7 +21,7 @@ pub enum ServerFrame {
         codec: Codec,
         /// The hub's clock, Unix milliseconds.
         time_ms: u64,
-        /// What the hub can do.
+        /// The hub's features.
         features: Features,
         /// Where the reading begins, for one stream.
         joined: Option<Joined>,
@@ -45,9 +45,9 @@ pub enum ServerFrame {
     Batch(Vec<Deliver>),
     /// Nothing to send, still here; the hub's clock, Unix milliseconds.
     Heartbeat(u64),
-    /// What went wrong; the close follows.
+    /// The error; the close follows.
     Error(WireError),
-    /// What only a newer hub says: the status of the frame; empty where it has none.
+    /// A frame that only a newer hub sends: the status of the frame; empty where it has none.
     Unknown(String),
 }
 
@@ -95,9 +95,9 @@ pub struct Deliver {
 pub struct WireError {
     /// The name, for example `UnknownOp`.
     pub code: Cow<'static, str>,
-    /// What happened, one sentence.
+    /// The error, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(default)]
     pub hint: Cow<'static, str>,
     /// The code for `sealane explain`.
@@ -149,7 +149,7 @@ pub struct Position {
     pub offset: u64,
 }
 
-/// What a deliver frame says of its message.
+/// The fields of a deliver frame about its message.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliverHead<'a> {
     /// The stream.

@@ -3,7 +3,7 @@ use sealane_codec::{Codec, Writer, typed};
 use crate::forms::AsText;
 use crate::{HubLevel, Malformed};
 
-/// What a hub says about itself.
+/// The hub's report on itself.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
@@ -12,7 +12,7 @@ pub struct Health {
     pub ok: bool,
     /// Its version.
     pub version: String,
-    /// What it is doing, in a word: `healthy`, `storage` or `draining`; a newer one has others.
+    /// The state of the hub, in a word: `healthy`, `storage` or `draining`; a newer one has others.
     pub status: String,
     /// Why it stores nothing, where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use sealane_message::Topic;
 use crate::Error;
 use crate::forms::append;
 
-/// What a client asks on an open subscription.
+/// A client's operation on an open subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op {
     /// So many messages more may come.

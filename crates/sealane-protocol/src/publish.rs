@@ -11,7 +11,7 @@ use crate::frame::codec_named;
 use crate::limits::MAX_SESSION_NAME_BYTES;
 use crate::{Error, Features, HubLevel, Malformed, Outcome, Position, WireError};
 
-/// What a publishing socket is asked for in its query.
+/// The query of a publishing socket.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PublishQuery {
     /// The session to go on with; none: the hub names a new one.
@@ -150,7 +150,8 @@ fn read_condition(codec: Codec, raw: &[u8]) -> Result<Option<u64>, Error> {
     Ok(expect)
 }
 
-/// What a client chose is told back to it as far as it is worth reading.
+/// A value that a client chose is told back to it up to this length. More of it is not worth
+/// reading.
 const SHOWN_CHARS: usize = 64;
 
 /// Appends a frame that publishes items, each as [`PublishItem::write`] wrote it.
@@ -284,7 +285,7 @@ pub struct NotPlaced {
     pub error: WireError,
 }
 
-/// What the hub sends on a publishing socket.
+/// A frame of the hub on a publishing socket.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum PublishFrame {
@@ -296,7 +297,7 @@ pub enum PublishFrame {
         codec: Codec,
         /// The hub's clock, Unix milliseconds.
         time_ms: u64,
-        /// What the hub can do.
+        /// The hub's features.
         features: Features,
     },
     /// So much more may be published.
@@ -310,9 +311,9 @@ pub enum PublishFrame {
     Published(Placed),
     /// Messages are not stored; the socket goes on.
     Refused(NotPlaced),
-    /// What went wrong; the close follows.
+    /// The error; the close follows.
     Error(WireError),
-    /// What only a newer hub says.
+    /// A frame that only a newer hub sends.
     Unknown,
 }
 

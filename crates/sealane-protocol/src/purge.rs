@@ -6,7 +6,7 @@ use sealane_message::Topic;
 use crate::forms::{AsText, append, read_body};
 use crate::{Error, Start};
 
-/// What is removed of a stream: the body of `POST /v1/purge/{topic}`.
+/// The part of a stream to be removed: the body of `POST /v1/purge/{topic}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,7 @@ impl Purge {
     }
 }
 
-/// What was removed.
+/// The result of a purge.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Purged {

@@ -1,6 +1,6 @@
-//! What stands before a server's message on a WebSocket (RFC 6455 §5.2).
+//! The head before a server's message on a WebSocket (RFC 6455 §5.2).
 //!
-//! A server's frames carry no mask, so that the same bytes are for everybody who reads in the same
+//! A server's frames carry no mask. So the same bytes are for every client that reads in the same
 //! codec.
 
 use sealane_codec::Codec;
@@ -8,7 +8,7 @@ use sealane_codec::Codec;
 /// The first byte of a message in one frame, of text and of anything else.
 const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;
-/// What the second byte says where the length stands behind it, in two bytes or in eight.
+/// The values of the second byte where the length stands behind it, in two bytes or in eight.
 const LENGTH_16: u8 = 126;
 const LENGTH_64: u8 = 127;
 /// The head of a message of 126 to 65,535 bytes, which most are.

@@ -8,7 +8,7 @@ use sealane_message::{Pattern, Topic};
 use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRanges, append, read_body, those_read};
 use crate::{Error, HubLevel, Level};
 
-/// What a stream keeps; 0 means no bound. Whole blocks are removed, oldest first.
+/// The bounds of a stream; 0 means no bound. Whole blocks are removed, oldest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase")]
@@ -28,7 +28,7 @@ impl Retention {
     }
 }
 
-/// What is changed of a stream's settings, the body of a `PUT`; what is left out stays.
+/// The changes to a stream's settings, the body of a `PUT`; a setting that is left out stays.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
@@ -98,7 +98,7 @@ pub struct StreamState {
     pub count: u64,
     /// Bytes at rest.
     pub bytes: u64,
-    /// What is kept.
+    /// The stream's retention.
     #[serde(flatten)]
     pub retention: Retention,
     /// When the stream was made, in Unix milliseconds.
@@ -116,7 +116,7 @@ pub struct StreamState {
     /// Offsets that are damaged on disk and are not delivered.
     #[serde(default, with = "OffsetRanges")]
     pub damaged: Vec<RangeInclusive<u64>>,
-    /// Who reads it now; a list of streams does not say it.
+    /// The connections that read it now; a list of streams leaves them out.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "those_read")]
     pub connections: Option<Vec<ConnectionState>>,
 }
@@ -158,7 +158,7 @@ pub struct ConnectionState {
     /// The consumer that it belongs to; none: it reads for itself.
     #[serde(default)]
     pub consumer: Option<String>,
-    /// What it has subscribed to.
+    /// The pattern of its subscription.
     #[serde(with = "AsText")]
     pub pattern: Pattern,
     /// The codec in which it reads.

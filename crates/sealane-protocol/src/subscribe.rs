@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for Start {
     }
 }
 
-/// What a consumer promises its members; each may change it.
+/// The settings that a consumer promises its members; each member may change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -127,7 +127,7 @@ impl ConsumerSettings {
     }
 }
 
-/// What a member changes of its consumer's settings.
+/// The changes that a member makes to its consumer's settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConsumerChange {
     /// Delivered and unacknowledged messages at most.
@@ -138,7 +138,7 @@ pub struct ConsumerChange {
     pub max_attempts: Option<u32>,
 }
 
-/// What a subscription asks for: the query of `GET /v1/subscribe`, but for the codec, which is
+/// The request for a subscription: the query of `GET /v1/subscribe`, but for the codec, which is
 /// negotiated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscribe {

@@ -1,9 +1,9 @@
-//! What sealing and opening cost, beside the bare cipher and the recipe of the report on a radio
+//! The cost of sealing and opening, beside the bare cipher and the recipe of the report on a radio
 //! mesh: RustCrypto's ChaCha20-Poly1305, a random nonce and a fresh allocation per message.
 //!
 //! Rounds are interleaved, so that a disturbance hits every row alike; the first are warm-up. The
-//! clock is the CPU time of this thread, which other processes disturb less than the wall's.
-//! `cargo bench -p sealane-seal`, and with `-- 1024` for the rows of one size.
+//! clock is the CPU time of this thread, which other processes disturb less than the wall's. `cargo
+//! bench -p sealane-seal`, and with `-- 1024` for the rows of one size.
 #![allow(unsafe_code)] // The CPU time of a thread is read through the C library.
 
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ struct Row {
     open: Step,
 }
 
-/// What is timed on each of the messages of a round, and a round's time per message.
+/// The work that is timed on each of the messages of a round, and a round's time per message.
 struct Step {
     work: Box<dyn FnMut(usize)>,
     rounds: Vec<f64>,

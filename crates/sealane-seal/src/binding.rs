@@ -2,9 +2,9 @@ use std::sync::LazyLock;
 
 use crate::GroupId;
 
-/// Where a message belongs: 16 bytes that do not travel and that every seal covers.
+/// The place where a message belongs: 16 bytes that do not travel and that every seal covers.
 ///
-/// Whoever seals names the place that the message is made to be read from, whoever opens the place
+/// The sender names the place that the message is made to be read from. The reader names the place
 /// that it was read from. `spec/seal.md`, section *Binding*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Binding([u8; Binding::BYTES]);
@@ -53,7 +53,7 @@ const LINK: u8 = 0;
 const STREAM: u8 = 1;
 const CONVERSATION: u8 = 2;
 
-/// What is authenticated with a body and stands beside its sealed bytes.
+/// Metadata that is authenticated with a body and stands beside its sealed bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Attached<'a> {
     /// The context that the sender drew, as the frame or the link says.

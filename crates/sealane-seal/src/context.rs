@@ -1,9 +1,10 @@
 use std::fmt;
 
-/// What tells one start of a sender from every other: 8 random bytes that enter all its keys.
+/// The context of one start of a sender, which tells it from every other: 8 random bytes that enter
+/// all its keys.
 ///
-/// Whoever starts to send draws new ones, so that a folder that was copied, a disk that was put
-/// back, or a process that forked never seals two messages under one key and counter.
+/// Every start of a sender draws new ones. So two messages are never sealed under one key and
+/// counter. That holds for a copied folder, a disk that was put back, and a process that forked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SenderContext(pub [u8; SenderContext::BYTES]);
 

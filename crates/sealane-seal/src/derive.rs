@@ -1,4 +1,4 @@
-//! What is derived from secrets: keys and salts of SFrame, and the next epoch's secret.
+//! The values that are derived from secrets: keys and salts of SFrame, and the next epoch's secret.
 
 use aws_lc_rs::hkdf::{HKDF_SHA512, KeyType, Salt};
 use zeroize::Zeroizing;

@@ -55,7 +55,7 @@ impl fmt::Debug for EpochSecret {
     }
 }
 
-/// What becomes of secrets whose epoch has been read.
+/// The treatment of secrets whose epoch has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum History {
     /// Kept as long as the group's streams retain its messages.
@@ -91,7 +91,7 @@ impl Epochs {
         self.group
     }
 
-    /// What the group does with epochs that have been read.
+    /// The group's treatment of epochs that have been read.
     pub fn history(&self) -> History {
         self.history
     }

@@ -41,10 +41,10 @@ impl Suite {
     }
 }
 
-/// What a seal protects.
+/// The protection of a seal.
 ///
-/// They have no total order, and so no `<`: C covers A, S and P cover C, and neither of those two
-/// covers the other. See [`Class::covers`].
+/// The classes have no total order, and so no `<`: C covers A, S and P cover C, and neither of
+/// those two covers the other. See [`Class::covers`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A: integrity and origin in the group; the body travels in clear before the header.
@@ -178,7 +178,7 @@ impl Epoch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub [u8; 32]);
 
-/// What all members of a group agree on for as long as it lives.
+/// The properties that all members of a group agree on for as long as it lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
     id: GroupId,

@@ -25,7 +25,7 @@ impl Form {
 pub struct KeyId {
     /// The sender.
     pub slot: Slot,
-    /// What the seal protects.
+    /// The protection of the seal.
     pub class: Class,
     /// The epoch's low eight bits.
     pub epoch_low: u8,
@@ -130,7 +130,8 @@ impl std::ops::Deref for Encoded {
     }
 }
 
-/// What follows the config byte and in how many bytes, and what stands in four bits of it.
+/// The value behind the config byte, its length in bytes, and the value of four bits of the config
+/// byte.
 fn field(value: u64) -> (u64, u32, u8) {
     if let Ok(small @ 0..8) = u8::try_from(value) {
         return (0, 0, small);

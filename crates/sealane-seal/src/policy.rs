@@ -53,7 +53,7 @@ impl Policy {
     /// The rules of a file, on top of those that are built in.
     ///
     /// # Errors
-    /// What is wrong with it first, and in which line. There is no half-read policy.
+    /// The first fault of the file, and its line. There is no half-read policy.
     pub fn from_toml(text: &str) -> Result<Policy, PolicyError> {
         file::read(text).map(|rules| Policy { rules })
     }
@@ -104,7 +104,7 @@ impl Policy {
         all
     }
 
-    /// What a message's class is bounded by.
+    /// The bounds of a message's class.
     pub fn bounds(&self, data_type: DataType) -> &Bounds {
         self.rules.bounds(data_type)
     }

@@ -1,4 +1,4 @@
-//! What a live reader keeps of each sender.
+//! The state that a live reader keeps of each sender.
 
 use crate::limits::{MAX_CEILING_BLOCK, MAX_COUNTER};
 use crate::window::Window;
@@ -23,8 +23,8 @@ pub(crate) struct Session {
 const SHORT_MS: u64 = 500;
 /// A block that was not used up within this is given up: its sender has become slower.
 const LONG_MS: u64 = 1000;
-/// What a ceiling that is stored ahead lasts, at the rate of the counters before it: less than a
-/// second, so that a restart refuses no more than a second's messages.
+/// The time that a ceiling lasts which is stored ahead, at the rate of the counters before it. It
+/// is less than a second, so that a restart refuses no more than a second's messages.
 const AHEAD_MS: u64 = 750;
 
 impl Session {

@@ -23,7 +23,7 @@ impl SigningKey {
         Ok(SigningKey(Arc::new(pair)))
     }
 
-    /// What others verify with.
+    /// The key that others verify with.
     pub fn verifying_key(&self) -> [u8; 32] {
         self.0.public_key().as_ref().try_into().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! What a delivery through the medium costs at 16 receivers, beside the origin's way: a packet of
-//! 9,000 bytes that is copied by value into the queue of each receiver, and out of it.
+//! The cost of a delivery through the medium at 16 receivers, beside the origin's way. The origin
+//! copies a packet of 9,000 bytes by value into the queue of each receiver, and out of it.
 //!
-//! Rounds are interleaved, so that a disturbance hits both alike; the first are warm-up.
-//! `cargo bench -p sealane-sim`.
+//! Rounds are interleaved, so that a disturbance hits both alike; the first are warm-up. `cargo
+//! bench -p sealane-sim`.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

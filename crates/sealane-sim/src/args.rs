@@ -28,7 +28,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// What to do
+    /// The verb
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Run {
 pub(crate) struct Live {
     #[command(flatten)]
     pub(crate) run: Run,
-    /// What the names of the network namespaces begin with
+    /// The prefix of the names of the network namespaces
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub(crate) prefix: String,
     /// Serve a page with the map and the orders here, on loopback; 127.0.0.1:0 finds a free port
@@ -91,7 +91,7 @@ pub(crate) struct Live {
 pub(crate) struct Ctl {
     /// The scenario that runs
     pub(crate) scenario: PathBuf,
-    /// What is to be done
+    /// The order
     #[command(subcommand)]
     pub(crate) order: Order,
 }
@@ -163,7 +163,7 @@ pub(crate) enum Order {
 /// `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// What `run --json` has written; `-` for standard input
+    /// The log that `run --json` has written; `-` for standard input
     pub(crate) log: PathBuf,
     /// Write the page with the map
     #[arg(long, value_name = "FILE")]

@@ -119,7 +119,8 @@ fn check(file: &Path, json: bool) -> Result<(), SimError> {
     let (name, machines, seconds) =
         (scenario.name.clone(), scenario.machines(), scenario.duration.as_s());
     let seed = scenario.seed;
-    // What only shows with places and motions: streets that are too short, traces with too few.
+    // Some faults show only with places and motions: streets that are too short, traces with too
+    // few vehicles.
     Run::new(scenario, seed, &traces, Watch::new())?;
     say(&match json {
         true => format!(

@@ -53,7 +53,7 @@ pub struct Run<'w> {
     media: Vec<Medium>,
     motions: Motions,
     ledger: Ledger,
-    /// Who is in the mesh, and which routes they use.
+    /// The members of the mesh, and the routes that they use.
     crew: Arc<Crew>,
     routes: Routes,
     /// The frames that messages left in.
@@ -63,18 +63,18 @@ pub struct Run<'w> {
     noise: Random,
     naps: Random,
     answers: Random,
-    /// Who does not hear whom, though they are near.
+    /// The pairs of near machines that do not hear each other.
     cuts: Cuts,
-    /// What is for machines whose programs run outside.
+    /// The outbox to machines whose programs run outside.
     outbox: Outbox,
     watch: Watch<'w>,
-    /// What a program has to be done; empty between events, and kept for its room.
+    /// The effects that a program asks for; empty between events, and kept for its room.
     effects: Vec<Effect>,
     /// Events so far.
     done: u64,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -91,7 +91,7 @@ enum Medium {
     Lines(Lines),
 }
 
-/// What is put on the agenda.
+/// An event on the agenda.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// The machine's program asked for a tick.

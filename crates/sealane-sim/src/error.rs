@@ -41,7 +41,7 @@ sealane_message::errors! {
         File {
             /// The file.
             file: PathBuf,
-            /// What was wrong.
+            /// The cause.
             cause: io::Error,
         },
         /// Standard output, or another place that takes the log.
@@ -67,7 +67,7 @@ sealane_message::errors! {
         #[cause("a namespace, interface, program or address of a live run cannot be had")]
         #[hint("Run it as root with iproute2; `ip netns list` names what another run has.")]
         Live(String),
-        /// What somebody wants done in a live run, and cannot be.
+        /// An order to a live run that cannot be done.
         #[error("{0}")]
         #[code("SL-SIM-09", "OrderRefused", exit = Usage)]
         #[cause("an order to a live run is none, or names nothing that it has")]
@@ -81,7 +81,7 @@ sealane_message::errors! {
         NoRun {
             /// Where it would answer.
             socket: PathBuf,
-            /// What was wrong.
+            /// The cause.
             cause: io::Error,
         },
         /// Keys of a live run's mesh that cannot be made or opened.
@@ -92,7 +92,7 @@ sealane_message::errors! {
         Keys {
             /// The machine.
             machine: String,
-            /// What was wrong.
+            /// The cause.
             cause: sealane_group::Error,
         },
     }

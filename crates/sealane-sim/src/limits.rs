@@ -29,10 +29,10 @@ sealane_message::limits! {
     MAX_SIM_EVENTS: usize = 1 << 16, "events";
     /// How long a run lasts in virtual time. A longer scenario is refused.
     MAX_SIM_S: u64 = 86_400, "seconds";
-    /// What the flows of a scenario ask for: each message, times its receivers. A scenario that
-    /// asks for more is refused.
+    /// Deliveries that the flows of a scenario ask for: each message, times its receivers. A
+    /// scenario that asks for more is refused.
     MAX_SIM_DELIVERIES: u64 = 1 << 28, "deliveries";
-    /// What a run has yet to do. A run that comes to more ends with an error.
+    /// Steps that a run has yet to do. A run that comes to more ends with an error.
     MAX_SIM_PENDING: usize = 1 << 20, "steps";
     /// Pairs of machines in reach of each other whose distance is remembered while nobody moves, on
     /// one medium. Of more it is reckoned anew.
@@ -49,7 +49,8 @@ sealane_message::limits! {
     MAX_TRACE_TAG_BYTES: usize = 4096, "bytes";
     /// A line of a log that is replayed. A longer one is refused.
     MAX_LOG_LINE_BYTES: usize = 1 << 17, "bytes";
-    /// What a capture of a run takes on disk. Then it ends, and what it misses is counted.
+    /// The size of a run's capture on disk. If it is reached, the capture ends, and the units that
+    /// it misses are counted.
     MAX_SIM_CAPTURE_BYTES: u64 = 1 << 30, "bytes";
     /// Machines of a live run that are processes. A scenario with more is refused there.
     MAX_LIVE_PROCESSES: usize = 128, "machines";

@@ -21,8 +21,8 @@ pub(crate) use orders::{give, words};
 pub(crate) use stage::Setting;
 use stage::{Card, Stage};
 
-/// What is due is done in pieces of so much virtual time, so that a run that is late still reads
-/// what processes send.
+/// Due events are done in pieces of so much virtual time. A run that is late therefore still reads
+/// the frames of processes.
 const PIECE: Span = Span::from_ms(5);
 /// Frames that are read of one card at once.
 const FRAMES_AT_ONCE: usize = 32;
@@ -230,7 +230,7 @@ impl Live<'_> {
         if ready.last().is_some_and(|rings| *rings) {
             self.counter.hush();
         }
-        // What comes now comes after what was due until now.
+        // Frames that arrive now come after the events that were due until now.
         let now = self.started.elapsed().as_micros() as u64;
         if self.run.next_due().is_none_or(|due| due > Time(now)) {
             self.run.advance(Time(now).min(end))?;

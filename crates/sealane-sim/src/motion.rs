@@ -31,7 +31,7 @@ enum Motion {
 pub struct NamedTrace {
     /// The name of its file in the scenario.
     pub file: String,
-    /// What was read.
+    /// The trace that was read.
     pub trace: Arc<Trace>,
 }
 

@@ -1,4 +1,4 @@
-//! What runs in a machine: the closed set of programs that a scenario can name.
+//! The programs of machines: the closed set that a scenario can name.
 
 mod beacon;
 mod documents;
@@ -26,7 +26,7 @@ pub(crate) enum Program {
     Mesh(Box<Member>),
 }
 
-/// What a machine hears or is to do.
+/// The input of a machine: something that it hears or is to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Input<'a> {
     /// It can send on a port.
@@ -53,7 +53,7 @@ pub(crate) struct Offer {
     pub(crate) document: Option<DataType>,
 }
 
-/// What a machine does.
+/// An action of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     Send(Send),
@@ -87,7 +87,7 @@ impl Mark {
     }
 }
 
-/// What a machine found out about others.
+/// A finding of a machine about other machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tidings {
     pub(crate) what: &'static str,
@@ -104,7 +104,7 @@ pub(crate) struct Send {
     pub(crate) urgency: Urgency,
 }
 
-/// Who is to take a unit.
+/// The receiver of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum To {
     Everybody,
@@ -166,7 +166,7 @@ impl Program {
         }
     }
 
-    /// What has become of the frames of data that were here, where it is a machine of the mesh.
+    /// The fates of the data frames that were here, if this is a machine of the mesh.
     pub(crate) fn frames(&self) -> Frames {
         match self {
             Program::Beacon(_) | Program::Flood(_) => Frames::default(),

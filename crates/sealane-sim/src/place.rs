@@ -187,7 +187,7 @@ mod tests {
                 assert_eq!(around.iter().filter(|one| **one == node).count(), 1, "{place:?}");
             }
         }
-        // Who is outside of all cells is near to those at their edge.
+        // A machine outside of all cells is near to the machines at their edge.
         let outside = Place { x: 1100.0, y: 0.0 };
         let near = all().filter(|(_, place)| outside.metres_to(*place) <= 150.0);
         let around: Vec<_> = cells.around(outside).collect();

@@ -61,7 +61,7 @@ impl Random {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draws(u64);
 
-/// What a number of a transmission decides.
+/// The question that a number of a transmission decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     /// How long the radio waits before it sends.

@@ -104,7 +104,7 @@ impl Scenario {
         }
     }
 
-    /// With what the tables say, each kind after those that it names.
+    /// Fills in the tables, each kind after the kinds that it names.
     fn filled(mut self, text: &str, file: &file::File) -> Result<Self, SimError> {
         let spot = |table, name, at| Spot { text, at, table, name };
         let named = Spot { text, at: 0, table: "name", name: &self.name };

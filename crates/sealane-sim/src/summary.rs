@@ -1,4 +1,4 @@
-//! What a run came to, in figures.
+//! The result of a run, in figures.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Summary {
     pub seconds: f64,
     /// Machines of the scenario.
     pub machines: u64,
-    /// What happened.
+    /// Events that happened.
     pub events: u64,
     /// Messages that were sent.
     pub messages: u64,
@@ -37,13 +37,13 @@ pub struct Summary {
     pub heard_ppm_most: u64,
     /// Units that were still under way at the end.
     pub held: u64,
-    /// What machines of the mesh say of frames of data.
+    /// The counts of data frames that machines of the mesh report.
     pub frames: Frames,
     pub(crate) counts: Counts,
 }
 
-/// What has become of frames of data at the machines of the mesh that are up at the end, the
-/// reports of gateways among them.
+/// The fates of data frames at the machines of the mesh that are up at the end. The reports of
+/// gateways are among the frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frames {

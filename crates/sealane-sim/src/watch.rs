@@ -1,4 +1,4 @@
-//! What is told of a run: counts, the log, the capture and the page.
+//! The accounts of a run: counts, the log, the capture and the page.
 
 mod log;
 mod page;
@@ -24,7 +24,7 @@ pub struct Watch<'w> {
     capture: Option<Capture<'w>>,
     page: Option<Page>,
     counts: Counts,
-    /// What transmissions were told in, to be used again.
+    /// The records of earlier transmissions, to be used again.
     spare: Vec<Sent>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Loss {
     Captured,
 }
 
-/// What happens to a machine.
+/// An event of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Happening {
     Join,
@@ -91,7 +91,7 @@ pub(crate) struct Sent {
     pub(crate) medium: u32,
     pub(crate) starts: Time,
     pub(crate) air: Span,
-    /// Who has heard it.
+    /// The machines that have heard it.
     pub(crate) heard: Vec<u32>,
     lost: [u32; Loss::ALL.len()],
 }
@@ -110,7 +110,7 @@ impl Loss {
         Loss::Captured,
     ];
 
-    /// What logs call it.
+    /// Its name in logs.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Loss::Deaf => "deaf",
@@ -128,7 +128,7 @@ impl Loss {
 }
 
 impl Happening {
-    /// What logs call it.
+    /// Its name in logs.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Happening::Join => "join",
@@ -314,13 +314,13 @@ impl<'w> Watch<'w> {
         self.log.as_mut().map_or(Ok(()), |log| log.loops(now, node, to, length))
     }
 
-    /// What a machine has found out.
+    /// Tells a finding of a machine.
     pub(crate) fn tells(&mut self, now: Time, node: u32, what: Tidings) -> Result<(), SimError> {
         self.counts.routes += u64::from(what.what == "route");
         self.log.as_mut().map_or(Ok(()), |log| log.tells(now, node, what))
     }
 
-    /// What happens to no machine.
+    /// Tells an event of no machine.
     pub(crate) fn notes(&mut self, now: Time, what: &str) -> Result<(), SimError> {
         self.log.as_mut().map_or(Ok(()), |log| log.notes(now, what))
     }

@@ -67,7 +67,7 @@ fn append_raw(file: &mut std::fs::File, group: usize) -> Done {
     Ok(())
 }
 
-/// What a straightforward design would do: WAL, `synchronous=FULL`, one row for each message.
+/// The straightforward design: WAL, `synchronous=FULL`, one row for each message.
 struct Rows {
     connection: rusqlite::Connection,
     next: i64,

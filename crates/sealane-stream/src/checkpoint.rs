@@ -31,6 +31,7 @@ pub(crate) struct Log {
 impl Log {
     /// Notes that a commit has made the log longer, and has it copied where that is much.
     pub(crate) fn note(&self, before_bytes: u64, bytes: u64) {
+        // The copier is woken once for each 8 MiB, and not for each commit.
         if bytes / COPY_EVERY_BYTES > before_bytes / COPY_EVERY_BYTES {
             self.has_grown.store(true, Ordering::Relaxed);
             self.copier.get().inspect(|copier| copier.unpark());
@@ -45,15 +46,17 @@ pub(crate) struct Checkpointer {
 impl Checkpointer {
     pub(crate) fn new(folder: &Path) -> Result<Self, Fault> {
         let connection = Connection::open(folder.join("streams.db"))?;
+        // By itself SQLite would copy within a commit, and hold up all clients of that commit.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         Ok(Self { connection })
     }
 
     /// Works until `closing`.
     pub(crate) fn run(self, closing: &AtomicBool, log: &Log) {
+        // The thread is known before its first look, so that a commit in between finds it.
         log.copier.get_or_init(std::thread::current);
         while !closing.load(Ordering::Relaxed) {
-            // Whoever closes the hub wakes this thread too.
+            // The closing of the hub wakes this thread too.
             std::thread::park_timeout(PATIENCE);
             if !log.has_grown.swap(false, Ordering::Relaxed) {
                 continue;

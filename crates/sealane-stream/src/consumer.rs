@@ -1,8 +1,9 @@
-//! What a consumer has been given and has not finished: a state machine without I/O or clock.
+//! The messages that a consumer was given and has not finished: a state machine without I/O or
+//! clock.
 //!
-//! A consumer reads a stream once, in order, on behalf of its members. Its state is the *cursor*,
-//! the next offset that nobody was given yet, and the *pending* messages below it that are not
-//! done. Everything below the cursor that is not pending is done.
+//! A consumer reads a stream once, in order, on behalf of its members. Its state has two parts. The
+//! *cursor* is the next offset that no member was given yet. The *pending* messages are those below
+//! it that are not done. Everything below the cursor that is not pending is done.
 
 mod changes;
 mod steer;
@@ -48,7 +49,7 @@ struct Pending {
     state: PendingState,
 }
 
-/// What the store keeps of a message that is not done.
+/// The stored state of a message that is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kept {
     attempt: u32,
@@ -61,7 +62,7 @@ impl Pending {
         matches!(self.state, PendingState::InFlight { member: holder, .. } if holder == member)
     }
 
-    /// What is stored; none where the message is done.
+    /// The state that is stored; none where the message is done.
     fn kept(&self, buried: &[u64]) -> Option<Kept> {
         let due_ms = match self.state {
             PendingState::Done => return None,
@@ -92,7 +93,7 @@ pub(crate) struct Consumer {
     skipped: Option<(u64, u64)>,
     /// Redeliveries handed out so far, for the stream's state.
     pub(crate) redelivered: u64,
-    /// What changed since it was last asked for, to be stored.
+    /// The changes since the last call of `changes`, to be stored.
     touched: Touched,
 }
 
@@ -133,7 +134,8 @@ impl Consumer {
         }
     }
 
-    /// What is true of every consumer between two calls. A short one is looked at whole.
+    /// The invariants of every consumer between two calls. The entries are checked one by one only
+    /// if they are few.
     fn holds_together(&self) -> bool {
         const SHORT: usize = 64;
         let waiting = self.ready.len() + self.delayed.len() + self.dead.len();
@@ -160,8 +162,11 @@ impl Consumer {
     /// The offset that is given out next: the first that comes again, else the first of `visible`,
     /// the offsets that can be read, that nobody was given yet.
     pub(crate) fn next(&mut self, visible: &Range<u64>) -> Option<u64> {
+        // Retention may have taken messages that nobody was given. The skip is told to a member as
+        // a gap.
         self.skip_to(visible.start);
         match self.ready.first() {
+            // A paused consumer still skips, so that its place stays within the stream.
             _ if self.is_paused() => None,
             Some(offset) => Some(*offset),
             None => (!self.is_full() && self.cursor < visible.end).then_some(self.cursor),
@@ -188,8 +193,12 @@ impl Consumer {
             && offsets.contains(&offset)
             && fits(offset)
         {
+            // Messages that come again go first: they are the oldest, and keep the list of pending
+            // messages long.
             self.ready.pop_first();
             if let Some(entry) = self.entry_mut(offset) {
+                // The attempt counts when a message is handed out. A member that dies on it has
+                // used one.
                 entry.attempt = entry.attempt.saturating_add(1);
                 entry.state = state;
                 out.push(Handed { offset, attempt: entry.attempt });
@@ -203,11 +212,14 @@ impl Consumer {
             && offsets.contains(&self.cursor)
             && fits(self.cursor)
         {
+            // New messages wait until the returned ones are taken, or those could be overtaken for
+            // ever.
             out.push(Handed { offset: self.cursor, attempt: 1 });
             self.pending.push_back(Pending { offset: self.cursor, attempt: 1, state });
             self.live += 1;
             self.cursor += 1;
         }
+        // The scan's time moves only to earlier here. The scan itself finds the next deadline.
         if !out.is_empty() {
             self.next_scan_ms = self.next_scan_ms.min(deadline_ms);
         }
@@ -250,6 +262,7 @@ impl Consumer {
     /// When `member` was given the first message from `from` on that it has in flight, if that one
     /// is among the next few.
     pub(crate) fn given_ms(&self, member: Member, from: u64) -> Option<u64> {
+        // The time is for a metric alone. Looking further would cost more than the figure is worth.
         const LOOKS: usize = 16;
         let near = self.pending.iter().skip(self.start_of(from)).take(LOOKS);
         near.filter(|entry| entry.is_held_by(member)).find_map(|entry| {
@@ -268,6 +281,7 @@ impl Consumer {
     /// Drops what can no longer be read since retention took it; returns how many of them were
     /// given out.
     pub(crate) fn forget(&mut self, offsets: Range<u64>) -> u64 {
+        // Offsets behind the cursor were given to nobody, and the cursor has to pass them.
         if offsets.start <= self.cursor {
             self.skip_to(offsets.end);
         }
@@ -313,6 +327,7 @@ impl Consumer {
     /// there is something new to take.
     pub(crate) fn expire(&mut self, now_ms: u64) -> bool {
         let before = self.ready.len();
+        // The set is ordered by time, so that this ends at the first that is not due.
         while let Some((due_ms, offset)) = self.delayed.first().copied()
             && due_ms <= now_ms
         {
@@ -345,6 +360,8 @@ impl Consumer {
     /// The dead letters of `offsets` are stored: they are done.
     pub(crate) fn bury(&mut self, offsets: &[u64]) {
         for offset in offsets {
+            // A message may have been skipped or reset since the plan. This commit must not finish
+            // it then.
             if self.dead.remove(offset)
                 && let Some(index) = self.index(*offset)
             {
@@ -376,14 +393,16 @@ impl Consumer {
         out
     }
 
-    /// What changed since this was last asked; none where that is more than a snapshot is, or
-    /// where the last answer did not come to be stored.
+    /// The changes since the last call. None where they are longer than a snapshot, or where the
+    /// last answer was not stored.
     pub(crate) fn changes(&mut self, buried: &[u64]) -> Option<Vec<u8>> {
+        // The record begins anew with the plan. If the commit fails, `is_unstored` has all of it
+        // written.
         let touched = std::mem::replace(&mut self.touched, Touched::new(self.cursor));
         changes::write(self, touched, buried)
     }
 
-    /// What was asked for last is not stored: the next time it has to be a snapshot.
+    /// The answer of the last call is not stored: the next time it has to be a snapshot.
     pub(crate) fn is_unstored(&mut self) {
         self.touched.all = true;
     }
@@ -404,6 +423,7 @@ impl Consumer {
         let mut consumer = Consumer::new(image.cursor, settings);
         for (offset, Kept { attempt, due_ms }) in image.pending {
             let max = settings.max_attempts;
+            // After a start nobody holds anything. Messages that were in flight come again at once.
             let state =
                 again(&Pending { offset, attempt, state: PendingState::Ready }, max, due_ms, 0);
             consumer.pending.push_back(Pending { offset, attempt, state: PendingState::Done });
@@ -416,6 +436,7 @@ impl Consumer {
 
     fn skip_to(&mut self, offset: u64) {
         if offset > self.cursor {
+            // Skips that were not told yet join, so that a member sees one gap.
             let from = self.skipped.map_or(self.cursor, |(from, _)| from);
             self.skipped = Some((from, offset - 1));
             self.cursor = offset;
@@ -432,6 +453,7 @@ impl Consumer {
         let start = self.start_of(from);
         let mut count = 0;
         for index in start..self.pending.len() {
+            // Entries ascend, so that the walk ends with the range and not with the list.
             let Some(entry) = self.pending.get(index).filter(|entry| entry.offset <= to) else {
                 break;
             };
@@ -466,6 +488,8 @@ impl Consumer {
         let Some(entry) = self.pending.get_mut(index) else { return };
         let (offset, old) = (entry.offset, std::mem::replace(&mut entry.state, state));
         match old {
+            // Each set holds exactly the messages in its state. A stale entry would hand a message
+            // out twice.
             PendingState::Delayed { due_ms } => drop(self.delayed.remove(&(due_ms, offset))),
             PendingState::Ready => drop(self.ready.remove(&offset)),
             PendingState::Dead => drop(self.dead.remove(&offset)),
@@ -486,6 +510,8 @@ impl Consumer {
         while self.pending.front().is_some_and(|entry| entry.state == PendingState::Done) {
             self.pending.pop_front();
         }
+        // One old message that stays open keeps those done behind it. They go when they are half of
+        // all.
         if self.pending.len() > 64 && self.pending.len() > 2 * self.live {
             self.pending.retain(|entry| entry.state != PendingState::Done);
         }
@@ -495,6 +521,8 @@ impl Consumer {
     /// The index of the first entry at or after `offset`: without holes it is where it should be.
     fn start_of(&self, offset: u64) -> usize {
         let front = self.pending.front().map_or(0, |entry| entry.offset);
+        // Offsets mostly follow each other, so that the distance is the index. A search is the
+        // exception.
         let guess = usize::try_from(offset.saturating_sub(front)).unwrap_or(usize::MAX);
         match self.pending.get(guess) {
             Some(entry) if entry.offset == offset => guess,
@@ -513,8 +541,9 @@ impl Consumer {
     }
 }
 
-/// What becomes of a message that was not acknowledged.
+/// The next state of a message that was not acknowledged.
 fn again(entry: &Pending, max_attempts: u32, due_ms: u64, now_ms: u64) -> PendingState {
+    // A message that killed every member so far must not go round for ever.
     if max_attempts > 0 && entry.attempt >= max_attempts {
         PendingState::Dead
     } else if due_ms > now_ms {

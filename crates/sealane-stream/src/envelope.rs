@@ -18,7 +18,7 @@ pub struct Envelope {
     pub(crate) body: Bytes,
 }
 
-/// What a message's body is at rest.
+/// The form of a message's body at rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The envelope, a map of this codec.
@@ -60,6 +60,8 @@ impl Envelope {
         codec: Codec,
         raw: &[u8],
     ) -> Result<Envelope, Error> {
+        // The length is asked before anything is parsed, since parsing is what a large body would
+        // cost.
         if raw.len() > MAX_ENVELOPE_BYTES {
             return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES });
         }
@@ -72,6 +74,8 @@ impl Envelope {
             CodecError::TooLarge { .. } => Error::InvalidEnvelope(TOO_MANY),
             cause => decode(cause),
         })?;
+        // Readers transcode a message into their codec. One that they cannot hold is refused here,
+        // where its writer learns it.
         let (values, depth) = scratch.size();
         if depth > MAX_ENVELOPE_DEPTH {
             return Err(Error::InvalidEnvelope(TOO_DEEP));
@@ -79,6 +83,7 @@ impl Envelope {
         if values > MAX_ENVELOPE_VALUES {
             return Err(Error::InvalidEnvelope(TOO_MANY));
         }
+        // Almost no open message is so small. The look for a frame costs the others one comparison.
         if values <= SEALED_VALUES_MAX
             && scratch.has_field(raw, "sealed")
             && let Some(sealed) = Sealed::read(codec, raw)?
@@ -87,6 +92,8 @@ impl Envelope {
         }
         let not_text = |_| Error::InvalidEnvelope("has an id that is not text");
         let Some(id) = scratch.text_field(raw, "id").map_err(not_text)? else {
+            // The id is put in front of the text. Writing the map anew would reorder or reformat a
+            // client's bytes.
             if codec == Codec::Json {
                 return Ok(Self::with_json_id(ids.next(), raw, values));
             }
@@ -99,6 +106,7 @@ impl Envelope {
         let start = (id.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
         let end = start.saturating_add(id.len());
         let id = match raw.get(start..end) {
+            // The id shares the body's memory. A copy would be an allocation for each message.
             Some(same) if same == id.as_bytes() => body.slice(start..end),
             _ => Bytes::copy_from_slice(id.as_bytes()),
         };
@@ -106,6 +114,8 @@ impl Envelope {
     }
 
     fn sealed(ids: &Ids, sealed: &Sealed<'_>) -> Result<Envelope, Error> {
+        // The header is all that the hub can read. A frame that no member could open is refused at
+        // once.
         FrameView::parse(&sealed.frame).map_err(Error::FrameMalformed)?;
         let id = match &sealed.id {
             Some(id) => {
@@ -126,8 +136,8 @@ impl Envelope {
         }
     }
 
-    /// What a frame is wherever it passed: without the bytes that relays write. None: the message
-    /// is open.
+    /// The part of a frame that is the same on every path: all but the bytes that relays write.
+    /// None: the message is open.
     pub(crate) fn sealed_content(&self) -> Option<&[u8]> {
         match self.content {
             Content::Open(_) => None,
@@ -205,6 +215,7 @@ impl Ids {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).map_err(|cause| Error::StorageFailed(cause.to_string()))?;
         let mut prefix = String::new();
+        // 12 digits in base 36 hold 62 bits, so that two are shifted off.
         push_base36(u64::from_le_bytes(random) >> 2, PREFIX_DIGITS, &mut prefix);
         prefix.push('-');
         Ok(Self { prefix, count: AtomicU64::new(0) })

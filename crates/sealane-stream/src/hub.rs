@@ -37,7 +37,7 @@ pub struct HubConfig {
     pub folder: PathBuf,
     /// The level of streams that are made by their first message.
     pub level: Level,
-    /// What streams keep that are made by their first message.
+    /// The retention of streams that are made by their first message.
     pub retention: Retention,
 }
 
@@ -60,7 +60,7 @@ pub struct Enqueue {
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey(Keys);
 
-/// What is done once under a key.
+/// The unit that a key makes happen once.
 #[derive(Debug, Clone)]
 enum Keys {
     /// The request.
@@ -108,6 +108,7 @@ impl IdempotencyKey {
 fn content_key(came: &[&[u8]], read: &[Envelope]) -> Key {
     let mut hasher = blake3::Hasher::new_derive_key("sealane message of a stream v1");
     for (raw, envelope) in came.iter().zip(read) {
+        // Relays change 17 bytes of a frame. Two gateways would else store the same frame twice.
         let content = envelope.sealed_content().unwrap_or(raw);
         hasher.update(&[envelope.content.id()]);
         // Its length, so that no two lists of messages are the same bytes.
@@ -168,6 +169,8 @@ impl Hub {
     /// [`Error::StorageFailed`] where the folder cannot be used, is used by another hub, or was
     /// written by a newer version.
     pub fn open(config: HubConfig) -> Result<Self, Error> {
+        // The store takes its lock first. Two hubs of one folder must not both get as far as
+        // threads.
         let opened = store::open(&config.folder, now_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
         let reads = Reads::new(config.folder.clone());
@@ -178,6 +181,8 @@ impl Hub {
         let writes = Writes::new(opened.connection, opened.lock, &config.folder)?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();
+        // The writer is made before the first thread starts, so that a fault of the store leaves
+        // none behind.
         let writer = Writer::new(registry.clone(), receiver, writes, defaults, opened.next)?;
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
@@ -216,7 +221,7 @@ impl Hub {
         self.registry.followed()
     }
 
-    /// What the hub counts.
+    /// The hub's counters.
     pub fn metrics(&self) -> &Metrics {
         &self.registry.metrics
     }
@@ -252,8 +257,10 @@ impl Hub {
         let Enqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
         let group = envelopes.first().and_then(Envelope::group);
         envelopes.iter().try_for_each(|envelope| check_seal(group, envelope.group()))?;
+        // The queue's room bounds memory. Clients wait here, and not in an unbounded channel.
         let share = self.share(&envelopes).await?;
         let (reply, answer) = oneshot::channel();
+        // The delay begins after the wait for room, so that a busy hub does not shorten it.
         let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
         let (key, each) = match key.map(|key| key.0) {
             None => (None, Vec::new()),
@@ -341,6 +348,7 @@ impl Hub {
         let turn = Turn { messages: limit, bytes: TURN_BYTES };
         let more = read(&self.registry, &stream, &mut next, turn, &mut pieces).await?;
         part(pieces, &mut events);
+        // A removal during the read could leave a page that looks like an empty stream.
         if stream.removed.load(Ordering::SeqCst) {
             return Err(Error::UnknownStream(topic.to_string()));
         }
@@ -388,6 +396,7 @@ impl Hub {
         limit: usize,
         wanted: impl Fn(&Topic) -> bool,
     ) -> Listed {
+        // A bounded look holds the lock of all streams only briefly. The caller goes on behind it.
         let found = self.registry.begun(beginning, after, LOOKS);
         let mut listed = Listed { streams: Vec::new(), looked: 0, next: None };
         for stream in &found {
@@ -472,11 +481,13 @@ impl Hub {
         if self.closing.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
+        // Clients that wait for room are refused now. Those in the queue are still stored.
         self.queue.close();
         let (reply, mut answer) = oneshot::channel();
         self.registry.send(Command::Stop(reply))?;
         for thread in self.threads.lock().drain(..) {
             self.registry.stop_waiting();
+            // The copier sleeps parked and the clock on a condition. Both have to look at the flag.
             thread.thread().unpark();
             if thread.join().is_err() {
                 return Err(Error::StorageFailed("a thread of the hub panicked".into()));
@@ -508,6 +519,7 @@ fn tick(registry: &Registry, closing: &AtomicBool) {
     while !closing.load(Ordering::Relaxed) {
         registry.wait_timed(Duration::from_millis(250));
         registry.expire(now_ms());
+        // A pause between looks bounds the clock's work, whatever the number of deadlines is.
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -532,6 +544,8 @@ fn describe(stream: &Stream) -> StreamState {
         damaged: state.damaged.iter().map(|(first, last)| *first..=*last).collect(),
         connections: None,
     };
+    // Each consumer has a lock of its own. Holding the stream's as well would stop its writer for
+    // the whole list.
     drop(state);
     consumers.sort_by(|a, b| a.name.cmp(&b.name));
     described.consumers = consumers.iter().map(|entry| entry.describe()).collect();

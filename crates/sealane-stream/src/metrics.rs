@@ -1,4 +1,4 @@
-//! What the hub counts and times, of all streams together and of those that have series of their
+//! The hub's counters and timings, of all streams together and of those that have series of their
 //! own.
 
 mod histogram;
@@ -15,7 +15,7 @@ pub use series::{ConsumerFigures, Figures, StreamFigures};
 pub struct Counter {
     /// The metric's name.
     pub name: &'static str,
-    /// What it counts.
+    /// The text that describes the counter.
     pub help: &'static str,
     /// How many there were.
     pub value: u64,
@@ -26,7 +26,7 @@ pub struct Counter {
 pub struct Timing {
     /// The metric's name.
     pub name: &'static str,
-    /// What is timed.
+    /// The text that describes the timing.
     pub help: &'static str,
     /// How long it took.
     pub spread: Spread,
@@ -34,7 +34,7 @@ pub struct Timing {
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident = $metric:literal;)+) => {
-        /// What the hub counts; all of it only grows.
+        /// The hub's counters; all of them only grow.
         #[derive(Debug, Default)]
         pub struct Metrics {
             $($(#[doc = $doc])+ pub $name: AtomicU64,)+

@@ -1,9 +1,9 @@
 //! The hub beside a plain model of it, on a store that fails at any statement.
 //!
-//! A seed makes batches of requests and of numbered messages, which share commits; what members of
-//! consumers do between them; trouble of the store; and kills, after which the hub is opened again.
-//! What the hub answers must be what the model says, or that the store failed, and then nothing
-//! counts.
+//! A seed makes batches of requests and of numbered messages, which share commits. It also makes
+//! the steps of consumer members between them, trouble of the store, and kills. After a kill the
+//! hub is opened again. The hub must answer as the model does, or say that the store failed. A
+//! failed request then changes nothing.
 
 mod consumers;
 mod requests;

@@ -19,7 +19,7 @@ use crate::registry::Registry;
 use crate::writer::{Command, Item, Publish};
 use crate::{Error, Level};
 
-/// What became of messages of one stream whose numbers follow each other.
+/// The answer to messages of one stream whose numbers follow each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
     /// The stream.
@@ -48,6 +48,8 @@ impl Answered {
         is_next
             && match (&self.result, &next.result) {
                 (Ok(placed), Ok(next)) => {
+                    // Answers join only if their places follow each other too. The client computes
+                    // the rest from the first.
                     let behind = placed.first.behind(self.to - self.from + 1);
                     behind == next.first && placed.level == next.level
                 }
@@ -100,11 +102,13 @@ impl Outbox {
                 _ => waiting.answers.push(answer),
             }
         }
+        // A connection with answers waiting was told already.
         was_empty && !waiting.answers.is_empty()
     }
 
     /// Wakes the task that waits for answers. One that does not wait looks before it does.
     pub(crate) fn wake(&self) {
+        // The waker is taken out, so that the task is woken once, and outside of the lock.
         let waker = self.waiting.lock().waker.take();
         if let Some(waker) = waker {
             waker.wake();
@@ -123,6 +127,8 @@ impl Outbox {
     /// all that was sent here.
     fn unless_taken<T>(&self, send: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let waiting = self.waiting.lock();
+        // Check and send share the lock. A message of the old connection can then not follow one of
+        // the new.
         if waiting.is_taken { Err(Error::SessionTaken) } else { send() }
     }
 
@@ -145,7 +151,10 @@ fn direct_max() -> usize {
 /// Has the connections of these sessions send their answers: some by this thread, which is the
 /// writer's, and where they are more the rest by the workers meanwhile.
 pub(crate) fn send(told: &[Arc<Outbox>]) {
+    // Each connection sent here is spared a thread that wakes: 25.3 to 19.9 µs of CPU a message
+    // (decision 12).
     let (here, elsewhere) = told.split_at(told.len().min(direct_max().max(1)));
+    // The others are woken first, so that workers send while this thread does.
     elsewhere.iter().for_each(|outbox| outbox.wake());
     here.iter().for_each(|outbox| outbox.send());
 }
@@ -182,6 +191,8 @@ impl Publishing {
         let outbox = Arc::new(Outbox::default());
         let before = sessions.0.lock().insert(key.clone(), outbox.clone());
         if let Some(before) = before {
+            // The newest connection wins. A client whose old connection hangs could otherwise not
+            // come back.
             before.take_over();
         }
         Self { registry, queue, sessions, key, outbox }
@@ -262,6 +273,7 @@ impl Publishing {
         if waiting.is_taken {
             return Poll::Ready(Err(Error::SessionTaken));
         }
+        // Cloning a waker costs an atomic count. The same task polls again and again.
         if !waiting.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             waiting.waker = Some(cx.waker().clone());
         }
@@ -277,21 +289,24 @@ impl Publishing {
 impl Drop for Publishing {
     fn drop(&mut self) {
         let mut sessions = self.sessions.0.lock();
+        // A newer connection may have the entry by now, and must keep it.
         if sessions.get(&self.key).is_some_and(|outbox| Arc::ptr_eq(outbox, &self.outbox)) {
             sessions.remove(&self.key);
         }
     }
 }
 
-/// What items take of the writer's queue, which is full of so many messages, or of so many bytes.
+/// The share of the writer's queue that items take. The queue is bounded both in messages and in
+/// bytes.
 fn cost(items: &[Item]) -> u32 {
     queue_cost(items.iter().map(|item| &item.envelope))
 }
 
-/// What messages take of the writer's queue.
+/// The share of the writer's queue that messages take.
 pub(crate) fn queue_cost<'a>(envelopes: impl Iterator<Item = &'a Envelope>) -> u32 {
     const UNIT_BYTES: usize = MAX_WRITE_QUEUE_BYTES / MAX_WRITE_QUEUE_MESSAGES;
     let cost: usize = envelopes.map(|envelope| 1 + envelope.body.len() / UNIT_BYTES).sum();
+    // A request larger than the whole queue waits until that is empty, and not for ever.
     cost.min(MAX_WRITE_QUEUE_MESSAGES) as u32
 }
 

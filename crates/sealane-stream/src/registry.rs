@@ -159,6 +159,7 @@ impl Registry {
 
     /// Adds a stream that is stored; whoever waits for one of its name is told.
     pub(crate) fn insert(&self, stream: &Arc<Stream>) {
+        // The series is there before the stream can be found, so that its first message is counted.
         self.series.admit(stream);
         self.streams.write().add(stream.clone());
         self.followers.meet(stream, 0);
@@ -180,6 +181,8 @@ impl Registry {
         streams.by_number.remove(&stream.number);
         drop(streams);
         self.series.dismiss(stream);
+        // The stream leaves the lists before the flag is set: a reader that sees the flag finds no
+        // old entry.
         stream.removed.store(true, Ordering::SeqCst);
         stream.rouse();
     }
@@ -224,6 +227,7 @@ impl Registry {
         }
         let mut dirty = self.dirty.lock();
         dirty.push((stream.clone(), entry.clone()));
+        // One command wakes the writer for the whole list, however many consumers change.
         if dirty.len() == 1 {
             // Nobody listens any more only after the writer has stored everything and ended.
             let _ = self.writer.send(Command::Dirty);
@@ -266,11 +270,15 @@ impl Registry {
 
     /// Lets time pass for all consumers that wait for it.
     pub(crate) fn expire(&self, now_ms: u64) {
+        // The list is taken out, since the walk locks consumers and connections add to it
+        // meanwhile.
         let timed = std::mem::take(&mut *self.timed.lock());
         let mut kept = Vec::with_capacity(timed.len());
         for (stream, entry) in timed {
             let mut consumer = entry.state.lock();
             let ready = consumer.expire(now_ms);
+            // Flag and state are decided under the consumer's lock. A message handed out after it
+            // marks the consumer anew.
             let (dead, settled) = (consumer.has_dead(), consumer.is_settled());
             let is_gone = entry.removed.load(Ordering::Relaxed);
             if settled || is_gone || stream.removed.load(Ordering::Relaxed) {
@@ -281,6 +289,7 @@ impl Registry {
                 entry.wake();
             }
             if dead {
+                // Dead messages need the writer, even if no member acts again.
                 self.mark_dirty(&stream, &entry);
             }
             if entry.timed.load(Ordering::SeqCst) {

@@ -22,6 +22,8 @@ pub(crate) struct Room {
 impl Room {
     pub(crate) fn of(topic: &Topic) -> Room {
         match topic.system() {
+            // Systems have rooms of their own: a client that makes streams without end takes no
+            // dead letter its place.
             None => Room { what: "streams", limit: MAX_STREAMS },
             Some(System::Dead) => Room { what: "streams below `dead/`", limit: MAX_DEAD_STREAMS },
             Some(System::Groups) => {

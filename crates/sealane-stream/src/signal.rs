@@ -23,11 +23,11 @@ pub(crate) struct Signal(Mutex<Signalled>);
 struct Signalled {
     ready: Vec<usize>,
     joined: Vec<Met>,
-    /// Whoever waits, until it is woken.
+    /// The task that waits, until it is woken.
     waker: Option<Waker>,
 }
 
-/// What a subscription finds when it listens.
+/// The result of listening for a subscription.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// Nothing: it is woken when there is something.
@@ -45,6 +45,8 @@ impl Signal {
         let mut signalled = self.0.lock();
         let has_lanes = !signalled.ready.is_empty();
         lanes.append(&mut signalled.ready);
+        // Streams are told without taking them, since joining may wait for the disk and `listen`
+        // must not.
         if !signalled.joined.is_empty() {
             return Heard::Streams;
         }
@@ -75,6 +77,7 @@ impl Signal {
         let waker = {
             let mut signalled = self.0.lock();
             what(&mut signalled);
+            // The waker is called outside of the lock, which the woken task takes first.
             signalled.waker.take()
         };
         if let Some(waker) = waker {
@@ -108,6 +111,8 @@ impl Waiter {
 
     /// Signals the lane, if it asked.
     pub(crate) fn wake(&self) {
+        // A lane is signalled once until it asks again. A busy stream would otherwise fill the
+        // list.
         if self.armed.swap(false, Ordering::SeqCst) {
             self.signal.note(|signalled| signalled.ready.push(self.lane));
         }
@@ -143,7 +148,7 @@ mod tests {
         assert_eq!((count(), lanes.len()), (1, 0));
         assert_eq!(signal.listen(&waker, &mut lanes), Heard::Lanes);
         assert_eq!(lanes, [7]);
-        // What came while it did not wait is found, and wakes nobody.
+        // A wake that came while the subscription did not wait is found, and wakes no task.
         waiter.rouse();
         assert_eq!(count(), 1);
         assert!(signal.take(&mut lanes).is_empty() && lanes == [7, 7]);

@@ -46,8 +46,8 @@ pub(crate) struct StreamInner {
     pub(crate) settings: Settings,
     /// The lowest offset that can be read.
     pub(crate) first: u64,
-    /// What is below is being removed by a commit that may not stand yet; `u64::MAX` where that is
-    /// the whole stream.
+    /// A commit that may not stand yet is removing the offsets below; `u64::MAX` where that is the
+    /// whole stream.
     pub(crate) leaving: u64,
     /// The offset of the next append; everything below it has reached its level.
     pub(crate) next: u64,
@@ -81,12 +81,12 @@ pub(crate) struct ConsumerEntry {
     pub(crate) dead_lettered: AtomicU64,
     /// Messages that ran out of attempts and could be made no dead letter.
     pub(crate) dead_dropped: AtomicU64,
-    /// What the store has of it; only the writer looks.
+    /// The stored state of the consumer; only the writer looks.
     pub(crate) kept: Mutex<Kept>,
     pub(crate) counts: Own<ConsumerCounts>,
 }
 
-/// What the store has of a consumer.
+/// The stored state of a consumer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Kept {
     /// The number of its row; 0: it has none yet.
@@ -163,6 +163,7 @@ impl Stream {
         // Before those are woken who look for it once they have asked to be.
         self.end.store(state.next, Ordering::SeqCst);
         drop(state);
+        // The lock is free here. A woken reader would otherwise wait for it at once.
         self.wake();
     }
 
@@ -233,6 +234,7 @@ impl Stream {
         if let Some(entry) = state.consumers.get(name) {
             return Ok(entry.clone());
         }
+        // A bound for each token keeps one client from taking all consumers of a stream.
         let of_owner = state.consumers.values().filter(|entry| &*entry.owner == owner).count();
         let limits = [
             (of_owner, MAX_TOKEN_CONSUMERS, "consumers of this token"),
@@ -257,7 +259,7 @@ impl Stream {
             || consumers.iter().any(|entry| !entry.members.lock().is_empty())
     }
 
-    /// What its owner chose.
+    /// The settings that its owner chose.
     pub(crate) fn settings(&self) -> Settings {
         self.state.lock().settings
     }
@@ -309,6 +311,8 @@ impl StreamInner {
             }
         };
         match end {
+            // The client has seen messages that this generation does not have. They were
+            // acknowledged and lost.
             Some(end) if offset > end => (end.max(self.first), false),
             Some(_) if offset < self.first => (self.first, false),
             Some(_) => (offset, true),
@@ -323,6 +327,8 @@ impl StreamInner {
         if offset < self.first {
             return Found::Trimmed(self.first);
         }
+        // Known damage is answered from memory. Otherwise each reader would read the bad block
+        // again.
         if let Some((_, last)) = self.damaged.iter().find(|(a, b)| (*a..=*b).contains(&offset)) {
             return Found::Damaged(last + 1);
         }
@@ -350,6 +356,8 @@ impl ConsumerEntry {
     fn restore(row: ConsumerRow, topic: &Topic) -> Self {
         let changes = &row.changes.pieces;
         let mut dead = DeadCounts { lettered: row.dead_lettered, dropped: row.dead_dropped };
+        // A row that cannot be read loses this consumer's place, and must not keep the hub from
+        // starting.
         let consumer = Consumer::restore(row.settings, &row.state, changes, &mut dead);
         let mut consumer = consumer.unwrap_or_else(|| {
             tracing::error!(stream = %topic, consumer = row.name, "begins anew: it is damaged");

@@ -39,7 +39,7 @@ pub use burst::{Burst, Piece};
 pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
 
-/// Who reads.
+/// The kind of a subscription's reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
     /// This connection for itself.
@@ -57,12 +57,12 @@ pub enum Who {
         owner: String,
         /// Where a new consumer begins.
         start: Start,
-        /// What this member changes of the consumer's settings.
+        /// The changes that this member makes to the consumer's settings.
         change: ConsumerChange,
     },
 }
 
-/// What a subscription has for its connection.
+/// The output of a subscription to its connection.
 #[derive(Debug)]
 pub enum Output {
     /// A message.
@@ -88,7 +88,7 @@ const TURN: usize = 256;
 /// Bytes of envelopes that one turn of a stream takes, unless a single message is larger.
 pub(crate) const TURN_BYTES: usize = 256 << 10;
 
-/// What one stream's turn may take.
+/// The most that one stream's turn may take.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     pub(crate) messages: usize,
@@ -153,9 +153,12 @@ impl Subscription {
             }
             _ => {}
         }
+        // The watch begins before the streams are listed. One that is made in between is found
+        // twice and joined once.
         let found = this.registry.watch(member, &this.pattern, &this.signal);
         let mut joined = None;
         for (number, stream) in found.into_iter().enumerate() {
+            // An error here drops `this`, which takes back every lane that was joined.
             joined = this.join(stream, None).await?;
             if number % JOINS_AT_ONCE == JOINS_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
@@ -168,16 +171,16 @@ impl Subscription {
         }
     }
 
-    /// What is said of a stream that is not there yet.
+    /// The `joined` of a stream that does not exist yet.
     fn unmade(stream: Topic) -> Joined {
         let level = HubLevel::Other(String::new());
         Joined { stream, generation: 0, offset: 0, recovered: true, level, sealed: None }
     }
 
-    /// Honours what the client asks.
+    /// Honours a client's operation.
     ///
     /// # Errors
-    /// What [`Op`] does not allow here; the connection is to be closed.
+    /// An operation that [`Op`] does not allow here; the connection is to be closed.
     pub fn apply(&mut self, op: Op) -> Result<(), Error> {
         match op {
             Op::Credit(n) => {
@@ -186,6 +189,8 @@ impl Subscription {
                 self.credit = credit.ok_or(error)?;
                 Ok(())
             }
+            // One client serves readers and members. An acknowledgement that has no effect is no
+            // mistake of its.
             Op::Ack(_) if matches!(self.who, Who::Reader { .. }) => Ok(()),
             Op::Nack(..) if matches!(self.who, Who::Reader { .. }) => {
                 Err(Error::NotAConsumer("nack"))
@@ -220,6 +225,7 @@ impl Subscription {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
+            // One lock says why and registers the waker. A signal between two locks could be lost.
             let heard = self.signal.listen(cx.waker(), &mut self.signalled);
             self.queue_signalled();
             if heard == Heard::Streams
@@ -229,6 +235,8 @@ impl Subscription {
             {
                 return Poll::Ready(());
             }
+            // Lanes that wait for credit alone are not ready. Credit comes by `apply`, and the
+            // caller polls again.
             if heard == Heard::Nothing {
                 return Poll::Pending;
             }
@@ -263,15 +271,18 @@ impl Subscription {
         max_bytes: usize,
         out: &mut Vec<Piece>,
     ) -> Result<(), Error> {
+        // New streams are joined before the turn, so that they take part in this very round.
         for Met { stream, offset } in self.signal.take(&mut self.signalled) {
             self.join(stream, Some(offset)).await?;
         }
         self.queue_signalled();
         for index in std::mem::take(&mut self.removed) {
+            // A lane that is gone loses its turn, since its index may soon be another stream's.
             self.turn.retain(|other| *other != index);
             self.lose(index)?;
         }
         out.extend(self.notes.drain(..).map(Piece::Status));
+        // The credit bounds this round before anything is read, so that nothing has to be put back.
         let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
         let mut bytes = 0;
         while left > 0
@@ -288,6 +299,7 @@ impl Subscription {
             left -= given.min(left);
             self.credit -= given as u64;
             self.registry.metrics.delivered.fetch_add(given as u64, Ordering::Relaxed);
+            // A stream that has more goes to the end. A busy one cannot starve the others.
             if more {
                 self.turn.push_back(index);
             }
@@ -315,6 +327,7 @@ impl Subscription {
         stream: Arc<Stream>,
         met: Option<u64>,
     ) -> Result<Option<Joined>, Error> {
+        // A stream can be signalled and listed at once. The second look finds its lane.
         if self.lanes.has(&stream) || stream.removed.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -325,10 +338,13 @@ impl Subscription {
         }
         let mut who = self.who.clone();
         if let (Some(_), Who::Member { start, .. }) = (met, &mut who) {
+            // The stream came after the subscription, so that all in it is new to this consumer.
             *start = Start::First;
         }
         if let (true, None, Who::Reader { start, .. }) = (is_pattern, met, &who) {
             let next = start_offset(&self.registry, &stream, *start).await?;
+            // A pattern matches many streams with nothing new. A lane for each would cost memory
+            // for nothing.
             if next == stream.state.lock().next {
                 return Ok(None);
             }
@@ -337,6 +353,7 @@ impl Subscription {
         let index = self.lanes.next();
         let opened =
             Lane::open(&self.registry, stream, &who, &self.signal, self.member, index).await;
+        // The place was counted before the lane opened, which can wait for the disk.
         let (lane, joined) = opened.inspect_err(|_| self.registry.unfollow(1))?;
         let announced = !is_pattern && met.is_none();
         self.lanes.insert(Lane { announced, ..lane });
@@ -351,8 +368,10 @@ impl Subscription {
         generation: Option<u64>,
     ) -> Result<(), Error> {
         let index = self.lane_of(stream.as_ref(), "seek")?;
+        // Each seek has an answer that waits here until it is taken. Without a bound they would be
+        // a client's memory in the hub.
         if self.notes.len() >= MAX_WAITING_ANSWERS {
-            // Who asks and does not read what is answered.
+            // A client that asks and does not read the answers.
             let limit = MAX_WAITING_ANSWERS as u64;
             return Err(Error::TooMany { what: "answers to `seek`", limit });
         }
@@ -444,10 +463,13 @@ impl Subscription {
         let Some(lane) = self.lanes.get(index) else { return 0 };
         let Work::Member { entry } = &lane.work else { return 0 };
         let mut consumer = entry.state.lock();
+        // Only a full consumer kept others from work, so that an acknowledgement rarely wakes
+        // anybody.
         let was_full = consumer.is_full();
         let (metrics, now) = (&self.registry.metrics, now_ms());
         let count = match delay_ms {
             None => {
+                // The time is looked up before the acknowledgement forgets it.
                 let given_ms = consumer.given_ms(self.member, from).unwrap_or(now);
                 let count = consumer.ack(self.member, from, to);
                 metrics.acked.fetch_add(count, Ordering::Relaxed);
@@ -463,6 +485,8 @@ impl Subscription {
                 count
             }
         };
+        // The consumer is free before its members are woken, since each of them takes this lock at
+        // once.
         drop(consumer);
         if count > 0 {
             self.registry.mark_dirty(&lane.stream, entry);
@@ -503,6 +527,7 @@ fn merged(mut marks: Vec<Mark>) -> Vec<Mark> {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
+        // The watch ends first, so that no stream joins a subscription whose lanes are going.
         self.registry.unwatch(self.member);
         self.registry.unfollow(self.lanes.len());
         for lane in self.lanes.drain() {
@@ -514,6 +539,7 @@ impl Drop for Subscription {
 impl Delivery {
     /// The deliver frame in `codec`. Records are written from the frame in MessagePack.
     pub fn frame(&self, codec: Codec) -> Bytes {
+        // The attempt stands in the frame. Only a first delivery is the same for all readers.
         if self.attempt == 1 {
             return self.block.frame(self.index, codec);
         }

@@ -54,7 +54,7 @@ const IDLE: Duration = Duration::from_millis(250);
 /// Where the log could not be copied whole, it is tried again after so much more.
 const COPY_AGAIN_BYTES: u64 = 4 << 20;
 
-/// What is asked for to see whether there is room again.
+/// The bytes requested to see whether there is room again.
 const PROBE_BYTES: u64 = 256 << 10;
 
 pub(crate) struct Writer {
@@ -65,9 +65,9 @@ pub(crate) struct Writer {
     progress: Progress,
     next: Next,
     defaults: Settings,
-    /// What `memory` streams were answered for and the store has not got yet.
+    /// The messages that `memory` streams were answered for and the store has not got yet.
     unsaved: Vec<Staged>,
-    /// What the store holds of the sessions that published last.
+    /// The stored state of the sessions that published last.
     sessions: Sessions,
     /// When consumers were stored last.
     flushed: Option<Instant>,
@@ -84,6 +84,8 @@ impl Writer {
         next: Next,
     ) -> Result<Self, Fault> {
         let upkeep = Upkeep::new(&writes)?;
+        // Upkeep and progress count the store once here. From then on each commit changes the
+        // numbers.
         let progress = Progress::new(&registry, &next);
         Ok(Self {
             registry,
@@ -107,6 +109,7 @@ impl Writer {
             if batch.is_empty() {
                 self.look_again();
             }
+            // The commands that came with the stop are committed before it is obeyed.
             let stop = batch.iter().position(|command| matches!(command, Command::Stop(_)));
             let stop = stop.map(|index| batch.remove(index));
             self.commit(batch);
@@ -124,11 +127,15 @@ impl Writer {
     fn patience(&self) -> Duration {
         let mut patience = IDLE;
         if self.registry.has_dirty() || !self.unsaved.is_empty() || self.upkeep.is_sweeping() {
+            // Acknowledgements may be lost without harm, since their messages come again. So they
+            // wait 25 ms for company.
             let flush = self.flushed.map(|flushed| flushed + FLUSH_EVERY);
             let now = Instant::now();
             patience = flush.map_or(Duration::ZERO, |flush| flush.saturating_duration_since(now));
         }
         if let Some(due_ms) = self.upkeep.next_due_ms {
+            // A delayed message wakes the writer by itself. Nothing else may ask for a commit at
+            // that time.
             patience = patience.min(Duration::from_millis(due_ms.saturating_sub(now_ms())));
         }
         patience
@@ -151,6 +158,8 @@ impl Writer {
     fn plan(&mut self, batch: Vec<Command>) -> Option<(Plan, Result<StoreCommit, Fault>)> {
         let now_ms = now_ms();
         let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_EVERY);
+        // Consumers are taken before the plan, so that a change made meanwhile marks them anew for
+        // the next commit.
         let dirty = if flush { self.registry.take_dirty() } else { Vec::new() };
         let is_idle = batch.iter().all(|command| matches!(command, Command::Dirty))
             && dirty.is_empty()
@@ -175,6 +184,8 @@ impl Writer {
         for command in batch {
             match &result {
                 Ok(()) => result = plan.add(&mut planner, command),
+                // The lookup failed, and the commit will not be made. The rest of the batch is told
+                // at once.
                 Err(fault) => command.fail(fault),
             }
         }
@@ -182,9 +193,12 @@ impl Writer {
         // Retention knows by now which streams go and which are purged.
         let result = result.and_then(|()| self.upkeep.plan(&mut plan, &planner, flush));
         if let Err(fault) = result {
+            // Consumers that were taken and not planned would otherwise never be stored.
             self.registry.give_back(dirty);
             return Some((plan, Err(fault)));
         }
+        // A consumer that is steered is stored whole. Its members' changes wait for the commit
+        // after.
         let dirty = plan.managed.spare(&self.registry, dirty);
         letters::plan(&mut plan, &mut planner, &dirty);
         self.progress.plan(&mut plan, planner.next, dirty);
@@ -232,6 +246,7 @@ impl Writer {
         self.writes.set_sync(plan.is_synced())?;
         let mut result = self.attempt(plan, commit);
         if result == Err(Fault::Full) {
+            // Copying the log gives its pages back. Often that is all the room that was missing.
             self.copy_log(true);
             result = self.attempt(plan, commit);
         }
@@ -257,6 +272,7 @@ impl Writer {
         });
         match stored {
             Ok(_) => self.registry.log.note(before_bytes, self.writes.log().0),
+            // The store is as before. Memory has not moved either, since only `settle` moves it.
             Err(_) => self.writes.rollback(),
         }
         stored
@@ -267,6 +283,8 @@ impl Writer {
     fn keep_log_short(&mut self, bytes: u64) {
         let (log_bytes, log_bytes_max) = self.writes.log();
         let next = log_bytes + bytes + bytes / 8;
+        // The copier usually keeps the log short. From three quarters on the writer helps, before
+        // it has to wait.
         if next >= (log_bytes_max / 4 * 3).max(self.copy_at_bytes) {
             self.copy_log(next >= log_bytes_max);
         }
@@ -275,9 +293,12 @@ impl Writer {
     fn copy_log(&mut self, wait: bool) {
         let copying = match wait {
             true => Some(self.registry.log.copying.lock()),
+            // If the copier is at work, the writer goes on: waiting would cost every client of this
+            // commit.
             false => self.registry.log.copying.try_lock(),
         };
         let (log_bytes, log_bytes_max) = self.writes.log();
+        // A copy that a reader blocked is not tried at each commit. The log grows by 4 MiB first.
         self.copy_at_bytes = again_at(log_bytes, log_bytes_max, wait);
         if copying.is_none() {
             return;
@@ -311,6 +332,8 @@ impl Writer {
     /// Notes why the store takes nothing; it is said once, and not each time it is tried again.
     fn note_fault(&self, fault: &Fault) {
         let before = self.registry.fault.lock().replace(fault.clone());
+        // Clients try again many times a second. One line for each change is what an operator can
+        // read.
         if before.as_ref() != Some(fault) {
             let error = Error::from(fault.clone());
             tracing::error!(%error, "the store takes nothing; nothing of it is acknowledged");
@@ -334,9 +357,12 @@ impl Writer {
             }
             self.commit(batch);
         }
+        // Without a last flush every acknowledgement counts as due, so that the next commit stores
+        // all of them.
         self.flushed = None;
         self.commit(vec![Command::Dirty]);
         let fault = self.registry.fault.lock().clone();
+        // A fault that left nothing behind is no reason to say that the close has failed.
         if let Some(fault) = fault.filter(|_| !self.unsaved.is_empty() || self.registry.has_dirty())
         {
             return Err(fault);
@@ -352,6 +378,8 @@ impl Writer {
         #[cfg(test)]
         self.writes.trouble.note_commit(&commit);
         self.writes.checkpoint(false)?;
+        // Closing takes away the mark `running`. If it stayed, the next start would give `memory`
+        // streams a new generation.
         self.writes.close()
     }
 }
@@ -371,7 +399,7 @@ impl Writer {
         if !plan.is_stripped && (plan.room.has_room || !is_full) {
             self.clear_fault();
         }
-        // What a stream was answered for goes with it.
+        // If a stream goes, its acknowledged messages that are not stored go with it.
         self.unsaved.retain(|staged| !plan.streams.removes(&staged.stream.topic));
         self.keep_sessions(&mut plan, counts);
         if !plan.is_stripped {
@@ -410,6 +438,8 @@ impl Writer {
         // Consumers are tried again with the next flush. At once, a broken store would be asked
         // without a pause.
         self.flushed = Some(Instant::now());
+        // A failing store is not met again at once by acknowledgements, which would come back 40
+        // times a second.
         self.upkeep.fail();
         settle::fail(plan, &self.registry, fault);
     }

@@ -1,8 +1,8 @@
-//! What a client adds for a sealed stream: all between an encoded envelope and the request's, and
-//! between a delivery's and the message. Checking the envelope, which of an open message the hub
-//! does, is part of it; so are the copies.
+//! The cost that a client adds for a sealed stream. It has two parts: from an encoded envelope to
+//! the request's, and from a delivery's envelope to the message. The copies are included. The check
+//! of the envelope is included too; for an open message the hub makes that check.
 //!
-//! The baseline is the bare cipher, in place, on as many bytes: what no client can avoid.
+//! The baseline is the bare cipher, in place, on as many bytes. No client can avoid that cost.
 //!
 //! Rounds of all rows are interleaved and the first are warm-up. The clock is the CPU time of this
 //! thread. `cargo bench -p sealane --bench sealed`.

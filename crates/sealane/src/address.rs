@@ -18,7 +18,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// What the system connects to.
+    /// The name and port that the system connects to.
     pub(crate) fn target(&self) -> (&str, u16) {
         (self.name(), self.port)
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// What RFC 3986 leaves as it is within a path segment or a query value.
+/// The characters that RFC 3986 leaves as they are within a path segment or a query value.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// `/v1/streams/` and the topic, each segment percent-encoded (spec/topic.md).
@@ -77,7 +77,7 @@ pub(crate) fn stream_path(topic: &str) -> String {
     topic_path("/v1/streams", topic)
 }
 
-/// What is asked of a topic there.
+/// The route and the topic, each segment percent-encoded.
 pub(crate) fn topic_path(route: &str, topic: &str) -> String {
     let mut path = route.to_owned();
     for segment in topic.split('/') {

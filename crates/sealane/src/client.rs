@@ -90,8 +90,8 @@ impl Client {
         Ok(self)
     }
 
-    /// Repeats a request without an answer for so long (default 10 s); zero makes one attempt.
-    /// What is published is never stored twice by that.
+    /// If a request gets no answer, the client repeats it for this long (default 10 s). Zero makes
+    /// one attempt. Repeating never stores a published message twice.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Client {
         self.patience = patience;
@@ -216,7 +216,7 @@ impl Client {
         Ok(Health::read(answer.codec, &answer.body)?)
     }
 
-    /// What the hub's clock says, to the second, or nothing where its answers have no `Date`.
+    /// The time by the hub's clock, to the second. It is none if the hub's answers have no `Date`.
     ///
     /// # Errors
     /// As [`Client::health`].

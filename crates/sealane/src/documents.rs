@@ -31,7 +31,7 @@ sealane_message::errors! {
         Gone {
             /// The socket.
             socket: PathBuf,
-            /// What was wrong.
+            /// The error of the system.
             cause: std::io::Error,
         },
         /// It was refused.
@@ -87,13 +87,13 @@ impl DocumentsError {
 pub struct Raise {
     /// Why: `medical`, `fire`, `attack`, `lost` or `trapped`.
     pub kind: Option<String>,
-    /// What to know before one comes.
+    /// Text that helpers should read before they come.
     pub text: Option<String>,
     /// Where, in degrees: latitude and longitude.
     pub position: Option<[f64; 2]>,
 }
 
-/// What became of a document that was written.
+/// The outcome of writing a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a document that waits is not stored yet"]
 pub enum Written {

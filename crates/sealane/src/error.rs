@@ -23,7 +23,7 @@ sealane_message::errors! {
         Address {
             /// The text.
             address: String,
-            /// What is wrong with it.
+            /// The fault of the text.
             cause: &'static str,
         },
         /// No connection could be made: nothing of the request has reached the hub.
@@ -35,7 +35,7 @@ sealane_message::errors! {
         NotReachable {
             /// The hub's address.
             address: String,
-            /// What the system said.
+            /// The system's own words.
             cause: String,
         },
         /// The connection was lost before the answer came, each time: the hub may have done it.
@@ -49,7 +49,7 @@ sealane_message::errors! {
             address: String,
             /// How often it was asked.
             attempts: u32,
-            /// What ended the last attempt.
+            /// The end of the last attempt.
             cause: String,
         },
         /// The hub refused; the error is its own.
@@ -89,14 +89,14 @@ sealane_message::errors! {
         Group {
             /// The row of an error table.
             info: &'static ErrorInfo,
-            /// What was wrong.
+            /// The key folder's or group's own words.
             message: String,
         },
         /// The policy does not let a message be sealed so.
         #[error(transparent)]
         #[inner(0)]
         Policy(#[from] PolicyRefusal),
-        /// What is to be sealed, or was, is no envelope.
+        /// The body to be sealed, or the one that was opened, is no envelope.
         #[error("the sealed body is no map within the limits of an envelope")]
         #[code("SL-CLIENT-09", "NoEnvelope")]
         #[cause("what was sealed is no message: no map of its codec within the limits of an \
@@ -142,7 +142,7 @@ sealane_message::errors! {
         Untrusted {
             /// The hub's address.
             address: String,
-            /// What is wrong.
+            /// Why it is not trusted.
             why: Distrust,
         },
         /// Nobody answered a request in time.
@@ -157,7 +157,7 @@ sealane_message::errors! {
             /// How long was waited.
             waited: std::time::Duration,
         },
-        /// What does not ask for an answer, or cannot be asked.
+        /// The message asks for no answer, or the body cannot be a request.
         #[error("no request: {0}")]
         #[code("SL-CLIENT-18", "NotARequest")]
         #[cause("a message asks for no answer, or a body is no map")]
@@ -211,7 +211,7 @@ sealane_message::errors! {
         #[hint("Make one for the hub: `sealane cert self-signed NAME`, or `openssl req -x509` \
                 with `-addext basicConstraints=critical,CA:FALSE`.")]
         Authority,
-        /// What answers does not speak TLS.
+        /// The server does not speak TLS.
         #[error("it does not speak TLS")]
         #[code("SL-CLIENT-25", "NoTls", exit = Usage)]
         #[cause("TLS was begun with a server that does not speak it")]
@@ -266,7 +266,7 @@ sealane_message::errors! {
         #[error(transparent)]
         #[inner(0)]
         Policy(#[from] PolicyRefusal),
-        /// What came does not open.
+        /// The frame does not open.
         #[error(transparent)]
         #[inner(0)]
         Frame(FrameError),
@@ -286,7 +286,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// How to mend the failure.
     pub fn hint(&self) -> &str {
         match self {
             Error::Refused(wire) if !wire.hint.is_empty() => &wire.hint,

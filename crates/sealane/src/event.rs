@@ -5,7 +5,7 @@ use tokio::sync::broadcast;
 #[cfg(feature = "group")]
 use crate::Error;
 
-/// What happens to a subscription beside its messages.
+/// An event of a subscription or a group, beside its messages.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -13,7 +13,7 @@ pub enum Event {
     Connected,
     /// The connection was lost; it is being made again.
     Disconnected {
-        /// What ended it.
+        /// Why the connection ended.
         cause: String,
     },
     /// Messages of a stream that will not come.

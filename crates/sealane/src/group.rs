@@ -115,7 +115,7 @@ impl Group {
         self.keys().policy = policy;
     }
 
-    /// What the sender knows of its link, readers, battery and rate.
+    /// Sets the sender's view of its link, readers, battery and rate.
     pub fn set_conditions(&self, conditions: Conditions) {
         self.keys().conditions = conditions;
     }
@@ -192,7 +192,7 @@ impl Group {
         Subscribe::new(self.inner.client.clone(), pattern).group(self)
     }
 
-    /// What happens to the group's keys from now on.
+    /// The events of the group's keys from now on.
     pub fn events(&self) -> Events {
         Events(self.inner.events.subscribe())
     }
@@ -250,9 +250,9 @@ impl Group {
         control::publish(&self.inner.client, self.inner.tag, &[notice]).await.map(|_| ())
     }
 
-    /// What people should know before they trust what they read: that this member was removed or
-    /// has not obeyed all orders, that the control stream has lost some, that the folder was copied
-    /// or restored, that no heartbeat has come for longer than the group's charter allows.
+    /// Warnings for people before they trust what they read. This member may be removed, or may not
+    /// have obeyed all orders. The control stream may have lost orders. The folder may be copied or
+    /// restored. No heartbeat may have come for longer than the group's charter allows.
     pub fn warnings(&self) -> Vec<Error> {
         let keys = self.keys();
         let behind = keys.check_orders().err();
@@ -435,7 +435,7 @@ impl Group {
     }
 }
 
-/// What the topics of dead letters begin with, before the stream that they are of.
+/// The beginning of a dead letter's topic, before the stream that it comes from.
 const DEAD: &str = "dead/";
 
 fn mark(stream: &Topic, generation: u64, next: u64) -> Mark {
@@ -461,7 +461,7 @@ impl GroupReader {
         })
     }
 
-    /// What was met so far.
+    /// The counts of sealed messages so far.
     pub fn counts(&self) -> SealCounts {
         self.reading.counts()
     }

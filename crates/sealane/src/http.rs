@@ -24,7 +24,7 @@ use crate::{Error, HubError};
 /// An answer that is not whole in this time counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// By what the hub knows a repeated request.
+/// How the hub recognises a repeated request.
 #[derive(Debug, Clone)]
 pub(crate) enum Once {
     /// An idempotency key.
@@ -91,13 +91,13 @@ impl Call {
     }
 }
 
-/// What the hub answered.
+/// The hub's answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) codec: Codec,
     pub(crate) body: Bytes,
-    /// What the hub's clock said, to the second.
+    /// The time by the hub's clock, to the second.
     pub(crate) date: Option<SystemTime>,
     /// When the hub asks to be asked again.
     retry_after: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What a hub may answer, without a dependency on hub and node.
+//! The errors that a hub may answer, without a dependency on hub and node.
 
 /// The errors that hubs answer, each with its name on the wire and whether it passes.
 macro_rules! hub_errors {

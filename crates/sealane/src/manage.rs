@@ -1,4 +1,4 @@
-//! What those who run a hub see and do of consumers, delayed messages, and what streams keep.
+//! The calls of an operator: consumers, delayed messages, and the retention of streams.
 
 use std::ops::RangeInclusive;
 

@@ -30,7 +30,7 @@ pub struct Message {
     /// The envelope, a map; as it was written, but translated where the codecs differ. Of a sealed
     /// message, if it was read with the keys of its group, what was sealed.
     pub envelope: Bytes,
-    /// Who sealed it and how, if it was read with the keys of a group.
+    /// The sender and the kind of the seal, if the message was read with the keys of a group.
     pub seal: Option<Seal>,
     origin: Option<Origin>,
 }

@@ -53,7 +53,7 @@ pub(crate) struct Sent {
     pub(crate) envelopes: Vec<Bytes>,
 }
 
-/// What opens messages; there is none.
+/// The opener of messages; there is none.
 #[derive(Debug)]
 pub(crate) enum Reading {}
 

@@ -245,7 +245,7 @@ impl PublishBatch {
         Self { client: client.clone(), topic, codec, body, once: None, sent: None }
     }
 
-    /// What was sealed for it.
+    /// The same, with the envelopes that were sealed for it.
     #[cfg(feature = "group")]
     pub(crate) fn sealed(self, group: &Group, sent: Sent) -> Self {
         Self { sent: Some((group.clone(), sent)), ..self }

@@ -19,7 +19,7 @@ use crate::{Client, Error};
 use requests::Requests;
 use session::{Session, Without};
 
-/// What a publisher has stored so far.
+/// The messages that a publisher has stored so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stored {
@@ -31,15 +31,15 @@ pub struct Stored {
     pub generation: Option<u64>,
 }
 
-/// Publishes to one stream in the background, in order, over a socket of its own on which many
-/// messages are under way at once. A lost connection is made again, and what was not answered is
-/// sent again; the hub knows it by its number and stores it once. A hub without such sockets is
-/// sent requests.
+/// Publishes to one stream in the background, in order. It uses a socket of its own, on which many
+/// messages are under way at once. If the connection is lost, the publisher connects again and
+/// sends the unanswered messages again. The hub knows each message by its number and stores it
+/// once. If a hub has no publishing sockets, the publisher sends requests.
 ///
-/// What waits and is under way is bounded by messages and bytes; [`Publisher::send`] waits at the
-/// bound. The first error that repeating does not cure within [`Client::patience`] ends the
-/// publisher: nothing after it is sent, so that no later message overtakes one that failed.
-/// Dropping it sends what is queued.
+/// The backlog and the messages under way are bounded by number and bytes; [`Publisher::send`]
+/// waits at the bound. The first error that repeating does not cure within [`Client::patience`]
+/// ends the publisher. Nothing after it is sent, so that no later message overtakes one that
+/// failed. Dropping the publisher sends the queued messages.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     queue: mpsc::Sender<Item>,
@@ -90,7 +90,7 @@ impl Publisher {
     /// Waits until everything queued before is stored.
     ///
     /// # Errors
-    /// What ended the publisher.
+    /// The error that ended the publisher.
     pub async fn flush(&self) -> Result<Stored, Error> {
         let (done, answer) = oneshot::channel();
         let ended = || Error::Ended("publisher");

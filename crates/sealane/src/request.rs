@@ -50,7 +50,7 @@ impl Client {
         if let Ok(answer) = answer {
             return answer;
         }
-        // Who has waited in vain may well end now, and the removal with it.
+        // A caller that waited in vain may end now, and the removal with it.
         let _ = timeout(LAST, removal).await;
         Err(Error::NoReply { topic: topic.to_owned(), waited: deadline })
     }
@@ -107,7 +107,7 @@ struct Expected<'a> {
     reply_to: &'a str,
 }
 
-/// What a request says of its answer.
+/// The fields of a request that describe its answer.
 struct Asked {
     id: String,
     to: String,

@@ -1,4 +1,4 @@
-//! What is told of the seals of messages.
+//! The seals of messages, as programs are told of them.
 
 use sealane_frame::GroupTag;
 use sealane_message::DataType;
@@ -6,7 +6,7 @@ use sealane_seal::{Class, SenderContext};
 
 use crate::limits::MAX_URGENT_AGE_MS;
 
-/// What the seal of a message says.
+/// The content of a message's seal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seal {
@@ -17,9 +17,9 @@ pub struct Seal {
     pub sender: String,
     /// The sender's slot.
     pub slot: u16,
-    /// What the seal protects.
+    /// The protection that the seal gives.
     pub class: Class,
-    /// What the body is, by the sender's word.
+    /// The type of the body, by the sender's word.
     pub data_type: DataType,
     /// The epoch of the keys.
     pub epoch: u64,
@@ -44,7 +44,7 @@ impl Seal {
     }
 }
 
-/// What a subscription has met in sealed streams.
+/// The counts of a subscription to sealed streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SealCounts {
@@ -58,7 +58,7 @@ pub struct SealCounts {
     pub keys_unknown: u64,
     /// Messages of epochs before a removal that stand behind it.
     pub behind_removal: u64,
-    /// What did not open, or was no message.
+    /// Frames that did not open, or opened to no message.
     pub refused: u64,
     /// Counters of senders between the least and the greatest that came, and that did not come. A
     /// sender uses one counter for all its streams, and loses some when it restarts.

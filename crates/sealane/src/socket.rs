@@ -27,7 +27,7 @@ pub(crate) enum Ended {
     Lost(String),
     /// The hub said why.
     Refused(WireError),
-    /// What came is not the protocol.
+    /// The received bytes are not the protocol.
     Failed(Error),
 }
 

@@ -52,8 +52,8 @@ impl Subscription {
         std::future::poll_fn(|context| self.shared.poll(context)).await
     }
 
-    /// What happens beside the messages. The first call hears everything since the beginning,
-    /// later ones what comes from then on.
+    /// Events beside the messages. The first call hears everything since the beginning. Later calls
+    /// hear the events from then on.
     pub fn events(&mut self) -> Events {
         self.first_events.take().unwrap_or_else(|| Events(self.events.subscribe()))
     }
@@ -69,7 +69,7 @@ impl Subscription {
         self.shared.received_bytes()
     }
 
-    /// What was met in sealed streams, if it was subscribed with a group.
+    /// The counts of sealed messages, if the subscription has a group.
     pub fn seal_counts(&self) -> SealCounts {
         self.shared.seal_counts()
     }

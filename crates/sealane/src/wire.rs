@@ -20,7 +20,7 @@ use crate::{Distrust, Error};
 /// A connection that is not made in this time counts as refused.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whose certificates are trusted.
+/// The certificates that a client trusts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trust {
     /// None: those that the system trusts.
@@ -49,7 +49,7 @@ impl Trust {
     }
 }
 
-/// What the system trusts, read once.
+/// The certificates that the system trusts, read once.
 fn system() -> Result<Arc<ClientConfig>, Error> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, Error>> = OnceLock::new();
     let read = || {
@@ -104,8 +104,7 @@ pub(crate) async fn open(address: &Address, trust: &Trust) -> Result<Wire, Unope
     }
 }
 
-/// What the certificate or the other side's TLS is wrong with does not pass; a lost connection
-/// does.
+/// A fault of the certificate or of the other side's TLS does not pass. A lost connection does.
 fn refused(address: &Address, error: io::Error) -> Unopened {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match cause {
@@ -117,7 +116,7 @@ fn refused(address: &Address, error: io::Error) -> Unopened {
     }
 }
 
-/// What a person can do something about, told apart from all else.
+/// Tells faults that a person can mend apart from all others.
 fn distrust(cause: &rustls::Error) -> Distrust {
     let certificate = match cause {
         rustls::Error::InvalidCertificate(certificate) => certificate,

@@ -52,7 +52,7 @@ pub(super) fn run(bytes: &[u8]) {
     });
 }
 
-/// What is left of the input; zeros behind its end.
+/// The rest of the input; zeros behind its end.
 struct Steps<'a>(&'a [u8]);
 
 impl<'a> Steps<'a> {
@@ -88,7 +88,7 @@ struct Connection {
     codec: Codec,
     granted: u64,
     delivered: u64,
-    /// What a reader gets next of each stream that it was told of.
+    /// The next offset of each stream that the reader was told of.
     next: HashMap<Topic, u64>,
 }
 
@@ -262,7 +262,7 @@ impl World {
         let Some(connection) = &mut self.connections[who] else { return };
         let more = if let Op::Credit(n) = &op { *n } else { 0 };
         if coded(connection.subscription.apply(op)).is_err() {
-            // What is refused ends the connection, and only this one.
+            // A refusal ends the connection, and only this connection.
             self.connections[who] = None;
             return self.works(1 - who);
         }
@@ -443,7 +443,7 @@ impl World {
         assert!(next.is_none_or(|next| next == page.next));
     }
 
-    /// What is delivered is what was acknowledged for this place.
+    /// The delivery is the message that was acknowledged for this place.
     fn look(&self, delivery: &Delivery, codec: Codec) {
         let frame = ServerFrame::read(codec, &delivery.frame(codec)).expect("what we write");
         let ServerFrame::Deliver(deliver) = frame else { panic!("{frame:?}") };

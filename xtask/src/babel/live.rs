@@ -19,7 +19,7 @@ const LATE_US: u64 = 50_000;
 
 /// After so long a server listens.
 const LISTENS: Duration = Duration::from_secs(1);
-/// What a script of the page reads, beside the page.
+/// Bytes of the file that a script of the page fetches, beside the page.
 const PAGE_BYTES: usize = 100_000;
 const PAGE: &str = "<!doctype html><p>nothing</p><script>\
     fetch('more').then(reply => reply.arrayBuffer()).then(more => {\
@@ -216,7 +216,7 @@ fn on(name: &str, words: &[&str]) -> std::process::Command {
     command
 }
 
-/// What a program at the first machine says, while another one serves it at the last.
+/// The output of a program at the first machine, while another program serves it at the last.
 fn served(serve: &[&str], ask: &[&str]) -> Outcome<String> {
     let mut server = on(&format!("n-{}", ROW.machines), serve);
     let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn();

@@ -22,7 +22,7 @@ pub(super) fn read(path: &Path) -> Outcome<String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What was sent in the seconds after a moment: bytes, and the part of the time that it took.
+/// The traffic in the seconds after a moment: bytes, and the share of the time on air.
 pub(super) struct Sent {
     pub(super) bytes_per_second: f64,
     pub(super) air: f64,

@@ -1,14 +1,14 @@
-//! What finds routes in network namespaces: `babeld` of Debian, or Sealane's relays.
+//! The routing programs in network namespaces: `babeld` of Debian, or Sealane's relays.
 
 use std::path::{Path, PathBuf};
 
 use super::{Topology, keep};
 use crate::process::{self, Outcome};
 
-/// What the namespaces' names begin with.
+/// The prefix of the namespaces' names.
 pub(super) const PREFIX: &str = "babel";
 
-/// What runs in each machine.
+/// The routing program of each machine.
 pub(super) enum Router<'a> {
     Babeld(&'a Settings),
     Sealane(&'a Sealane),
@@ -44,7 +44,7 @@ impl Router<'_> {
         }
     }
 
-    /// What a table of machines says of what they run.
+    /// The keys of a scenario's table of machines that say which program they run.
     pub(super) fn runs(&self) -> String {
         let shell = match self {
             Router::Babeld(Settings { line, .. }) => {
@@ -140,7 +140,7 @@ impl Sealane {
         sealane.join("fleet", first, last)?;
         let orders = sealane.file("orders", first, &["group", "orders", "roads"])?;
         for who in names.iter().filter(|who| *who != first) {
-            // Who has joined last has them already.
+            // The machine that joined last has them already.
             let _ = sealane.run(who, &["group", "apply", "roads", &orders]);
         }
         sealane.file("fleet.card", first, &["group", "relay-card", "fleet"])?;
@@ -151,7 +151,7 @@ impl Sealane {
         Ok(sealane)
     }
 
-    /// What it writes, which need not be text.
+    /// The standard output of `sealane`, which need not be text.
     fn run(&self, who: &str, arguments: &[&str]) -> Outcome<Vec<u8>> {
         let mut command = process::program(&self.program);
         command.args(arguments).env("SEALANE_KEYS", self.folder.join(who));
@@ -174,7 +174,7 @@ impl Sealane {
         self.run(who, &["group", "join", &invitation]).map(drop)
     }
 
-    /// What a machine tells of itself; nothing if it does not.
+    /// The status that a machine reports of itself; nothing if it reports none.
     fn status(&self, name: &str) -> String {
         let mut status = process::program("ip");
         status.args(["netns", "exec", &format!("{PREFIX}-{name}")]).arg(&self.program);

@@ -1,4 +1,4 @@
-//! What is counted of a source tree.
+//! The counts of a source tree.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -188,7 +188,7 @@ fn parameters(rest: &str) -> Option<Vec<&str>> {
     Some(parameters)
 }
 
-/// What stands before the first `end` that is in no bracket.
+/// The text before the first `end` that is in no bracket.
 fn split(text: &str, end: char) -> Option<&str> {
     let (mut depth, mut before) = (0_i32, ' ');
     for (at, character) in text.char_indices() {

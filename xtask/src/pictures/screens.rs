@@ -1,4 +1,4 @@
-//! What the command line shows on terminals of two widths, as text.
+//! The output of the command line on terminals of two widths, as text.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ pub(super) fn end(child: &mut Child) {
     }
     let mut kill = Command::new("kill");
     kill.arg("-KILL").args(found.iter().map(u32::to_string)).stderr(Stdio::null());
-    // Who has gone in between is no fault, and `child` is asked once more.
+    // A process that has gone in between is no fault, and `child` is killed once more.
     drop(kill.status());
     drop(child.kill());
     drop(child.wait());

@@ -14,9 +14,9 @@ const COST: &[&str] = &[
     "11p",
 ];
 
-/// What neighbours in a mesh tell of documents, and their hellos.
+/// Fuzzes the messages of neighbours in a mesh about documents, and their hellos.
 const FUZZED: &[&str] = &[FUZZ, "document", "hello", "exchange", "--inputs", "100000000"];
-/// What takes such messages, and makes a store for each of them.
+/// Fuzzes the agent that takes these messages, with a store made for each of them.
 const FUZZED_AGENT: &[&str] = &[FUZZ, "agent", "--inputs", "100000000"];
 
 pub(super) const PROOFS: &[Proof] = &[

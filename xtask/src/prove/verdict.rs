@@ -3,7 +3,7 @@
 
 use crate::counts::Counts;
 
-/// What the lines of a run have said about its tests.
+/// The results of tests that the lines of a run have reported.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     passed: u64,

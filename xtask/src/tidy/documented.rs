@@ -1,4 +1,4 @@
-//! What a user can meet has a page: limits, error codes, routes, metrics and flags.
+//! Everything that a user can meet has a page: limits, error codes, routes, metrics and flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// A limit is enforced by some code, and named once.
 fn limits(tree: &Tree, findings: &mut Vec<Finding>) {
-    // What is wrong with a block is a finding of its page.
+    // A fault in a block is a finding of its page.
     let limits = limits::read(tree).unwrap_or_default();
     let codes: Vec<String> =
         tree.library_sources().map(|(_, rust)| rust.code_without_tests()).collect();

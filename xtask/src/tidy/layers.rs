@@ -25,14 +25,14 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-bench",
 ];
 
-/// What one crate may depend on and no other: an allocator that counts rules the whole program
-/// that it is linked into, so that it must not be one that is shipped.
+/// The dependencies that one crate may have and no other. An allocator that counts rules the whole
+/// program that it is linked into. That program must not be a shipped one.
 const ALONE: &[(&str, &str)] = &[("allocation-counter", "sealane-bench")];
 
 /// The first crates are pure: time, randomness and input are arguments.
 const PURE_LAYERS: usize = 6;
 
-/// What a pure crate does not name. A path stands for everything below it.
+/// The paths that a pure crate does not name. A path stands for everything below it.
 const IMPURE: &[&str] = &[
     "std::env",
     "std::fs",
@@ -93,7 +93,7 @@ fn order(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
 /// Tests are held to it too: their allocator would hide what the program's does.
 fn alone(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
     let path = format!("{}/Cargo.toml", package.dir);
-    // What only tests are linked with is not shipped.
+    // A dependency of the tests alone is not shipped.
     for kind in ["dependencies", "build-dependencies"] {
         let names = package.dependencies(kind);
         for (name, user) in ALONE.iter().filter(|(name, _)| names.iter().any(|n| n == name)) {

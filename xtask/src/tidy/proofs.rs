@@ -41,7 +41,7 @@ fn untested(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// What is not there of `cargo test -p CRATE [--test TARGET | --lib] [NAME]`.
+/// The part of `cargo test -p CRATE [--test TARGET | --lib] [NAME]` that is not there.
 fn missing(tree: &Tree, command: &str) -> Option<String> {
     let words: Vec<&str> = command.split_whitespace().skip(3).collect();
     let (package, mut rest) = words.split_first()?;
@@ -74,7 +74,7 @@ fn missing(tree: &Tree, command: &str) -> Option<String> {
     (!is_there).then(|| format!("`{command}`: nothing there is named so"))
 }
 
-/// What stands before the names of a file's tests, as far as its path says.
+/// The module path before the names of a file's tests, as far as the file's path says.
 fn module(path: &str) -> String {
     path.trim_end_matches(".rs").replace('/', "::")
 }

@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 const MAX_FILE_LINES: usize = 600;
 const MAX_LINE_COLUMNS: usize = 100;
-/// What a newcomer reads in one sitting.
+/// The length of a README that a newcomer reads in one sitting.
 const MAX_README_LINES: usize = 150;
 /// A `const` or `static` of more lines than this is a table, and its lines do not count.
 const MAX_CONST_LINES: usize = 10;

@@ -22,7 +22,7 @@ pub(crate) struct Heartbeat {
     pub(crate) source: Address,
 }
 
-/// What a data message says.
+/// The content of a data message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Up<'a> {
     pub(crate) origin: Cow<'a, [u8]>,

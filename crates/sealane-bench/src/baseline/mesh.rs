@@ -55,7 +55,7 @@ pub(crate) fn enveloped(sealed: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a node sends on: a copy with one hop more.
+/// The bytes that a node sends on: a copy with one hop more.
 pub(crate) fn relayed(enveloped: &[u8]) -> Vec<u8> {
     let mut out = enveloped.to_vec();
     if let Some(hops) = out.get_mut(HOPS_AT) {
@@ -76,7 +76,7 @@ pub(crate) struct Sample {
     pub(crate) published: Option<Published>,
 }
 
-/// What the report says of a document, in microseconds.
+/// The report's figures for a document, in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Published {
     pub(crate) build: f64,

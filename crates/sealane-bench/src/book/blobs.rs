@@ -93,7 +93,7 @@ fn puts(base: &vault::Row, put: &vault::Row) -> Vec<Row> {
     ]
 }
 
-/// What the storage below a vault makes of it, put and restore.
+/// The effect of the storage below a vault, on put and on restore.
 fn storage_table(storage: &[(&str, Vec<vault::Row>, Vec<vault::Row>)]) -> Table {
     let mut rows = vec![];
     for (name, theirs, ours) in storage {

@@ -9,7 +9,7 @@ use super::{Correction, Error, Name, Report, Row, Table};
 use crate::baseline::map16::{FIVE, read_copied, write};
 use crate::measure::{self, Cost, Figure, Plan, Unit, Variant};
 
-/// What the report has for each message: bytes of JSON and MessagePack, and milliseconds for
+/// The report's figures for each message: bytes of JSON and MessagePack, and milliseconds for
 /// 100,000 calls: encode JSON, MessagePack, decode JSON, MessagePack.
 const PUBLISHED: [([usize; 2], [f64; 4]); 5] = [
     ([13, 11], [58.4, 36.2, 77.7, 94.6]),
@@ -163,7 +163,7 @@ fn time_rows(name: &str, costs: &[Cost], ms: [f64; 4]) -> Vec<Row> {
     rows
 }
 
-/// What all messages take.
+/// The bytes of all messages.
 #[derive(Default)]
 struct Sums {
     json_bytes: usize,

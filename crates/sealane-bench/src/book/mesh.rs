@@ -18,7 +18,7 @@ use crate::baseline::mesh::{Aes, ChaCha, Published, SAMPLES, Sample};
 use crate::measure::{self, Cost, Figure, Machine, Plan, Variant};
 use crate::members::{Members, RELAY, SENDER, documents};
 
-/// What the report's encryption adds.
+/// The bytes that the report's encryption adds.
 const RECIPE_BYTES: usize = 30;
 /// Bits a second that a link of Bluetooth LE carries: 1M without longer packets, 1M, and 2M.
 const LINKS: [(&str, f64); 3] =
@@ -83,7 +83,7 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
     })
 }
 
-/// What encryption adds to a document, by both ciphers.
+/// The time and bytes that encryption adds to a document, by both ciphers.
 fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
     let mut added = Table {
         title: "What encryption adds to one document".into(),
@@ -151,7 +151,7 @@ fn measure_document(plan: &Plan, bytes: usize) -> Result<Vec<Cost>, Error> {
     Ok(measure::in_turns(plan, variants, &mut |_| ()))
 }
 
-/// What encryption adds, and what that is on the air.
+/// The bytes that encryption adds, and their air time.
 fn sizes() -> Result<Table, Error> {
     let (mut rows, mut added) = (vec![], 0);
     for class in [Class::Authenticated, Class::Group, Class::Signed, Class::Peer] {

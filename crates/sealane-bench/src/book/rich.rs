@@ -13,7 +13,7 @@ use crate::baseline::triple::{self, Base64, Numbers, Rich};
 use crate::measure::{self, Cost, Figure, Plan, Variant};
 use crate::members::{GROUP_ID, Members};
 
-/// What an event carries.
+/// The kind of an event's body.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     Ascii,
@@ -84,8 +84,8 @@ impl Ends {
     }
 }
 
-/// What a sealed event authenticates beside its body: an SFrame header of 4 bytes, group, binding,
-/// and the frame's header behind its length. `spec/seal.md`, section *Associated data*.
+/// The bytes that a sealed event authenticates beside its body: an SFrame header of 4 bytes, group,
+/// binding, and the frame's header behind its length. `spec/seal.md`, section *Associated data*.
 const ASSOCIATED_BYTES: usize = 4 + 32 + Binding::BYTES + 2 + AUTHENTICATED_BYTES;
 
 /// The least that two ends can do: copy in, seal in place, open in place, copy out.

@@ -16,7 +16,7 @@ fn of_the_way(ratio: f64) -> String {
     format!("(the other takes {ratio:.2} times the CPU of the whole way)")
 }
 
-/// What the rows say about the choices that a user has.
+/// The advice that the rows give on the choices that a user has.
 pub(super) fn of(ways: &[Row]) -> Vec<String> {
     let found = Found { ways };
     let lines = [found.codec(), found.compression(), found.cipher(), found.form(), found.level()];

@@ -20,7 +20,7 @@ use crate::measure::{percentile, process_cpu_ns};
 use crate::members::{GROUP, Members};
 use crate::programs::Programs;
 
-/// What a way over a hub cost, for each message.
+/// The cost of a way over a hub, for each message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Kept {
     /// CPU of this process: both ends and their sockets.
@@ -167,7 +167,8 @@ impl Ends {
         Ok(())
     }
 
-    /// What is published: a map around the value, or a frame that its body is sealed in.
+    /// The envelope that is published: a map around the value, or a frame that its body is sealed
+    /// in.
     fn envelope(&mut self, value: &Value) -> Result<Vec<u8>, Error> {
         let failed = || load::Error::Process("sealing");
         if self.way.seal.is_none() {

@@ -12,7 +12,7 @@ use sealane_message::Value;
 use super::Error;
 use super::sequence::{Item, Items};
 
-/// What a file holds.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holding {
     /// JSON, one datum on each line.
@@ -109,7 +109,7 @@ impl Sample {
         }
     }
 
-    /// What was sampled, decoded.
+    /// Decodes the sampled messages.
     ///
     /// # Errors
     /// [`Error::NoMessages`] where there is none.
@@ -209,7 +209,7 @@ impl Sample {
         }
     }
 
-    /// What was sealed stands in for what it was: as many bytes, that do not compress.
+    /// A sealed body stands in for its plaintext: as many bytes, that do not compress.
     fn frame(&mut self, bytes: &[u8]) {
         let Ok(view) = FrameView::parse(bytes) else { return };
         let (sealed, length) = (view.sealed(), view.header().body_bytes());

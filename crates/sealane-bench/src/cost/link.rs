@@ -1,5 +1,5 @@
-//! What a frame takes on each link: the bytes around it, in how many units it goes, and the CPU of
-//! the links that this machine lets a program try.
+//! The cost of a frame on each link: the bytes around it, the number of its units, and CPU. CPU is
+//! measured on the links that this machine lets a program try.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use sealane_link::{
     SEALED_PACKET_BYTES, Wire,
 };
 
-/// What one link makes of a message, on average.
+/// The cost of a message on one link, on average.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkRow {
     /// The link.
     pub name: &'static str,
     /// Bytes around each unit that the link adds.
     pub headers: usize,
-    /// What the wire below carries at once.
+    /// The bytes that the wire below carries at once.
     pub mtu: usize,
     /// The longest body that goes in one unit, sealed.
     pub body_at_once: usize,
@@ -34,9 +34,9 @@ pub(super) struct Lengths {
     pub(super) frame: usize,
 }
 
-/// What wires carry at once, as most do.
+/// The bytes that most wires carry at once.
 const MTU: u16 = 1500;
-/// What a loopback interface carries at once, at most.
+/// The most bytes that a loopback interface carries at once.
 const LOOPBACK_MTU: u16 = u16::MAX;
 /// How long a frame on a loopback may take.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ fn kinds() -> [Kind; 6] {
     ]
 }
 
-/// What each link makes of messages of these lengths.
+/// The cost of messages of these lengths on each link.
 pub(super) fn rows(messages: &[Lengths]) -> Vec<LinkRow> {
     let row = |Kind { name, wire, has_interface }: Kind| {
         let headers = match wire {
@@ -72,7 +72,7 @@ pub(super) fn rows(messages: &[Lengths]) -> Vec<LinkRow> {
             _ => wire.header_bytes(),
         };
         let unit_bytes = config(wire, MTU).unit_bytes();
-        // What a program's datagram has around it before it is sealed.
+        // The headers around a program's datagram before it is sealed.
         let inside = if has_interface { IpHeader::V4.with_udp_bytes() } else { 0 };
         let body_at_once = unit_bytes.saturating_sub(SEALED_PACKET_BYTES + inside);
         let (mut units, mut wire) = (0, 0);

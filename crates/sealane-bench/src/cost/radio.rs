@@ -1,5 +1,5 @@
-//! What a message takes of a radio: bytes, units, air time, and the share of what one sender may
-//! send. Air times are those of the simulator's media, by the formulas of the standards.
+//! The cost of a message on a radio: bytes, units, air time, and the share of the duty cycle of one
+//! sender. Air times are those of the simulator's media, by the formulas of the standards.
 
 use sealane_codec::Codec;
 use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
@@ -22,7 +22,7 @@ pub enum RadioLink {
     Dot11p,
 }
 
-/// What a radio makes of a message, on average.
+/// The cost of a message on a radio, on average.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RadioRow {
     /// The radio.
@@ -31,7 +31,7 @@ pub struct RadioRow {
     pub codec: Codec,
     /// How they are sealed.
     pub class: Class,
-    /// What one transmission carries.
+    /// The bytes that one transmission carries.
     pub unit_bytes: usize,
     /// Bytes of a message that the radio carries: the compact frame, its hop seal, and headers of
     /// parts.
@@ -64,7 +64,7 @@ impl RadioLink {
         RadioLink::ALL.into_iter().find(|link| link.name() == name)
     }
 
-    /// What flags and reports call it.
+    /// Its name in flags and reports.
     pub fn name(self) -> &'static str {
         match self {
             RadioLink::Ble1m => "ble-1m",
@@ -96,7 +96,7 @@ impl RadioRow {
     }
 }
 
-/// What these radios make of messages; no row for a kind that cannot be sealed.
+/// The cost of messages on these radios; no row for a kind that cannot be sealed.
 pub(super) fn rows(links: &[RadioLink], sample: &[Value]) -> Vec<RadioRow> {
     if links.is_empty() {
         return vec![];
@@ -161,7 +161,7 @@ fn cut(bytes: usize, unit_bytes: usize) -> impl Iterator<Item = usize> {
     (0..bytes.div_ceil(stride).max(1)).map(move |part| head + stride.min(bytes - part * stride))
 }
 
-/// What follows for each radio: how often one may send, and what another codec would save.
+/// The advice for each radio: how often a sender may send, and what another codec would save.
 pub(super) fn advice(rows: &[RadioRow]) -> Vec<String> {
     let find = |link, codec, class| {
         rows.iter().find(|row| row.link == link && row.codec == codec && row.class == class)

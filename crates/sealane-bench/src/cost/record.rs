@@ -24,7 +24,7 @@ pub fn record(report: &Report) -> Value {
     ])
 }
 
-/// What stands in the head of every result.
+/// The head of every result.
 pub(crate) fn machine(machine: &Machine) -> Value {
     map(vec![
         ("cpu", machine.cpu.as_str().into()),

@@ -1,4 +1,4 @@
-//! What was measured, as people and programs are shown it.
+//! The measurements, as people and programs are shown them.
 
 use super::link::LinkRow;
 use super::radio::RadioRow;
@@ -12,21 +12,21 @@ use crate::measure::{Machine, Spread};
 pub struct Report {
     /// Where it was measured.
     pub machine: Machine,
-    /// What was read.
+    /// The messages that were read.
     pub input: Input,
     /// Each variant of each step.
     pub steps: Vec<StepRow>,
-    /// What each link makes of a message.
+    /// The cost of a message on each link.
     pub links: Vec<LinkRow>,
-    /// What each radio that was asked for makes of a message.
+    /// The cost of a message on each radio that was asked for.
     pub radios: Vec<RadioRow>,
     /// Ways from one end to the other.
     pub ways: Vec<Row>,
-    /// What follows from it, with the reason.
+    /// The advice that follows, with the reason.
     pub advice: Vec<String>,
 }
 
-/// What was read, and what of it was measured with.
+/// The messages that were read, and the part of them that was measured with.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
     /// Messages.

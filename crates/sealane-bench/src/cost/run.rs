@@ -14,7 +14,7 @@ use super::{Error, RadioLink, Sample, advice, link, radio, table};
 use crate::measure::{self, Cost, Machine, Plan, Variant, percentile};
 use crate::programs::Programs;
 
-/// What is measured, and how long.
+/// The measurements to make, and how long they take.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Less of everything: a look in less than 20 seconds.
@@ -173,8 +173,8 @@ fn shares(trip: &mut Trip<'_>) -> [f64; Step::ALL.len()] {
     })
 }
 
-/// What was measured over a hub. What the ends do is known from the same way in memory; the rest of
-/// the sender's and reader's process is theirs to carry, and the hub's process keeps.
+/// The measurements over a hub. The work of the ends is known from the same way in memory. Carrying
+/// is the rest of the sender's and reader's process. Keeping is the hub's process.
 fn over_hub(way: Way, kept: &Kept, ways: &[Row], timed: &[Value]) -> Row {
     let ends = ways.iter().find(|row| {
         let seal = way.seal.unwrap_or(Way::USUAL_SEAL);

@@ -7,7 +7,7 @@ use sealane_codec::Codec;
 use sealane_codec::limits::MAX_DEPTH;
 use sealane_frame::{FrameView, HEADER_BYTES};
 
-/// What a sequence is of.
+/// The items of a sequence.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Item {
     Datum(Codec),
@@ -106,7 +106,7 @@ pub(super) fn frame(bytes: &[u8]) -> Option<usize> {
         .find(|length| bytes.get(..*length).is_some_and(|frame| FrameView::parse(frame).is_ok()))
 }
 
-/// What a head announces.
+/// The announcement of a head.
 enum Head {
     /// So many bytes of its own.
     Bytes(u64),

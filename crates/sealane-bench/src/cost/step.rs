@@ -82,7 +82,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// What the product does.
+    /// The calls of the product.
     pub(crate) const PRODUCT: Steps = Steps {
         encode: Coder::encode,
         compress: Press::compress,

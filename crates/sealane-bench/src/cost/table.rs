@@ -24,7 +24,7 @@ use crate::members::{Members, RELAY, SENDER, documents};
 pub struct StepRow {
     /// The step.
     pub step: Step,
-    /// What it is given, or what gives it: mean bytes of a message before and after.
+    /// Mean bytes of a message before and after: the step's input and its output.
     pub bytes: (f64, f64),
     /// Its name, its time and its allocations.
     pub cost: Cost,

@@ -79,7 +79,7 @@ fn step(row: &StepRow) -> Vec<String> {
     ]
 }
 
-/// What stands above the links.
+/// The title above the links.
 pub(crate) const LINKS: &str = "what each link makes of one message, encoded as CBOR and sealed in \
                                 class C with AES";
 pub(crate) const LINKS_HEAD: [&str; 6] =
@@ -96,7 +96,7 @@ pub(crate) fn link(row: &LinkRow) -> Vec<String> {
     ]
 }
 
-/// What stands above the radios.
+/// The title above the radios.
 pub(crate) const RADIOS: &str = "what each radio makes of one message for one hop: compact frame, \
                                  hop seal and acknowledgement; the duty cycle is the part of an \
                                  hour in which one sender may send";
@@ -153,7 +153,7 @@ fn way(row: &Row) -> Vec<String> {
 }
 
 impl Step {
-    /// What the step does, for legends.
+    /// The work of the step, for legends.
     pub fn says(self) -> &'static str {
         match self {
             Step::Encode => "value to bytes",

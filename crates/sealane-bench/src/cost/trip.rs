@@ -21,7 +21,7 @@ pub struct Refused {
     pub step: Step,
     /// The way.
     pub way: String,
-    /// What went wrong.
+    /// The fault.
     pub why: String,
 }
 
@@ -47,7 +47,7 @@ impl std::ops::AddAssign for Bytes {
     }
 }
 
-/// Who looks on at the ends of steps.
+/// An observer at the ends of steps.
 pub(super) trait Probe {
     /// Whether what a step did is looked at too, which takes time of its own.
     const CHECKS: bool = false;
@@ -62,7 +62,7 @@ impl Probe for Unwatched {
     fn done(&mut self, _: Step) {}
 }
 
-/// Who looks at what was done, and at no clock.
+/// An observer that checks the results, and reads no clock.
 struct Checking;
 
 impl Probe for Checking {
@@ -83,7 +83,7 @@ impl Watch {
         Self { last: Instant::now(), ns: [0.0; Step::ALL.len()] }
     }
 
-    /// What to look at the clock adds to a step.
+    /// The time that reading the clock adds to a step.
     pub(super) fn clock_ns() -> f64 {
         let mut watch = Watch::new();
         (0..10_000).for_each(|_| watch.done(Step::Encode));
@@ -321,7 +321,7 @@ fn hops(members: &Members, frame: &[u8], form: Form) -> Option<(u8, u64)> {
     Some((view.header().hop_limit(), full.len() as u64))
 }
 
-/// What a value is in a codec, in one form: JSON has no bytes, and CBOR an order of its own.
+/// A value in a codec, in one form: JSON has no bytes, and CBOR an order of its own.
 fn plain(codec: Codec, value: &Value) -> Vec<u8> {
     let codec = if codec == Codec::MsgPackRecords { Codec::MsgPack } else { codec };
     let mut bytes = Vec::new();

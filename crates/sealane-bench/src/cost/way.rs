@@ -37,7 +37,7 @@ const fn memory(codec: Codec, class: Class, suite: Suite, form: Form) -> Way {
 }
 
 impl Way {
-    /// What the usual way of a sealed message is compared with.
+    /// The way that others are compared with: the usual way of a sealed message.
     pub const USUAL: Way = memory(Codec::Cbor, Class::Group, Suite::Aes256Gcm, Form::Full);
 
     /// The seal of that way.

@@ -16,7 +16,7 @@ use crate::members::GROUP;
 use crate::team::{Member, Seat};
 
 const RADIO: InterfaceId = InterfaceId(0);
-/// What the product puts into one message on media that carry less.
+/// The bytes that the product puts into one message on media that carry less.
 const MESSAGE_BYTES: usize = 180;
 
 /// The mesh that a machine starts in.
@@ -155,7 +155,7 @@ impl Ours {
         Ok(is_told)
     }
 
-    /// What the mesh has room for.
+    /// The documents that the mesh has room for.
     fn room(&self) -> Option<Lot> {
         if self.mesh.documents_room(Urgency::Normal) > 0 {
             return Some(Lot::All);
@@ -183,7 +183,7 @@ impl Machine for Ours {
     }
 }
 
-/// What the machine is told of its radio.
+/// The description of its radio that the machine is given.
 fn medium(profile: &Profile) -> Medium {
     let medium = Medium::ble(profile.unit_bytes());
     match profile {

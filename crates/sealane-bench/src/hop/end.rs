@@ -8,8 +8,8 @@ use sealane_link::{Address, Burst, Inbox, InterfaceKind, Link, LinkError, MeshCo
 use super::{TURN, link, send};
 use crate::args::HopEnd;
 
-/// What stands before a packet in a sealed frame of a group with many messages behind it: the
-/// header, and a header of SFrame with key id and counter of three bytes each.
+/// The bytes before a packet in a sealed frame of a group with many messages behind it. They are
+/// the frame's header, and an SFrame header with key id and counter of three bytes each.
 const BEFORE_BYTES: usize = HEADER_BYTES + 7;
 /// The tag behind it.
 const BEHIND_BYTES: usize = 16;

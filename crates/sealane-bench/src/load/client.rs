@@ -25,7 +25,7 @@ pub(crate) enum Acks {
     Range,
 }
 
-/// What one connection saw.
+/// The deliveries that one connection saw.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) count: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What several connections saw.
+    /// Adds the deliveries that another connection saw.
     pub(crate) fn add(&mut self, other: Seen) {
         self.count += other.count;
         self.bytes += other.bytes;
@@ -78,7 +78,7 @@ impl Reader {
                 break;
             };
             let mut frame = frame;
-            // What has come already is taken before anything is sent.
+            // Frames that have come already are taken before anything is sent.
             loop {
                 let message = frame.ok_or(Error::Process("reader"))?;
                 let message = message.map_err(|_| Error::Process("reader"))?;

@@ -219,7 +219,7 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
     })
 }
 
-/// What a connection costs that does nothing.
+/// The cost of a connection that does nothing.
 pub(super) async fn idle(programs: &Programs, options: &Options) -> Result<Row, Error> {
     let data = folder(options)?;
     let node = NodeProcess::start(programs, data.path(), "disk")?;

@@ -29,7 +29,7 @@ pub(crate) struct Publisher {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     topic: Topic,
     envelope: Vec<u8>,
-    /// What the hub takes now.
+    /// The credit that the hub gives now.
     credit: u64,
     credit_bytes: i64,
     /// Messages sent so far, and when those were that have no answer yet.
@@ -61,7 +61,7 @@ impl Publisher {
             }
             self.socket.flush().await.map_err(|_| Error::Process("publisher"))?;
             let mut frame = self.socket.next().await;
-            // What has come already is taken before anything is sent.
+            // Frames that have come already are taken before anything is sent.
             loop {
                 let message = frame.ok_or(Error::Process("publisher"))?;
                 self.take(message.map_err(|_| Error::Process("publisher"))?)?;

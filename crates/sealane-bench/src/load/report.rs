@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What was measured, and on what.
+/// The measurements, and their machine.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The machine and the program.
@@ -10,7 +10,7 @@ pub struct Report {
     pub rows: Vec<Row>,
 }
 
-/// What stands in the head of every result.
+/// The head of every result.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// The CPU's name.
@@ -28,7 +28,7 @@ pub struct Machine {
 /// One measurement.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
-    /// What was measured.
+    /// The measurement.
     pub name: String,
     /// The level of the stream; `-` where nothing is stored.
     pub level: &'static str,
@@ -44,7 +44,7 @@ pub struct Row {
     pub node_cpu_s: f64,
     /// Median and 99th percentile, in microseconds, where single things were timed.
     pub latency_us: Option<(f64, f64)>,
-    /// What else is to be known.
+    /// A further note.
     pub note: String,
 }
 

@@ -52,7 +52,7 @@ const SHAPES: [Shape; 3] = [
     },
 ];
 
-/// What came of one round.
+/// The result of one round.
 #[derive(Default)]
 struct Round {
     row: Row,
@@ -122,8 +122,8 @@ async fn compare(
     Ok(rows.collect())
 }
 
-/// What the sealed rounds are of the open ones. Sealed deliveries are longer: in bytes it is told
-/// whether that is all.
+/// The ratio of the sealed rounds to the open rounds. Sealed deliveries are longer. The ratio in
+/// bytes tells whether that is the only reason.
 fn shares(open: &[Round], sealed: &[Round]) -> String {
     let share = |unit: &str, rate: fn(&Round) -> f64| {
         let shares = open.iter().zip(sealed).map(|(open, sealed)| rate(sealed) / rate(open));

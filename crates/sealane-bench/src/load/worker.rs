@@ -1,5 +1,5 @@
-//! What runs in a client's process: it is told its work by arguments and says what it saw in one
-//! line, so that no client shares the node's process, nor its memory.
+//! The work of a client's process. It takes its work as arguments and prints its result in one
+//! line. So no client shares the node's process, nor its memory.
 
 use std::fmt::Write as _;
 use std::process::Stdio;
@@ -32,7 +32,7 @@ pub(crate) enum Work {
     Hold { query: String, connections: usize, codecs: String, count: u64 },
 }
 
-/// What a client saw.
+/// The result of a client.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Outcome {
     pub(crate) count: u64,

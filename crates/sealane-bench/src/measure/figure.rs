@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes; less is better.
@@ -50,7 +50,7 @@ impl Unit {
 pub struct Figure {
     /// The number.
     pub value: f64,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// What stands behind the bar.
+    /// The value behind the bar.
     fn counted(&self) -> f64 {
         let counted = self.parts.iter().filter(|part| part.is_counted);
         counted.map(|part| part.value).sum()
@@ -47,7 +47,7 @@ const WIDTH: f64 = 900.0;
 /// them without scrolling.
 const NAMES: f64 = 345.0;
 const SUMS: f64 = 415.0;
-/// What a figure takes behind a bar.
+/// The width of a figure behind a bar.
 const FIGURE: f64 = 90.0;
 const LINE: f64 = 24.0;
 

@@ -14,7 +14,7 @@ const SPOKEN: [(Codec, &str); 4] = [
     (Codec::MsgPackRecords, "MessagePack records"),
 ];
 
-/// What was chosen, without what all others have too: a full header.
+/// The choices of a way, without those that all others have too: a full header.
 pub(super) fn way(way: &Way) -> String {
     let spoken = SPOKEN.iter().find(|(codec, _)| *codec == way.codec);
     let mut words = spoken.map_or(way.codec.name(), |(_, name)| name).to_owned();

@@ -1,10 +1,10 @@
-//! What is demanded of the rows of a heat, and what came of it.
+//! The demands on the rows of a heat, and their results.
 
 use std::fmt;
 
 use super::{Row, Side};
 
-/// What is asked of one side of a heat.
+/// A demand on one side of a heat.
 pub(super) struct Ask {
     of: Side,
     /// Whom it is held against; none: it stands alone.
@@ -36,7 +36,7 @@ impl Ask {
     }
 }
 
-/// What a demand is of.
+/// The quantity that a demand is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// Our rate divided by theirs.
@@ -61,16 +61,16 @@ impl Measure {
     }
 }
 
-/// What was demanded of a row of a heat, and what came of it.
+/// A demand on a row of a heat, and its result.
 #[derive(Debug, Clone)]
 pub struct Demand {
     /// Our row.
     pub ours: String,
     /// The row that it stands beside; none: it stands alone.
     pub theirs: Option<String>,
-    /// What is compared.
+    /// The quantity that is compared.
     pub measure: Measure,
-    /// What it came to.
+    /// The measured value.
     pub value: f64,
     /// The least or the most that was demanded; none: nothing was.
     pub bound: Option<f64>,

@@ -99,7 +99,7 @@ async fn run(
     Ok(Lap { count, seconds, cpu_s, ..Lap::default() })
 }
 
-/// What all readers have seen.
+/// The deliveries that all readers have seen.
 #[derive(Default)]
 struct Board {
     count: AtomicU64,

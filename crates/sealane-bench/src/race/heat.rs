@@ -14,11 +14,11 @@ use crate::programs::Programs;
 pub(super) struct Heat {
     pub(super) name: &'static str,
     pub(super) contenders: &'static [Contender],
-    /// What is demanded of its rows.
+    /// The demands on its rows.
     pub(super) asked: &'static [Ask],
 }
 
-/// Whoever answers a question, with its settings.
+/// A program that answers a question, with its settings.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Contender {
     /// A plain file, synced after each group of records.
@@ -147,7 +147,7 @@ pub(super) const HEATS: &[Heat] = &[
     },
 ];
 
-/// What a lap runs on.
+/// The environment of a lap.
 pub(super) struct Track<'a> {
     pub(super) programs: &'a Programs,
     pub(super) peers: &'a Peers,
@@ -158,7 +158,7 @@ pub(super) struct Track<'a> {
     pub(super) subscribers: usize,
 }
 
-/// What a server still does after its last answer is counted as its CPU too, for so long.
+/// The time after a server's last answer in which its CPU still counts.
 pub(super) const AFTER: Duration = Duration::from_millis(300);
 
 /// How much a lap does: contenders that count get a number, those that look at the clock a time.
@@ -168,7 +168,7 @@ pub(super) struct Effort {
     pub(super) each: Duration,
 }
 
-/// What came of one lap.
+/// The result of one lap.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lap {
     /// Messages or deliveries.
@@ -183,7 +183,7 @@ pub(super) struct Lap {
     pub(super) p99_us: Option<f64>,
     /// Messages of a commit.
     pub(super) group: Option<f64>,
-    /// What a peer's tool printed.
+    /// The output of a peer's tool.
     pub(super) raw: String,
 }
 
@@ -216,7 +216,7 @@ impl Contender {
         }
     }
 
-    /// Who it is, and how it is used.
+    /// Its name, and how it is used.
     pub(super) fn name(self) -> String {
         match self {
             Floor { group } => format!("a plain file, groups of {group}"),
@@ -239,7 +239,7 @@ impl Contender {
         }
     }
 
-    /// What stands when a message is acknowledged, in the contender's own word.
+    /// The durability of a message that is acknowledged, in the contender's own word.
     pub(super) fn durability(self) -> &'static str {
         match self {
             Floor { .. } => "fdatasync",
@@ -285,7 +285,7 @@ impl Contender {
         }
     }
 
-    /// What the first lap, whose rate is not known yet, does.
+    /// The count of the first lap, whose rate is not known yet.
     pub(super) fn first_count(self) -> u64 {
         match self {
             JetStream { verb: "sync", .. } | JetStream { sync: Sync::Always, .. } => 1_000,

@@ -14,7 +14,7 @@ use crate::load::publisher::Pipeline;
 use crate::load::worker::{Outcome, Work, Worker};
 
 const TOPIC: &str = "race/run";
-/// What JSON and the id that the hub adds put around a body.
+/// The bytes that JSON and the id of the hub put around a body.
 const AROUND: usize = 28;
 /// The longest that a reader waits for what it was promised.
 const DEADLINE_MS: u64 = 240_000;

@@ -1,4 +1,4 @@
-//! What a heat comes to: a row for each contender.
+//! The rows of a heat: a row for each contender.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use super::heat::{Contender, Lap, Track};
 pub struct Row {
     /// The question.
     pub heat: String,
-    /// Who answered it.
+    /// The contender that answered it.
     pub contender: String,
-    /// What stands when a message is acknowledged: a level of ours, or a peer's setting.
+    /// The durability of a message that is acknowledged: a level of ours, or a peer's setting.
     pub durability: String,
     /// Bytes of a body.
     pub body_bytes: usize,

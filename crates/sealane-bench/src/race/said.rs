@@ -1,16 +1,16 @@
-//! What `nats bench` prints, read strictly: a line that is not known may say that the figure is
-//! not worth much, so nothing is passed over.
+//! The output of `nats bench`, read strictly. An unknown line may say that the figure is not worth
+//! much, so nothing is passed over.
 
 /// The figure of one run of `nats bench`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said {
-    /// What ran, in the tool's words, for example `JetStream synchronous publisher`.
+    /// The program that ran, in the tool's words, for example `JetStream synchronous publisher`.
     pub what: String,
     /// Messages a second, over all clients.
     pub per_second: f64,
 }
 
-/// What `nats bench` printed is not the report of an undisturbed run.
+/// The output of `nats bench` is not the report of an undisturbed run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaidError {

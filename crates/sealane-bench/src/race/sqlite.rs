@@ -7,7 +7,7 @@ use super::heat::{Effort, Lap, Track};
 use super::server::folder;
 use crate::load::again_and_again;
 
-/// What a node stores of one commit to one stream: a block, and where the stream goes on.
+/// The rows that a node stores of one commit to one stream: a block, and where the stream goes on.
 const TABLES: &str = "
     CREATE TABLE stream (number INTEGER PRIMARY KEY, next INTEGER NOT NULL, bytes INTEGER NOT NULL);
     CREATE TABLE block (

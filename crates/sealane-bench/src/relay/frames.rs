@@ -1,4 +1,4 @@
-//! What a relay takes of the processor for a frame, beside a loop that looks at nothing: batched,
+//! The processor time that a relay takes for a frame, beside a loop that looks at nothing: batched,
 //! and one by one.
 
 use std::net::{SocketAddr, UdpSocket};
@@ -18,10 +18,10 @@ use super::{Error, Options, Show};
 use crate::measure::Spread;
 use crate::members::{self, Members};
 
-/// What checks and look-ups may cost, as a part of the loop without them.
+/// The most that checks and look-ups may cost, as a part of the loop without them.
 const OF_BARE: f64 = 1.3;
-/// What a relay may take that is a machine of a mesh too, as a part of one that is not: no more, as
-/// far as turns of one and the same relay agree.
+/// The most that a relay in a mesh may take, as a part of a relay in none. It is no more, as far as
+/// turns of the same relay agree.
 const OF_STATIC: f64 = 1.05;
 /// Bodies of the frames, in bytes; with header and seal the second makes 1,400 of a datagram.
 const BODIES: [usize; 2] = [64, 1400 - 64 - 9 - 16];
@@ -228,7 +228,7 @@ fn stand(net: &Net, process: Process, places: &Places) -> Result<Stand, Error> {
     Ok(Stand { process, source, sink, target, tag: tag.unwrap_or(members::RELAY) })
 }
 
-/// What one turn came to.
+/// The result of one turn.
 struct Turn {
     us_per_frame: f64,
     sent: u64,
@@ -316,5 +316,5 @@ fn take(
 
 /// After so long without a frame no more come.
 const LULL: Duration = Duration::from_millis(100);
-/// What may wait at a socket.
+/// The bytes that may wait at a socket.
 const QUEUE: usize = 32 << 20;

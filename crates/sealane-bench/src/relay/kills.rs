@@ -12,14 +12,14 @@ use super::row::{Crew, Lane, Row, Ways, script};
 use super::{Error, Options, Show};
 use crate::measure::percentile;
 
-/// What a kill may cost, from the start of the new process on.
+/// The seconds that a kill may cost, from the start of the new process on.
 const GOES_ON_S: f64 = 1.0;
 /// Where numbered datagrams go to.
 const PORT: u16 = 7777;
 const PACE: Pace = Pace { every: Duration::from_millis(4), at_once: 1, bytes: 300 };
 /// Frames that come a second time after each kill of an end.
 const REPLAYED: &str = "500";
-/// What `iperf3` sends meanwhile, so that captures stay small.
+/// The rate of `iperf3` meanwhile, so that captures stay small.
 const LOAD: &str = "4M";
 
 /// Kills machines in turn.
@@ -127,7 +127,7 @@ fn replay(net: &Net, end: Machine, lane: Lane, recorder: &Recorder) -> Result<()
     net::run(command.args([&port, &address_of(end), &port, REPLAYED]))
 }
 
-/// What the captures of an end show.
+/// The findings of the captures of an end.
 fn judged(
     end: Machine,
     lane: Lane,

@@ -54,7 +54,7 @@ impl Machine {
         wire.map_or_else(String::new, |(_, wire)| format!("02:00:00:00:{wire:02x}:{host:02x}"))
     }
 
-    /// Who is next to it at that side.
+    /// The machine next to it at that side.
     pub(super) fn neighbour(self, side: Side) -> Option<Machine> {
         match (self, side) {
             (Machine::Car, Side::Right) | (Machine::Gateway, Side::Left) => Some(Machine::Truck),
@@ -73,7 +73,7 @@ impl Machine {
     }
 }
 
-/// What carries units between two machines.
+/// The carrier of units between two machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
     Udp,
@@ -180,7 +180,7 @@ impl Net {
         Ok(())
     }
 
-    /// What all wires carry at once.
+    /// Sets the bytes that all wires carry at once.
     pub(super) fn set_mtu(&self, mtu: u16) -> Result<(), Error> {
         self.on_wires(|name| format!("ip link set {name} mtu {mtu}"))
     }
@@ -250,7 +250,8 @@ fn full_name(id: u32, machine: Machine) -> String {
     format!("sealane-{id}-{}", machine.name())
 }
 
-/// What a kernel cannot switch, it cannot do either, so that a refusal is no failure.
+/// If a kernel cannot switch a feature, it does not have it either. A refusal is therefore no
+/// failure.
 fn offload(name: &str, word: &str) -> String {
     let kinds = ["tso", "gso", "gro", "tx-udp-segmentation"];
     let each = kinds.map(|kind| format!("ethtool -K {name} {kind} {word} 2>/dev/null"));
@@ -266,7 +267,7 @@ pub(super) fn run(command: &mut Command) -> Result<(), Error> {
     output(command).map(|_| ())
 }
 
-/// What a command printed that has to succeed, as text.
+/// Runs a command that has to succeed, and gives its output as text.
 pub(super) fn output(command: &mut Command) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes(command)?).into_owned())
 }

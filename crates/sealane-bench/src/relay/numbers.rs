@@ -41,7 +41,7 @@ struct Seen {
     twice: u64,
 }
 
-/// What came of a stream.
+/// The result of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) sent: u64,
@@ -63,7 +63,7 @@ impl Numbers {
             move || {
                 let socket = UdpSocket::bind(("0.0.0.0", port))?;
                 socket.set_read_timeout(Some(TURN))?;
-                // What is missed is counted as lost.
+                // A datagram that is missed is counted as lost.
                 let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, QUEUE);
                 Ok(socket)
             }
@@ -178,5 +178,5 @@ const TURN: Duration = Duration::from_millis(50);
 const LULL: Duration = Duration::from_millis(500);
 /// How long a row may take to carry again, on the slowest of machines.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What may wait at a receiver.
+/// The bytes that may wait at a receiver.
 const QUEUE: usize = 32 << 20;

@@ -17,7 +17,7 @@ pub(super) struct Process {
     child: Child,
     said: BufReader<ChildStdout>,
     pub(super) spawned: Instant,
-    /// What it said when it had started.
+    /// The line that it printed when it had started.
     started: String,
 }
 

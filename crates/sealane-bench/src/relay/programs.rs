@@ -15,7 +15,7 @@ pub(super) struct Iperf {
     children: Vec<Child>,
 }
 
-/// What one run of `iperf3` measured.
+/// The measurements of one run of `iperf3`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured {
     pub(super) gbit_s: f64,
@@ -72,7 +72,7 @@ impl Iperf {
     }
 }
 
-/// What a client says whose server may not listen yet.
+/// The output of a client whose server may not listen yet.
 fn connected(net: &Net, words: &[&str]) -> Result<Value, Error> {
     let mut tries = 0;
     loop {
@@ -107,7 +107,7 @@ fn wrong(said: &str) -> Error {
 impl Drop for Iperf {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // What a shell has started ends with the namespaces.
+            // A process that a shell has started ends with the namespaces.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,5 +1,5 @@
-//! What an end's wires and interface carry, recorded and judged by scripts that share no code with
-//! what they judge.
+//! The traffic on an end's wires and interface, recorded and judged by scripts. The scripts share
+//! no code with the programs that they judge.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -39,12 +39,12 @@ impl Recorder {
         serde_json::from_str(&line).map_err(|_| nothing())
     }
 
-    /// What crossed the wires.
+    /// The capture of the wires.
     pub(super) fn outer(&self) -> PathBuf {
         self.folder.join("outer.pcap")
     }
 
-    /// What crossed the interface that is sealed.
+    /// The capture of the interface that is sealed.
     pub(super) fn inner(&self) -> PathBuf {
         self.folder.join("inner.pcap")
     }
@@ -72,7 +72,7 @@ fn nothing() -> Error {
     Error::Said { what: "wires.py record".to_owned(), said: "did not start".to_owned() }
 }
 
-/// What a script of `tests/python` found.
+/// The findings of a script of `tests/python`.
 pub(super) fn judge(words: &[&str]) -> Result<Value, Error> {
     let mut command = Command::new("python3");
     let said = net::output(command.arg(script("python/captures.py")).args(words))?;

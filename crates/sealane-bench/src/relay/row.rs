@@ -52,7 +52,7 @@ impl Crew {
             self.join(MESH, machine)?;
         }
         let orders = self.write("orders", self.run(Server, &["group", "orders", MESH])?)?;
-        // Whoever joined last knows all others.
+        // The machine that joined last knows all others.
         for machine in [Car, Truck] {
             self.run(machine, &["group", "apply", MESH, &orders])?;
         }
@@ -89,7 +89,7 @@ impl Crew {
     }
 }
 
-/// What tells a row apart from others on the same machines, and how wide its links are.
+/// The settings that tell a row apart from others on the same machines, and how wide its links are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lane {
     pub(super) number: u8,
@@ -119,7 +119,7 @@ impl Lane {
         format!("sealane{}", self.number)
     }
 
-    /// What the interface of an end is called that seals nothing.
+    /// The name of the interface of an end that seals nothing.
     pub(super) fn bare_interface(self) -> String {
         format!("bare{}", self.number)
     }
@@ -211,12 +211,12 @@ impl<'n> Row<'n> {
         self.place(machine).as_ref().ok_or_else(gone)
     }
 
-    /// What a machine captures of its links.
+    /// The file of a machine's capture of its links.
     pub(super) fn capture(&self, machine: Machine) -> PathBuf {
         self.crew.path(&format!("{}-links.pcap", machine.name()))
     }
 
-    /// What a command of the product prints, whatever comes of it.
+    /// The output of a command of the product, whether or not it succeeds.
     pub(super) fn said(&self, words: &[&str]) -> Result<String, Error> {
         let mut command = Command::new(&self.crew.sealane);
         let output = command.args(words).env_clear().env("HOME", self.crew.path("")).output();

@@ -1,4 +1,4 @@
-//! What came of it: lines for people, figures for programs, and what was demanded of them.
+//! The findings: lines for people, figures for programs, and the demands on them.
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ pub enum Entry {
     Figure {
         /// The part that it is of.
         part: &'static str,
-        /// What was measured.
+        /// The quantity that was measured.
         what: String,
-        /// What it came to.
+        /// The measured value.
         value: f64,
         /// Its unit.
         unit: &'static str,
     },
-    /// What was demanded of a figure, and what came of it.
+    /// A demand on a figure, and its result.
     Demand {
         /// The part that it is of.
         part: &'static str,
-        /// What was measured.
+        /// The quantity that was measured.
         what: String,
-        /// What it came to.
+        /// The measured value.
         value: f64,
         /// The least or the most that was demanded.
         bound: f64,
@@ -75,7 +75,7 @@ impl<'a> Show<'a> {
         (self.each)(&Entry::Demand { part, what, value, bound, is_met });
     }
 
-    /// What is no figure and has to hold.
+    /// A requirement that is no figure.
     pub(super) fn must(&mut self, holds: bool, otherwise: &str) {
         if !holds {
             self.line(&format!("BROKEN: {otherwise}"));

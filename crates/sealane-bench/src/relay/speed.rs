@@ -13,16 +13,16 @@ use crate::measure::{Spread, percentile};
 
 const NEEDED: &[(&str, &str)] =
     &[("iperf3", "iperf3"), ("ping", "iputils-ping"), ("ethtool", "ethtool")];
-/// What the sealed row keeps of the bare one.
+/// The part of the bare row's speed that the sealed row keeps.
 const OF_BARE: f64 = 0.5;
-/// What a row that finds its ways itself keeps of one that does not: all of it, as far as runs of
-/// one and the same row agree.
+/// The part that a row that finds its routes itself keeps of the speed of a row with static routes.
+/// It is all, as far as runs of the same row agree.
 const OF_STATIC: f64 = 0.95;
 /// The row under AES whose machines find each other.
 const ROUTED: &str = "routed";
-/// What the row's origin published, without a known seal.
+/// The speed that the row's origin published, without a known seal.
 const GOAL_GBIT_S: f64 = 3.0;
-/// What a relay may have of memory.
+/// The memory that a relay may have.
 const RELAY_MIB: f64 = 32.0;
 /// Pings of each way in each round.
 const PINGS: u32 = 1000;

@@ -1,4 +1,4 @@
-//! What people run over a network runs over the row, and its relays' wires show none of it.
+//! The programs that people run over a network run over the row. Its relays' wires show none of it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,7 +27,7 @@ const NEEDED: &[(&str, &str)] = &[
 ];
 /// Where the hub listens on the server.
 const HUB_PORT: u16 = 9087;
-/// What `iperf3` sends while wires are recorded, so that captures stay small.
+/// The rate of `iperf3` while wires are recorded, so that captures stay small.
 const RATE: &str = "8M";
 const PINGS: u32 = 500;
 /// Letters of the body that `curl` brings to the hub and back.
@@ -80,7 +80,7 @@ fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error>
     Machine::ALL.into_iter().try_for_each(|machine| is_read(&row, machine, show))
 }
 
-/// What a machine has captured of its own links is read by `tshark` and by `sealane inspect`.
+/// `tshark` and `sealane inspect` read the capture of a machine's own links.
 fn is_read(row: &Row<'_>, machine: Machine, show: &mut Show<'_>) -> Result<(), Error> {
     let path = row.capture(machine).display().to_string();
     let malformed = malformed(&path)?;
@@ -122,7 +122,7 @@ fn letters() -> Result<String, Error> {
     Ok(random.into_iter().map(|byte| char::from(b'a' + byte % 26)).collect())
 }
 
-/// What `tcpdump` records of the wires of both relays, and of the server's sealed interface.
+/// The records of `tcpdump` of the wires of both relays, and of the server's sealed interface.
 struct Wires {
     recorders: Vec<Tcpdump>,
 }

@@ -25,7 +25,7 @@ pub(super) struct Run {
     pub(super) memory_kib: u64,
 }
 
-/// What several runs come to.
+/// The median of several runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Median {
     pub(super) seconds: f64,
@@ -71,7 +71,8 @@ impl Bench {
         let (output, stdout) = std::io::pipe().map_err(Error::io(&name))?;
         let stderr = stdout.try_clone().map_err(Error::io(&name))?;
         pinned.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-        // What ran before still writes; none is to wait for the disk on another's account.
+        // Earlier processes still have data to write. A run should not wait for the disk on
+        // another's account.
         Command::new("sync").status().map_err(Error::io("sync"))?;
         let start = Instant::now();
         let mut process = pinned.spawn().map_err(Error::io(&name))?;

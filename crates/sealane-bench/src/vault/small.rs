@@ -10,7 +10,7 @@ use super::{Error, Row, data};
 /// Files that can be removed without a trace in what is timed next.
 const FEW_FILES: u64 = 1000;
 
-/// What a group of rows works on.
+/// The input of a group of rows.
 pub(super) struct Work<'a> {
     pub(super) bench: &'a Bench,
     pub(super) source: PathBuf,
@@ -35,7 +35,7 @@ pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> 
         }
         let left = seconds - unlock;
         let demanded = if tool.is_usual() { demanded } else { "" };
-        // What is left of so short a run is noise.
+        // If so little of a run is left, it is noise.
         if left < LEFT_MIN * unlock {
             return format!("after unlock: too short to tell; {demanded}");
         }
@@ -156,7 +156,8 @@ pub(super) fn gets(
     Ok(())
 }
 
-/// What a process of ours takes before and after the files: start, key derivation, an empty put.
+/// The time that a process of ours takes before and after the files: start, key derivation, an
+/// empty put.
 fn unlock(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<f64, Error> {
     let source = folder(bench, "empty")?;
     let set = data::Set { files: 0, bytes: 0 };

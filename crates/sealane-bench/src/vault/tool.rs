@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Options, n2s};
 use crate::programs::Programs;
 
-/// What the names of this commit's vault and of an earlier one begin with.
+/// The prefixes of the names of this commit's vault and of an earlier one.
 pub(super) const NOW: &str = "sealane ";
 pub(super) const BEFORE: &str = "before ";
 const SECRET: &str = "correct horse battery staple";
@@ -111,7 +111,7 @@ impl Tool {
 
     fn command(&self, store: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        // What a tool remembers of a store lies beside it and goes with it.
+        // The state that a tool keeps of a store lies beside the store and goes with it.
         let beside = store.with_extension("state");
         command.env("HOME", &beside).env("XDG_CACHE_HOME", beside.join("cache"));
         command.env("XDG_STATE_HOME", beside.join("state"));

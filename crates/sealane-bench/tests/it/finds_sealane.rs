@@ -1,4 +1,4 @@
-//! What is measured is the `sealane` beside the bench, of the same commit, and no other.
+//! The `sealane` that is measured is the one beside the bench, of the same commit, and no other.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -22,12 +22,12 @@ fn killed_relays_and_ends_go_on_and_take_nothing_twice() {
         let is_right = |what: &str| assert!(line.contains(what), "{line}");
         is_right(&format!("under {contexts} contexts, 0 of them twice"));
         is_right("datagrams taken, 0 of them twice");
-        // What was sent to it once more did arrive.
+        // The frames that were sent to it once more did arrive.
         assert!(!line.contains("frames came, 0 of them again"), "{line}");
     }
 }
 
-/// What judges the captures finds what it is to find.
+/// The script that judges the captures finds the faults that it is to find.
 #[test]
 #[ignore = "lab: needs Python 3"]
 fn captures_that_repeat_themselves_are_told_from_those_that_do_not() {

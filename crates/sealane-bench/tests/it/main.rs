@@ -32,7 +32,7 @@ fn feed(command: &mut Command, input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What a command wrote that did what it should.
+/// The output of a command, which must have succeeded.
 fn said(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()

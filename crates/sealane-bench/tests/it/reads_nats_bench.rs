@@ -1,5 +1,5 @@
-//! What `nats bench` 0.3.0 printed is read, and what is not known is refused: a figure that came
-//! of a disturbed run never stands beside ours.
+//! The output of `nats bench` 0.3.0 is read, and an unknown line is refused. A figure of a
+//! disturbed run never stands beside ours.
 
 use sealane_bench::race::{Said, SaidError};
 

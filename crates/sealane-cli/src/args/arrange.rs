@@ -1,5 +1,5 @@
-//! What the help of all verbs has in common: headings, the order of shared options, examples, and
-//! the words of other programs under which a verb is found, too.
+//! The common parts of all verbs' help: headings, the order of shared options, and examples. It
+//! also has the words of other programs under which a verb is found.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ struct Shared {
     ids: &'static [&'static str],
 }
 
-/// What people type who know another program, for verbs of any depth. The help does not show it.
+/// The words of other programs for verbs of any depth. The help does not show them.
 const ALSO: &[Also] = &[
     Also { verb: "up", words: &["server", "serve", "start"] },
     Also { verb: "pub", words: &["publish", "produce", "send"] },

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// `sealane cert`.
 #[derive(Debug, Args)]
 pub struct Cert {
-    /// What to make
+    /// The verb
     #[command(subcommand)]
     pub verb: CertVerb,
 }

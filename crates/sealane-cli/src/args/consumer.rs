@@ -23,7 +23,7 @@ pub struct Consumer {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub hub: Hub,
-    /// What to do with consumers
+    /// The verb for consumers
     #[command(subcommand)]
     pub verb: ConsumerVerb,
 }
@@ -142,7 +142,7 @@ pub struct Delayed {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub hub: Hub,
-    /// What to do with delayed messages
+    /// The verb for delayed messages
     #[command(subcommand)]
     pub verb: DelayedVerb,
 }

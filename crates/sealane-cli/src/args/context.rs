@@ -16,7 +16,7 @@ hub and no other.";
 #[derive(Debug, Args)]
 #[command(after_long_help = CONTEXT_HELP)]
 pub struct Context {
-    /// What to do with contexts
+    /// The verb for contexts
     #[command(subcommand)]
     pub verb: ContextVerb,
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// `sealane doc`.
 #[derive(Debug, Args)]
 pub struct Doc {
-    /// What to do
+    /// The verb
     #[command(subcommand)]
     pub verb: DocVerb,
 }
@@ -71,7 +71,7 @@ pub enum DocVerb {
 /// `sealane emergency`.
 #[derive(Debug, Args)]
 pub struct Emergency {
-    /// What to do
+    /// The verb
     #[command(subcommand)]
     pub verb: EmergencyVerb,
 }
@@ -87,7 +87,7 @@ pub enum EmergencyVerb {
         /// medical, fire, attack, lost or trapped
         #[arg(long)]
         kind: Option<String>,
-        /// What to know before one comes
+        /// Text that helpers should read before they come
         #[arg(long)]
         text: Option<String>,
         /// Where: latitude and longitude in degrees

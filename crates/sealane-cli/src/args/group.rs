@@ -20,7 +20,7 @@ pub struct Group {
     /// Publish the orders of this command through this hub at once
     #[arg(long, short, global = true, value_name = "ADDRESS")]
     pub server: Option<String>,
-    /// What to do with groups
+    /// The verb for groups
     #[command(subcommand)]
     pub verb: GroupVerb,
 }
@@ -32,7 +32,7 @@ pub enum GroupVerb {
     New {
         /// Its name: a-z, 0-9, `-`, `_` and `.`, first a letter
         name: String,
-        /// What happens to a key whose messages were read
+        /// The fate of a key whose messages were read
         #[arg(long, value_name = "HISTORY", default_value = "kept")]
         history: Keep,
         /// A group of two, for messages of class P
@@ -206,7 +206,7 @@ pub enum GroupVerb {
     },
 }
 
-/// What becomes of keys whose messages are read.
+/// The fate of keys whose messages are read.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Keep {
     /// They are kept: history can be read

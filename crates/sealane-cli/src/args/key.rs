@@ -25,7 +25,7 @@ pub struct Key {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub keys: KeysArgs,
-    /// What to do with keys
+    /// The verb for keys
     #[command(subcommand)]
     pub verb: KeyVerb,
 }

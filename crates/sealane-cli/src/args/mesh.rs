@@ -18,7 +18,7 @@ pub struct Mesh {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub keys: KeysArgs,
-    /// What to do
+    /// The verb
     #[command(subcommand)]
     pub verb: MeshVerb,
 }

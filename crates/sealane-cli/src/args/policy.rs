@@ -9,7 +9,7 @@ use sealane_seal::policy::{Battery, Link, Rate, Trust};
 /// `sealane policy`.
 #[derive(Debug, Args)]
 pub struct Policy {
-    /// What to ask the policy
+    /// The question to the policy
     #[command(subcommand)]
     pub verb: PolicyVerb,
 }
@@ -36,7 +36,7 @@ pub struct PolicyExplain {
     /// Where it travels first: local, mesh, hub or foreign
     #[arg(long, value_name = "KIND", default_value = "hub", value_parser = link)]
     pub link: Link,
-    /// What is known of its readers: verified, member or unknown
+    /// The trust in its readers: verified, member or unknown
     #[arg(long, value_name = "TRUST", default_value = "member", value_parser = trust)]
     pub trust: Trust,
     /// The sender's battery in percent [default: unknown]

@@ -14,7 +14,7 @@ pub struct Token {
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<String>,
-    /// What to do with tokens
+    /// The verb for tokens
     #[command(subcommand)]
     pub verb: TokenVerb,
 }

@@ -58,7 +58,7 @@ pub struct Vault {
     /// writes, give up what is missing there
     #[arg(long, global = true, value_name = "HEAD")]
     pub accept_rollback: Option<String>,
-    /// What to do
+    /// The verb
     #[command(subcommand)]
     pub verb: VaultVerb,
 }
@@ -162,7 +162,7 @@ pub struct RestoreTrust {
     pub trust_modes: bool,
 }
 
-/// Whose snapshots are meant where no number says which.
+/// The snapshots that are meant where no number says which.
 #[derive(Debug, Args, Clone)]
 pub struct Whose {
     /// Of this host [default: this machine]
@@ -242,8 +242,8 @@ pub struct VaultPrune {
     /// Keep all with this tag; may be given several times
     #[arg(long, value_name = "TAG")]
     pub keep_tag: Vec<String>,
-    /// What makes a group: signer, host, paths and tags, with commas between them, or none.
-    /// Without signer, a writer's snapshots count as those of the host that they name
+    /// The attributes that make a group: signer, host, paths and tags, with commas between them, or
+    /// none. Without signer, a writer's snapshots count as those of the host that they name
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "signer,host,paths")]
     #[arg(hide_possible_values = true)]
     pub group_by: Vec<GroupBy>,
@@ -262,10 +262,10 @@ pub struct VaultPrune {
     pub yes: bool,
 }
 
-/// What the snapshots of a group have in common.
+/// An attribute that the snapshots of a group have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GroupBy {
-    /// Who signed them.
+    /// The member that signed them.
     Signer,
     /// The host that they name.
     Host,
@@ -312,7 +312,7 @@ pub struct VaultPut {
     /// Leave out what the patterns of a file match, which begin at the folder of that file
     #[arg(long, value_name = "FILE")]
     pub exclude_from: Vec<PathBuf>,
-    /// What the snapshot says about itself
+    /// A note that the snapshot carries
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub note: String,
     /// A word by which `prune --keep-tag` knows it; may be given several times
@@ -414,7 +414,7 @@ fn range(text: &str) -> Result<ByteRange, InputError> {
 /// `sealane vault import`.
 #[derive(Debug, Args)]
 pub struct VaultImport {
-    /// Whose store it is
+    /// The program whose store it is
     #[command(subcommand)]
     pub from: ImportFrom,
 }
@@ -429,7 +429,7 @@ pub enum ImportFrom {
         /// Take the passphrase of the blobs from the first line of a file
         #[arg(long, value_name = "FILE")]
         blob_passphrase_file: Option<PathBuf>,
-        /// What the snapshot says about itself
+        /// A note that the snapshot carries
         #[arg(long, value_name = "TEXT", default_value = "")]
         note: String,
         #[command(flatten)]
@@ -444,7 +444,7 @@ pub enum ImportFrom {
 /// `sealane vault key`.
 #[derive(Debug, Args)]
 pub struct VaultKey {
-    /// What to do with keys
+    /// The verb for keys
     #[command(subcommand)]
     pub verb: KeyVerb,
 }
@@ -459,7 +459,7 @@ pub enum KeyVerb {
         /// A file with the new passphrase in its first line [default: asked for]
         #[arg(long, value_name = "FILE")]
         new_passphrase_file: Option<PathBuf>,
-        /// What the slot says about itself, to who opens it
+        /// The slot's label, for the member that opens it
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },
@@ -476,7 +476,7 @@ pub enum KeyVerb {
         /// Where to write the key
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
-        /// What the slot says about itself, to the owner
+        /// The slot's label, for the owner
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
     },

@@ -1,4 +1,4 @@
-//! What there is now: at the hub, in the key folder, the data folder and the vault.
+//! The names that exist now: at the hub, in the key folder, the data folder and the vault.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::times::{count, show_time};
 use crate::vault::Location;
 use crate::{context, key};
 
-/// What there is of a kind, or nothing where it cannot be looked at.
+/// The present names of a kind, or none where they cannot be read.
 pub(super) async fn offers(kind: Live, typed: &Typed<'_>) -> Option<Vec<Offer>> {
     match kind {
         Live::Topics => topics(typed).await,

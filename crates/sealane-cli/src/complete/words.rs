@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 
 use super::Offer;
 
-/// What there is now, and is asked for.
+/// A kind of names that exist now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Live {
     Topics,
@@ -17,7 +17,7 @@ pub(super) enum Live {
     Snapshots,
 }
 
-/// What the last word may be.
+/// The words that the last word may be.
 #[derive(Debug)]
 pub(super) enum Wanted<'a> {
     Verbs(&'a Command),
@@ -112,7 +112,7 @@ impl<'a> Typed<'a> {
         arg.get_action().takes_values().then_some(arg)
     }
 
-    /// What the last word may be.
+    /// The words that the last word may be.
     pub(super) fn wanted(&self) -> Wanted<'a> {
         if let Some(arg) = self.flag {
             return self.value_of(arg);

@@ -9,7 +9,7 @@ use super::sealed::holding;
 use crate::Failure;
 use crate::times::show_bytes;
 
-/// What the vault's part of the demo showed.
+/// The result of the vault's part of the demo.
 pub(super) struct Archive {
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -23,7 +23,7 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// What happened, in one line.
+    /// The result, in one line.
     pub(super) fn told(&self) -> String {
         format!(
             "{} files, {}, kept in {} of objects; restored from those and compared: {} of {} alike",

@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Where machines on one link hear each other; each link here has a port of its own.
 const EVERYBODY: &str = "239.192.83.76";
 
-/// What the way from the field to the cloud showed.
+/// The result of the way from the field to the cloud.
 pub(super) struct FieldToCloud {
     pub(super) documents: u64,
     pub(super) lost: u64,
@@ -54,7 +54,7 @@ pub(super) struct FieldToCloud {
 }
 
 impl FieldToCloud {
-    /// What happened, in a line.
+    /// The result, in a line.
     pub(super) fn told(&self) -> String {
         format!(
             "the first of {} documents was at the hub after {:.1} s; the machines had to be found",
@@ -87,7 +87,7 @@ pub(super) async fn run(
             fields.push(("note".to_owned(), words.hidden.as_str().into()));
         }
         ledger.add(id, &envelope);
-        // What waits for its turn is stored before the first machine ends.
+        // A document that waits for its turn is stored before the first machine ends.
         let _ = documents.set(LOG, envelope).await?;
         if number == 0 {
             until_stored(&client, &stage.topic).await?;
@@ -253,7 +253,7 @@ async fn until_stored(client: &Client, topic: &str) -> Result<(), Failure> {
     Err(Failure::Demo("nothing came from the field to the hub".into()))
 }
 
-/// What a member has read.
+/// The messages that a member has read.
 #[derive(Default)]
 struct Received {
     prints: HashMap<String, u64>,

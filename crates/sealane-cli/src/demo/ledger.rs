@@ -3,7 +3,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use sealane::{Codec, Value};
 
-/// What was published: a fingerprint of each message under its id.
+/// The published messages: a fingerprint of each message under its id.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     messages: HashMap<String, u64>,

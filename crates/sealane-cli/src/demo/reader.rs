@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::ledger::fingerprint;
 
-/// What a reader has got.
+/// The messages that a reader has received.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// The fingerprint of each message under its id.

@@ -30,7 +30,7 @@ const BEHIND: u32 = 2;
 /// The relay's own tag, which is no member's.
 const RELAY: PeerTag = PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]);
 
-/// What the relayed part of the demo showed.
+/// The result of the relayed part of the demo.
 pub(super) struct Relayed {
     pub(super) messages: u64,
     pub(super) lost: u64,
@@ -43,7 +43,7 @@ pub(super) struct Relayed {
 }
 
 impl Relayed {
-    /// What was carried, in a line.
+    /// The carried messages, in a line.
     pub(super) fn told(&self) -> String {
         let Relayed { messages, lost, us_per_message, .. } = self;
         let each = format!("{us_per_message:.0} us each");
@@ -76,7 +76,7 @@ pub(super) fn run(machine: &Machine, keys: &Path, word: &str) -> Result<Relayed,
         }
         ledger.add(id, &envelope);
         way.send(seal(&mut sender, &fields, &envelope, &mut buf)?)?;
-        // What does not come is missing in the ledger.
+        // A message that does not come is missing when the ledger is compared.
         let Ok(mut frame) = way.receive() else { break };
         received.extend(end.open(&mut frame));
     }

@@ -13,14 +13,14 @@ use crate::terminal::table;
 use crate::times::show_bytes;
 use crate::{Failure, Terminal};
 
-/// What to type next.
+/// The commands to type next.
 const NEXT: &str = "
 Try it yourself:
    sealane up                              # then open http://127.0.0.1:9087/
    sealane sub '**'                        # in another terminal: what comes
    sealane pub fleet/7/location '{\"lat\": 48.2}'";
 
-/// What the demo showed.
+/// The result of the demo.
 pub(super) struct Report {
     pub(super) acknowledged: u64,
     pub(super) down: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Report {
     pub(super) hidden: Hidden,
 }
 
-/// What was sealed, and in how many of the node's files a word of it was found.
+/// The sealed parts of the demo, and in how many of the node's files a word of them was found.
 pub(super) struct Hidden {
     pub(super) sealed: Sealed,
     pub(super) relayed: Relayed,
@@ -40,7 +40,7 @@ pub(super) struct Hidden {
     pub(super) archive: Archive,
 }
 
-/// What one codec's reader got.
+/// The messages that one codec's reader received.
 pub(super) struct Row {
     codec: Codec,
     messages: u64,
@@ -132,7 +132,7 @@ impl Report {
         show.tell(NEXT)
     }
 
-    /// What a newcomer may doubt, and what was measured just now.
+    /// The claims that a newcomer may doubt, and their measurements of this moment.
     fn claims(&self) -> [Claim; 5] {
         let Hidden { sealed, relayed, field, open_found, sealed_found, archive } = &self.hidden;
         [

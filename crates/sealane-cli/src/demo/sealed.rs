@@ -21,17 +21,17 @@ use crate::sealed::read;
 /// Messages that are sealed.
 const MESSAGES: usize = 1000;
 
-/// What the sealed part of the demo showed.
+/// The result of the sealed part of the demo.
 pub(super) struct Sealed {
     pub(super) messages: u64,
     pub(super) lost: u64,
     /// Time to seal and to store, and to read and to open, for each message.
     pub(super) us_per_message: f64,
-    /// What the hub sees of the first of them, in one line.
+    /// The hub's view of the first of them, in one line.
     pub(super) kept: String,
     /// How its body looks there.
     pub(super) body: String,
-    /// What a member reads of the same message.
+    /// A member's view of the same message.
     pub(super) opened: String,
 }
 
@@ -133,7 +133,7 @@ fn note(text: &str) -> Value {
     Value::Map(vec![("note".to_owned(), text.into())])
 }
 
-/// What a member has read.
+/// The messages that a member has read.
 struct Received {
     prints: HashMap<String, u64>,
     /// The first message, as JSON.

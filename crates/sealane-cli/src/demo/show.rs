@@ -1,5 +1,5 @@
-//! What the demo tells while it runs: a line for each thing that happens, in 100 columns or as
-//! many as the terminal has.
+//! The lines that the demo prints while it runs. Each thing that happens has a line, in 100 columns
+//! or as many as the terminal has.
 
 use std::fmt::Display;
 use std::time::Instant;

@@ -5,7 +5,7 @@ use sealane::Value;
 
 use crate::Failure;
 
-/// What is measured, each in a stream of its own.
+/// The measured kinds, each in a stream of its own.
 pub(super) const KINDS: [&str; 5] = ["load", "cpu", "memory", "disk", "network"];
 
 /// This machine, as Linux shows it under `/proc`.

@@ -16,7 +16,7 @@ const MAX_APART: Duration = Duration::from_secs(5);
 /// A hub tells its time to the second, and keeps the text for up to another one.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
-/// What was written last, and when.
+/// The newest write, and its time.
 struct Written {
     what: String,
     at: SystemTime,

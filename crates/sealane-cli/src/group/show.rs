@@ -1,4 +1,4 @@
-//! What is shown of groups.
+//! The printed form of groups.
 
 use sealane::Value;
 use sealane_group::{Entry, EpochSource, KeyFolder, Member};
@@ -101,7 +101,7 @@ fn row(entry: &Entry) -> Vec<String> {
     ]
 }
 
-/// Whose removal was announced by orders that have not come, and how long ago.
+/// The members that are announced as removed by orders that have not come, and how long ago.
 fn leaving(member: &Member) -> Option<String> {
     let one = |one: &sealane_group::Leaving| {
         let (slot, order) = (one.removal.slot.number(), one.removal.order);

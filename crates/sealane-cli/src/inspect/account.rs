@@ -1,4 +1,4 @@
-//! What is to be said about one unit or frame.
+//! The account of one unit or frame.
 
 use sealane::Value;
 use sealane_frame::FrameError;
@@ -9,7 +9,7 @@ use super::body::Body;
 use super::form::FrameForm;
 use super::keys::Opening;
 
-/// What the bytes are.
+/// The kind of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Frame,
@@ -38,7 +38,7 @@ pub(super) enum Part {
     SealHeader,
     /// Body in clear, or ciphertext.
     Body,
-    /// What covers the rest.
+    /// The tag that covers the rest.
     Tag,
     /// Not in these bytes: the link says it.
     Link,
@@ -154,7 +154,7 @@ pub(super) struct Account {
     pub(super) summary: String,
     pub(super) rows: Vec<Row>,
     pub(super) refusal: Option<Refusal>,
-    /// What would have to be known to explain the rest.
+    /// The facts that are missing to explain the rest.
     pub(super) missing: Option<String>,
     pub(super) body: Option<Body>,
     pub(super) opening: Option<Opening>,

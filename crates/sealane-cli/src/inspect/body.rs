@@ -1,4 +1,4 @@
-//! What a body says, as its codec has it.
+//! The content of a body, as its codec has it.
 
 use sealane::{Codec, DataType, Value};
 use sealane_codec::body_value;
@@ -6,7 +6,7 @@ use sealane_frame::{Header, Kind};
 
 use super::{hex, words};
 
-/// What a header says about its body.
+/// The header's fields about its body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     /// The codec's number.

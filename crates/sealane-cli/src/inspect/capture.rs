@@ -11,7 +11,7 @@ pub enum CaptureError {
     Ends {
         /// Where the capture ends.
         offset: u64,
-        /// What it ends within.
+        /// The structure that it ends within.
         within: &'static str,
     },
     /// The capture says what cannot be.
@@ -19,7 +19,7 @@ pub enum CaptureError {
     Damaged {
         /// Where.
         offset: u64,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// Hexadecimal text that is none.
@@ -27,7 +27,7 @@ pub enum CaptureError {
     Hex {
         /// The line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// It cannot be read.

@@ -1,4 +1,4 @@
-//! What the ends of a link know: `--dictionary`.
+//! The knowledge of a link's ends: `--dictionary`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! What can be said beforehand of what is inspected.
+//! The facts about an inspected file that can be said beforehand.
 
-/// What the input holds.
+/// The content of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Holding {
     /// The bytes of one frame of the full form

@@ -11,7 +11,7 @@ use super::seal::{self, Sealed};
 use super::walk::{Walk, count};
 use super::words;
 
-/// What the header says about that which is behind it.
+/// The header's fields about the bytes behind it.
 struct Head {
     kind: String,
     flags: u8,

@@ -1,4 +1,4 @@
-//! What was captured: one unit, hexadecimal text, or packets.
+//! The captured input: one unit, hexadecimal text, or packets.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use super::form::Holding;
 use super::packet;
 use super::pcap::{Capture, MAX_RECORD_BYTES};
 
-/// What the input gives next.
+/// The next item of the input.
 #[derive(Debug)]
 pub(super) enum Item {
     /// A unit.
@@ -52,7 +52,7 @@ impl Input {
         Ok((input, holding))
     }
 
-    /// What comes next, or nothing at the end.
+    /// The next item, or nothing at the end.
     pub(super) fn next(&mut self) -> Result<Option<Item>, CaptureError> {
         match self {
             Input::Whole(source) => {

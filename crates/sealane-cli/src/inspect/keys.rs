@@ -23,7 +23,7 @@ pub(super) struct CaptureKeys {
     topic: Option<String>,
 }
 
-/// What became of a frame that was to be opened.
+/// The outcome of opening a frame.
 #[derive(Debug)]
 pub(super) enum Opening {
     /// It is authentic.

@@ -34,7 +34,7 @@ pub(super) fn read(record: &Record) -> Result<(Origin, Vec<u8>), Reason> {
     Ok((origin, unit.to_vec()))
 }
 
-/// What stands behind the header of a link.
+/// The content behind the header of a link.
 enum Behind<'a> {
     Ip(&'a [u8]),
     /// A unit of raw Ethernet (`spec/link.md`).
@@ -111,7 +111,7 @@ fn ethernet(bytes: &[u8]) -> Result<Behind<'_>, Reason> {
     by_type([high, low], rest).map(Behind::Ip)
 }
 
-/// What an Ethernet type announces, behind tags of virtual networks.
+/// The content that an Ethernet type announces, behind tags of virtual networks.
 fn by_type(mut kind: [u8; 2], mut rest: &[u8]) -> Result<&[u8], Reason> {
     loop {
         match u16::from_be_bytes(kind) {

@@ -24,7 +24,7 @@ pub(super) struct Record {
     /// Where its record begins.
     pub(super) offset: u64,
     pub(super) time_ms: Option<u64>,
-    /// What the packet begins with: a number of the registry of link types.
+    /// The kind of the packet's first header: a number of the registry of link types.
     pub(super) link_type: u32,
     pub(super) bytes: Vec<u8>,
 }

@@ -75,7 +75,7 @@ pub(super) fn behind(walk: &mut Walk<'_>, class: Class) {
     let _ = walk.take(Part::Tag, TAG_BYTES, "tag", |_| (Value::Null, meaning));
 }
 
-/// What is said of a body in clear.
+/// The meaning of a body in clear.
 pub(super) fn clear(codec: u8) -> Meaning {
     let codec = Codec::from_id(codec).map_or("bytes", Codec::name);
     (Value::Null, format!("in clear ({codec}): whoever hears it can read it"))

@@ -1,4 +1,4 @@
-//! What all of a capture came to.
+//! The sums over a whole capture.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What carries frames: fragments and batches.
+//! The carriers of frames: fragments and batches.
 
 use std::collections::HashMap;
 
@@ -144,7 +144,7 @@ impl Gathering {
         }
     }
 
-    /// What stayed incomplete, at the end, and how many more newer frames pushed out.
+    /// The frames that stayed incomplete, at the end, and how many more newer frames pushed out.
     pub(super) fn finish(&mut self) -> (Vec<String>, u64) {
         self.give_up(u64::MAX);
         (std::mem::take(&mut self.incomplete), self.reassembly.losses().crowded_out)

@@ -4,7 +4,7 @@ use sealane::Value;
 
 use super::account::{Part, Row};
 
-/// What of a frame has been explained, and what is left.
+/// The explained part of a frame, and the rest.
 pub(super) struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -21,7 +21,7 @@ impl<'a> Walk<'a> {
         Self { bytes, at, rows: Vec::new() }
     }
 
-    /// What has not been explained yet.
+    /// The bytes that are not explained yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the values of header fields mean.
+//! The meanings of header fields' values.
 
 use sealane::{Codec, Value};
 use sealane_frame::limits::MAX_HOP_LIMIT;

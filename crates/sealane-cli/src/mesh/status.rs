@@ -106,7 +106,7 @@ fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the machine that routes has found.
+/// Shows the state of the machine that routes.
 fn show_routing(routing: &Value, terminal: &mut Terminal) -> Result<(), Failure> {
     let of = |name: &str| said(routing, &[name]);
     let mut text = format!(
@@ -134,7 +134,7 @@ fn show_routing(routing: &Value, terminal: &mut Terminal) -> Result<(), Failure>
     terminal.text(&format!("\n{}", table(&columns, &rows)))
 }
 
-/// What was counted of the documents of a team.
+/// The counts of the documents of a team.
 fn show_documents(of: &Value) -> String {
     let count = |name: &str| number(of, &[name]);
     let mut text = format!(
@@ -214,7 +214,7 @@ pub(super) fn span(us: u64) -> String {
     }
 }
 
-/// What is true of the machine as a whole.
+/// The lines about the machine as a whole.
 fn head(told: &Value) -> String {
     let up = show_duration(number(told, &["upMs"]));
     let mut text = format!("{}  up {up}\n", said(told, &["tag"]));
@@ -260,7 +260,7 @@ fn head(told: &Value) -> String {
     text + &reloads(told)
 }
 
-/// What is true of a gateway's way to its hub.
+/// The lines about a gateway's way to its hub.
 fn way_to_hub(of: &Value) -> String {
     let (address, state) = (said(of, &["hub", "address"]), said(of, &["hub", "state"]));
     let since = show_time(number(of, &["hub", "sinceMs"]));

@@ -109,7 +109,7 @@ pub(super) fn find(
         }
         Ok(())
     });
-    // What could not be looked through may hold what was looked for.
+    // The data that could not be searched may hold a match.
     warn_anew(&vault, &known);
     looked?;
     outcome

@@ -89,7 +89,7 @@ fn ask(count: usize, terminal: &mut Terminal) -> Result<(), Failure> {
     }
 }
 
-/// What stays and what goes, and why.
+/// Shows the snapshots that stay and the snapshots that go, and why.
 fn show(groups: &[Retention], terminal: &mut Terminal) -> Result<(), Failure> {
     for Retention { group, verdicts, .. } in groups {
         let stay = verdicts.iter().filter(|verdict| verdict.stays).count();

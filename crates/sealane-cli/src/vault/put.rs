@@ -149,7 +149,7 @@ pub(super) fn watched<T>(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // What is done before a person could read the bar has none.
+            // Work that ends before a person could read the bar shows no bar.
             if wait_for(&done, BAR_AFTER) {
                 return;
             }

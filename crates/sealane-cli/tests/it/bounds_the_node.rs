@@ -81,7 +81,8 @@ fn bystanders_of_a_hammered_node() {
     demand("p99, hammered / idle", ratio, HAMMERED_RATIO_MAX);
 }
 
-/// What a node may say to whoever does what others undo: it is done, or there is nothing there.
+/// Whether an answer is legal for clients that undo each other's requests: it is done, or there is
+/// nothing there.
 fn is_answer(status: u16) -> bool {
     (200..500).contains(&status)
 }

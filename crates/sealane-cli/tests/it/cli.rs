@@ -172,7 +172,7 @@ impl Follow {
         read_line(&mut self.lines)
     }
 
-    /// What is left, after its own end.
+    /// The rest of its output, after its own end.
     fn rest(mut self) -> String {
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();

@@ -74,7 +74,7 @@ fn a_hub_between_two_members_learns_no_body_key_or_name() {
     let seen = bob.read_and_die(TOPIC, GROUP, (3 * COUNT, 7));
     assert!(seen.into_iter().eq(sorted([both.as_slice(), &bodies(2 * COUNT)].concat())));
 
-    // Who comes later reads what his invitation gives him.
+    // A member that comes later reads the messages that its invitation opens.
     let carol = Member::new(&net, 1, "kunigunde-hinterwaldner");
     alice.invite(GROUP, &carol, "all");
     let all = [both.as_slice(), &bodies(2 * COUNT)].concat();
@@ -103,7 +103,7 @@ fn a_hub_between_two_members_learns_no_body_key_or_name() {
     assert_eq!(needles.missing(&needles_found(&needles, &hub.files())), none, "on the disk");
 }
 
-/// What is looked for, and each as it is published in the open.
+/// The secrets to look for, and each as it is published in the open.
 fn secrets(members: &[&Member]) -> (Needles, Vec<String>) {
     let (mut needles, mut shown) = (Needles::default(), Vec::new());
     let mut add = |name: &str, secret: &[u8]| {
@@ -128,7 +128,7 @@ fn secrets(members: &[&Member]) -> (Needles, Vec<String>) {
     (needles, shown)
 }
 
-/// What of it the hub stored, or its wires carried.
+/// The secrets that the hub stored, or its wires carried.
 fn look<'n>(needles: &'n Needles, hub: &Hub, recording: &Recording) -> Vec<(&'n str, String)> {
     let (files, stretches) = (hub.files(), recording.stretches());
     let stored: usize = files.iter().map(Vec::len).sum();

@@ -1,4 +1,4 @@
-//! What the loads of a node that is killed, cut off or hammered are made of.
+//! The parts of the loads of a node that is killed, cut off or hammered.
 
 pub(crate) mod cast;
 pub(crate) mod consumer;

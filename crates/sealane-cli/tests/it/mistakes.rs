@@ -1,5 +1,6 @@
-//! What people do wrong, and what they are told: one line that names the mistake, one that says
-//! what to do, and an exit code. Every row is typed into a shell, in a folder with a node.
+//! The mistakes of people, and the answers to them. An answer is one line that names the mistake,
+//! one that says how to mend it, and an exit code. Every row is typed into a shell, in a folder
+//! with a node.
 
 #[path = "mistakes/rows.rs"]
 mod rows;
@@ -11,7 +12,7 @@ use crate::cli::{NodeProcess, PROGRAM, feed, json, text};
 use crate::durable::disk::{self, Mounted};
 use rows::{ROWS, Row};
 
-/// What is never said to people: how a program holds a value, and what a library calls it.
+/// Text that people never read: how a program holds a value, and the names of a library.
 const NEVER: &[&str] = &[
     "os error", "Os {", "Error {", "Error(", "Some(", "None", "Ok(", "Err(", "kind:", "code:",
     "\\\"", "::", "UNIQUE", "panicked", "unwrap", "sqlite", "rustls", "serde", "toml::", "hyper",
@@ -52,7 +53,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What is wrong with what was said.
+/// The faults of the error output.
 fn faults(row: &Row, output: &Output, home: &Path) -> Vec<String> {
     let said = said(output);
     let mut faults = vec![];
@@ -150,7 +151,8 @@ fn an_answer_that_says_that_it_failed_fails() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"error\":\"exit status: 3\""));
 }
 
-/// Who has no token, or a wrong one, is told so; who has one is told what it lacks.
+/// A user that has no token, or a wrong one, is told so. A user that has a token is told the right
+/// that it lacks.
 #[test]
 fn a_wrong_token_is_told_from_a_missing_right() {
     let desk = Desk::new();
@@ -175,7 +177,7 @@ fn a_wrong_token_is_told_from_a_missing_right() {
     }
 }
 
-/// What is stored before the disk is full stays, and it is said that there is no room.
+/// Messages that are stored before the disk is full stay, and the error says that there is no room.
 #[test]
 #[ignore = "lab: needs root (mounted file systems)"]
 fn a_full_disk_is_named() {

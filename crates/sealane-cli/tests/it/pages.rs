@@ -1,4 +1,5 @@
-//! What pages say is typed is typed, as it stands there, on a machine that has nothing else to do.
+//! The commands that pages show are typed as they stand there, on a machine that has nothing else
+//! to do.
 
 mod examples;
 mod guides;

@@ -13,7 +13,7 @@ use crate::durable::writer::Writer;
 
 const LEVELS: [&str; 3] = ["memory", "os", "disk"];
 const IMAGE_BYTES: u64 = 32 << 20;
-/// What is deleted to make room.
+/// The ballast that is deleted to make room.
 const BALLAST_BYTES: usize = 8 << 20;
 /// The disk is full when each level has refused so often.
 const REFUSALS: u64 = 20;
@@ -47,8 +47,8 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     proof.report(&refused, resumed);
 }
 
-/// What the disk is full of can be removed through the node, again and again: by removal of a
-/// stream, and by retention. Nobody makes room from outside.
+/// The node itself can empty a full disk, again and again: by removal of a stream, and by
+/// retention. Nobody makes room from outside.
 #[test]
 #[ignore = "lab: needs root (mounted file systems)"]
 fn a_full_disk_is_emptied_through_the_node() {

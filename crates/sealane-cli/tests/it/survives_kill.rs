@@ -21,8 +21,9 @@ use crate::durable::survival::Survival;
 use crate::durable::writer::Writer;
 
 const LEVELS: [&str; 3] = ["memory", "os", "disk"];
-/// What is acknowledged at the moment of a kill, if anything; mostly what is committed next and is
-/// not synced, of which nothing but the moment tells whether it was answered too early.
+/// The level that is acknowledged at the moment of a kill, if any. Mostly it is the level whose
+/// messages are committed next and are not synced. Only the moment of the kill tells whether the
+/// node answered them too early.
 const LAST: [Option<&str>; 5] = [None, Some("memory"), Some("os"), Some("os"), Some("disk")];
 /// Before some kills nobody writes for so long: what consumers do is to be stored all the same.
 const REST: Duration = Duration::from_millis(700);
@@ -49,12 +50,12 @@ fn what_was_acknowledged_survives_kill() {
     proof.report(kills);
 }
 
-/// What is known outside of the node.
+/// The facts that are known outside of the node.
 struct Proof {
     seed: u64,
     ledger: Ledger,
     cast: Cast,
-    /// What each stream held when it was last read.
+    /// The messages of each stream when it was last read.
     readings: HashMap<String, Reading>,
     /// Acknowledged in memory, and lost by a kill.
     lost: HashMap<String, HashSet<Place>>,

@@ -68,7 +68,7 @@ struct Totals {
     lossy: u64,
 }
 
-/// What happens on a file system.
+/// The load on a file system.
 #[derive(Clone, Copy, PartialEq)]
 enum Load {
     /// Everybody at once, which syncs the disk all the time.
@@ -112,7 +112,7 @@ struct Proof<'a> {
     known: Known,
 }
 
-/// What is known outside of the node.
+/// The facts that are known outside of the node.
 #[derive(Clone)]
 struct Known {
     // In this order: of whatever the actors know the ledger has known before.

@@ -49,7 +49,7 @@ impl Vault {
         self.command(arguments).output().unwrap()
     }
 
-    /// What it says on standard output, if all is well.
+    /// Its standard output, if all is well.
     pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -57,7 +57,7 @@ impl Vault {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What it says on standard error, which names the code.
+    /// Its standard error, which names the code.
     pub(crate) fn fails(&self, arguments: &[&str], code: &str) -> String {
         let output = self.run(arguments);
         let said = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();

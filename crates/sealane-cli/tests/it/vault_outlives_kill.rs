@@ -17,7 +17,7 @@ use sealane_vault::limits::{MAX_CHUNK_BYTES, MAX_ROTATIONS, PACK_TARGET_BYTES};
 const ROUND_BYTES: std::ops::Range<u64> = 42_000_000..80_000_000;
 /// A new vault now and then keeps the disk from filling.
 const ROUNDS_PER_VAULT: u64 = 20;
-/// What is sent again, at most: a pack, which the chunk that reaches its length closes.
+/// The bytes that are sent again, at most: a pack, which the chunk that reaches its length closes.
 const MAX_AGAIN: u64 = PACK_TARGET_BYTES + MAX_CHUNK_BYTES as u64;
 
 #[test]
@@ -245,7 +245,7 @@ fn a_repair_outlives_kill() {
         small.kills(round, &["repair", "source"]);
         small.vault.run(&Small::with_code(&["repair", "source"]));
         small.comes_back();
-        // What only older snapshots had has no source: a prune lets go of those.
+        // Data that only older snapshots had has no source: a prune lets go of those.
         small.does(&["prune", "--keep-last", "1", "--now"]);
         small.does(&["verify", "--read-data"]);
     }

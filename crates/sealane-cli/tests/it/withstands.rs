@@ -29,8 +29,8 @@ const CLIENTS: usize = 50;
 /// Messages that each of them gets in each second of every phase, at least: a tenth of its pace.
 const LEAST_A_SECOND: usize = 2;
 
-/// What the node may have in memory while all of it happens: its tails, and for each connection of
-/// the crowd what a head and its answer take.
+/// The memory that the node may use while all of it happens. It covers the tails, and a head and
+/// its answer for each connection of the crowd.
 fn memory_bound_kib(crowd: usize) -> u64 {
     (128 << 10) + crowd as u64 * 24
 }
@@ -49,7 +49,7 @@ fn demand(what: &str, measured: f64, most: f64) {
     assert!(!decides || measured <= most, "{what}: {measured:.3}, more than {most}");
 }
 
-/// What has to be refused at least once for the test to have shown anything.
+/// The refusals that must come at least once for the test to have shown anything.
 const REFUSED: [&str; 15] = [
     "TooManyConnections",
     "SilentConnection",

@@ -1,7 +1,7 @@
 use super::DocumentError;
 use crate::input::Input;
 
-/// What [`sealane_message::limits::MAX_COUNT`] takes, 7 bits a byte.
+/// The bytes that [`sealane_message::limits::MAX_COUNT`] takes, 7 bits a byte.
 const TOTAL_BYTES_MAX: u32 = 8;
 
 /// The fields of a body, from its front.
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         Err(BEYOND)
     }
 
-    /// What is left of the body as text.
+    /// The rest of the body as text.
     pub(super) fn text(
         &mut self,
         field: &'static str,

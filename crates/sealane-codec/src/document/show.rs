@@ -1,7 +1,7 @@
 use sealane_message::Value;
 use sealane_message::document::{Call, Document, Emergency, Location, Position, Vitals, alert};
 
-/// What programs and people are shown of a document, `spec/document.md`, *As a value*.
+/// A document as programs and people are shown it, `spec/document.md`, *As a value*.
 pub(super) fn to_value(document: &Document<'_>) -> Value {
     match document {
         Document::Counter(counts) => {

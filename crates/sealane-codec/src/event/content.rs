@@ -1,4 +1,4 @@
-//! What a message says, and what comes with it. Key 0 of a content is its kind.
+//! The content of a message and its attachments. Key 0 of a content is its kind.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 use sealane_message::Value;
 use sealane_message::event::{Action, Content, Event, EventId, Message, Reference};
 
-/// What programs and people are shown of an event, `spec/event.md`, *As a value*.
+/// An event as programs and people are shown it, `spec/event.md`, *As a value*.
 pub(super) fn to_value(event: &Event<'_>) -> Value {
     let mut fields = Fields::default();
     fields.put("id", hex(event.id));
@@ -95,7 +95,7 @@ fn put_content(content: &Content<'_>, fields: &mut Fields) {
     }
 }
 
-/// What an action is called; one of a later version by its number.
+/// The name of an action; an action of a later version gets its number.
 fn name(action: &Action<'_>) -> Value {
     let name = match action {
         Action::Message(_) => "message",

@@ -10,7 +10,8 @@ pub(super) struct Dictionary {
     /// The structure of each record byte, as an index. A peer may define a byte again, even
     /// while a record of the old structure is open, so structures outlive their byte.
     by_byte: ByByte,
-    /// What [`Dictionary::begin`] found, and that table before the first change since then.
+    /// The number of structures that [`Dictionary::begin`] found, and the table before the first
+    /// change since then.
     committed: usize,
     committed_by_byte: ByByte,
     /// Key bytes that the present datum expands to.

@@ -7,7 +7,8 @@
 #[cfg(debug_assertions)]
 const DEPTH_MAX: usize = 64;
 
-/// What the open containers lack. In release builds it is nothing and takes no room.
+/// The keys and values that the open containers lack. In release builds this type is empty and
+/// takes no room.
 pub(super) struct Tally {
     /// Keys and values that are missing, outermost container first; none where nobody counts.
     #[cfg(debug_assertions)]

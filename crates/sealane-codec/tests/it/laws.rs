@@ -1,4 +1,4 @@
-//! What holds for every value and every input.
+//! Laws that hold for every value and every input.
 
 use crate::shared::order::ordered;
 use crate::shared::values::value;

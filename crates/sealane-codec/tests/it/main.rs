@@ -15,7 +15,7 @@ mod negotiation;
 mod refusals;
 mod rfc8949;
 
-/// What several of them use.
+/// Code that several of them use.
 mod shared {
     #[allow(unsafe_code)] // A counting allocator can only be written so.
     pub(crate) mod counting;

@@ -19,7 +19,7 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// What a case means, and whether its number may as well have been a float.
+/// The value that a case means. A case with a `bignum` is read from it.
 fn expected(case: &serde_json::Map<String, Json>) -> Value {
     let (kind, plain) = case.iter().find(|(key, _)| *key != "msgpack").unwrap();
     let plain = case.get("bignum").unwrap_or(plain);

@@ -1,4 +1,4 @@
-//! What is outside the data model is refused by every codec, with its cause and place.
+//! Every codec refuses data outside the data model, with its cause and place.
 
 use sealane_codec::{Codec, CodecError, ERRORS, Kind, decode, elements, fields, maps};
 use sealane_codec::{read_bool, read_bytes, read_text, read_u64, records};

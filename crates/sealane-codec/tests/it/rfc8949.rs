@@ -3,7 +3,7 @@
 use sealane_codec::{Codec, CodecError, decode, encode};
 use sealane_message::Value;
 
-/// What a row of the table is here: its value as JSON, its bytes, or why it is refused.
+/// A row of the table as it is here: its value as JSON, its bytes, or why it is refused.
 enum Row {
     Json(&'static str),
     Bytes(&'static [u8]),

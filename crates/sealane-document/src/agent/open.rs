@@ -1,4 +1,4 @@
-//! What a member takes for a document: what opens, of whom, in which epoch and class.
+//! The frames that a member takes for a document: those that open, by sender, epoch and class.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,15 @@ use crate::limits::{MAX_AHEAD, is_register, kept};
 use crate::shelf::Shelf;
 use crate::{Keeper, stream_name};
 
-/// What opens the frames of a group.
+/// Opens the frames of a group.
 pub(super) struct Reader {
     group: Group,
     own: Slot,
     opener: Opener,
     newest: Epoch,
     terms: Vec<Term>,
-    /// What neighbours show and nobody here can take, so that it is not asked for again.
+    /// Frames that neighbours show and this machine cannot take, so that they are not asked for
+    /// again.
     refused: BTreeSet<(Slot, DataType, Stamp)>,
 }
 

@@ -1,4 +1,4 @@
-//! What waits to be told: urgent frames first, and frames for the same neighbours in one message.
+//! The outbox: urgent frames first, and frames for the same neighbours in one message.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use crate::Store;
 use crate::exchange::{FRAMES_HEAD_BYTES, frames_message, put_frame};
 use crate::shelf::Cursor;
 
-/// What waits.
+/// Frames and messages that wait to be sent.
 #[derive(Debug)]
 pub(super) struct Outbox {
     message_bytes: usize,
     /// Air time is scarce: all is told to all in reach, and frames go before words.
     pub(super) is_scarce: bool,
-    /// What is to be said, which is written when its turn has come.
+    /// Messages that are written only when their turn has come.
     words: VecDeque<Words>,
     /// Parts of what was written.
     said: VecDeque<Telling>,
@@ -28,7 +28,7 @@ pub(super) struct Outbox {
     dropped: u64,
 }
 
-/// What is to be said.
+/// A message that is still to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Words {
     /// Checks of all that is held.
@@ -75,7 +75,7 @@ pub(super) enum Why {
     Lacking,
 }
 
-/// What is next.
+/// The next thing to send.
 pub(super) enum Next {
     /// A message, with so many frames.
     Tell(Telling, usize),
@@ -83,7 +83,7 @@ pub(super) enum Next {
     Write(Words),
 }
 
-/// What is to be said at most.
+/// Messages that wait to be written, at most.
 const WORDS_MAX: usize = 64;
 /// Frames that wait at most. Others are asked for again.
 const GIFTS_MAX: usize = 1024;
@@ -205,9 +205,9 @@ impl Outbox {
         });
     }
 
-    /// What is next of a lot.
+    /// The next message for a link with this room.
     pub(super) fn next(&mut self, store: &Store, lot: Lot) -> Option<Next> {
-        // What left the store meanwhile is not handed on.
+        // A frame that left the store meanwhile is not handed on.
         self.gifts.retain(|gift| store.frame_at(gift.at).is_some());
         let first = self.gifts.iter().min_by_key(|gift| !gift.is_urgent).cloned();
         let is_urgent = first.as_ref().is_some_and(|gift| gift.is_urgent);
@@ -239,7 +239,7 @@ impl Outbox {
         let (mut given, most, mut to) = (0, self.message_bytes, first.to);
         let is_scarce = self.is_scarce;
         self.gifts.retain(|gift| {
-            // What all hear may go together, whoever brought it.
+            // Frames that all neighbours hear may go together, whatever neighbour brought them.
             let is_for_all = |to: Audience| is_scarce && matches!(to, Audience::All { .. });
             let is_alike = gift.to == first.to || is_for_all(gift.to) && is_for_all(first.to);
             let is_alike = is_alike && gift.is_urgent == first.is_urgent;

@@ -1,10 +1,10 @@
-//! What is remembered of a neighbour: how often the same was tried.
+//! The memory about a neighbour: how often the same was tried.
 
 use std::collections::VecDeque;
 
 use crate::entry::Mark;
 
-/// What a machine remembers of a neighbour.
+/// The memory of a machine about a neighbour.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     /// The digests of both when an exchange was begun last.
@@ -63,7 +63,7 @@ impl Peer {
         self.seen.replace((ours, theirs)) == Some((ours, theirs))
     }
 
-    /// What it said last that it holds.
+    /// The digest of its last hello.
     pub(super) fn digest(&self) -> Option<[u8; 8]> {
         self.seen.map(|(_, theirs)| theirs)
     }

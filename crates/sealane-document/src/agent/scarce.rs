@@ -9,7 +9,7 @@ use super::{Agent, Audience};
 /// When the next overview is due.
 #[derive(Debug, Default)]
 pub(super) struct Trickle {
-    /// What was held at the last one.
+    /// The digest of the frames held at the last overview.
     at: Option<[u8; 8]>,
     times: u32,
     /// How many hellos are to be heard before the next one.
@@ -18,7 +18,7 @@ pub(super) struct Trickle {
 
 /// How often the pause between two overviews of the same doubles.
 const DOUBLED_MAX: u32 = 6;
-/// Who was not heard for so many hellos of each neighbour is not in reach.
+/// A neighbour that is not heard for so many hellos of each neighbour is out of reach.
 const FORGET_HELLOS: u64 = 8;
 
 impl Trickle {
@@ -43,8 +43,8 @@ impl Agent {
         self.outbox.is_scarce = is_scarce;
     }
 
-    /// What hellos say of what is held. Where air time is scarce, nothing: as long as frames wait
-    /// that neighbours lack, and of nothing at all.
+    /// The digest for hellos. Where air time is scarce, there is none in two cases: frames wait
+    /// that neighbours lack, or nothing is held.
     pub fn told_digest(&mut self) -> Option<[u8; 8]> {
         let is_silent = self.outbox.has_gifts() || self.store.is_empty();
         match self.outbox.is_scarce && is_silent {

@@ -1,4 +1,4 @@
-//! What is said about what is held: overviews and inventories, written when their turn has come.
+//! The overviews and inventories of the frames that are held, written when their turn has come.
 
 use sealane_frame::GroupTag;
 use sealane_seal::Slot;

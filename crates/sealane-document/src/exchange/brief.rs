@@ -28,7 +28,7 @@ pub(super) fn brief(group: GroupTag, frame: &[u8]) -> Option<Vec<u8>> {
     let (body, seal) = behind.split_at_checked(view.clear_body().map_or(0, <[u8]>::len))?;
     let (seal, tag) = seal.split_at_checked(seal.len().checked_sub(TAG_BYTES)?)?;
     [seal, body, tag].into_iter().for_each(|part| out.extend(part));
-    // What stands in a field that the brief form does not have has to be what everybody knows.
+    // The brief form has not all fields. The others must have the values that everybody knows.
     let is_same =
         whole_form(group, &out).is_ok_and(|again| frame.get(RELAY_BYTES..) == Some(&again[..]));
     is_same.then_some(out)

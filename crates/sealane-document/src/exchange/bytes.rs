@@ -7,7 +7,7 @@ use crate::ExchangeError;
 pub(super) struct Input<'a>(ByteReader<'a>);
 
 impl<'a> Input<'a> {
-    /// What stands behind the sort of a message, which is that one.
+    /// The bytes behind the sort of a message, which must be this one.
     pub(super) fn of(message: &'a [u8], sort: u8) -> Result<Self, ExchangeError> {
         match message.split_first() {
             Some((first, rest)) if *first == sort => Ok(Input::new(rest)),

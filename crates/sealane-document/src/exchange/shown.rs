@@ -1,4 +1,4 @@
-//! What an inventory shows, beside what its sender lacks.
+//! The frames that an inventory shows, beside those that its sender lacks.
 
 use sealane_message::DataType;
 use sealane_seal::Slot;
@@ -27,7 +27,8 @@ pub(crate) struct Wanted {
     pub(crate) stamp: Stamp,
 }
 
-/// What a neighbour shows. An origin of which it holds nothing stands there with no stamps.
+/// The registers that a neighbour shows. If it holds nothing of an origin, the origin has no
+/// stamps.
 pub(crate) fn shown(inventory: &[u8]) -> Result<Vec<Shown>, ExchangeError> {
     let mut all = vec![];
     for (origin, registers) in read_inventory(inventory)? {
@@ -56,7 +57,7 @@ pub(crate) fn is_shown(all: &[Shown], entry: &Entry) -> bool {
     same.any(|one| one.stamps.contains(&entry.stamp))
 }
 
-/// What a neighbour shows and this machine would keep.
+/// The frames that a neighbour shows and this machine would keep.
 pub(crate) fn wanted(registers: &Registers, all: &[Shown]) -> Vec<Wanted> {
     let mut wanted = vec![];
     for one in all {

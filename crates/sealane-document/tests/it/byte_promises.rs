@@ -1,4 +1,4 @@
-//! What documents cost in bytes, by the real encoder.
+//! The cost of documents in bytes, by the real encoder.
 
 use sealane_document::stream_name;
 use sealane_frame::{

@@ -6,7 +6,7 @@ use sealane_document::{Entry, Registers};
 
 /// Machines in eight rows, each of which hears its own row and the next ones.
 const ROWS: [usize; 20] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
-/// What a message of a small radio carries.
+/// Bytes that a message of a small radio carries.
 const MAX_BYTES: usize = 222;
 
 /// Numbers that a seed decides (SplitMix64).
@@ -34,7 +34,7 @@ impl Random {
 struct Team {
     random: Random,
     machines: Vec<Registers>,
-    /// What each would say in a hello, until it takes something.
+    /// The digest of each machine for its hello, until it takes something.
     digests: Vec<Option<[u8; 8]>>,
     counters: Vec<u64>,
     /// All that was ever said.

@@ -6,7 +6,7 @@ use sealane_document::exchange::{differing, digest, inventory, lacks, overview};
 use sealane_document::{ERRORS, Entry, ExchangeError, Registers};
 use sealane_message::DataType;
 
-/// What `from` gives to `to` after an overview of `from` and an inventory of `to`.
+/// The frames that `from` gives to `to` after an overview of `from` and an inventory of `to`.
 fn given(from: &Registers, to: &Registers, salt: u8, max_bytes: usize) -> Vec<Entry> {
     let mut given = vec![];
     for overview in overview(from, salt, max_bytes) {

@@ -17,7 +17,7 @@ pub(crate) fn bad_air(medium: Medium) -> Link {
     Link { medium, loss_percent: 30, repeat_percent: 5, late: Span::millis(30) }
 }
 
-/// What a member says of itself.
+/// The documents that a member writes about itself.
 fn write_all(net: &mut Net, node: usize, round: u8) {
     net.write(node, 1, &[1, round]);
     net.write(node, 2, &[0, 0, round, 0, 0, 0]);
@@ -64,7 +64,7 @@ fn live(seed: u64) -> Net {
         net.rekey(node);
     }
     net.run(Span::seconds(2));
-    // Who was removed goes on in the old epoch, and in the name of another one.
+    // The removed member goes on in the old epoch, and in the name of another one.
     write_all(&mut net, REMOVED, 9);
     net.cut = None;
     net.up(away);
@@ -164,7 +164,7 @@ fn body(data_type: u16) -> Vec<u8> {
     }
 }
 
-/// What it costs until all hold all.
+/// The cost until all machines hold all frames.
 struct Spread {
     /// Milliseconds until a half, 95 % and all of it was where it has to be.
     times_ms: [Option<u64>; 3],
@@ -216,18 +216,19 @@ fn usual_spread(air: &Air) -> (Spread, Vec<u64>) {
     (runs.swap_remove(1), shares)
 }
 
-/// What full gossip takes.
+/// The cost of full gossip.
 struct Gossip {
     bytes: u64,
     /// The air time that the machine spends that spends the most.
     air: Span,
 }
 
-/// What it takes if each machine tells all that it holds, in each round, to all that hear it, until
-/// all hold all: the same frames, loss and neighbours. Of a frame in parts all have to come.
+/// The cost of full gossip: in each round, each machine tells all that it holds to all that hear
+/// it, until all hold all. Frames, loss and neighbours are the same. Of a frame in parts all parts
+/// have to come.
 fn gossip(net: &Net, lengths: &[usize], medium: Medium, seed: u64) -> Gossip {
     let mut random = Random(seed);
-    // What the compact form has around a message, without the bytes of relays.
+    // The bytes that the compact form has around a message, without the bytes of relays.
     let unit = |frame: usize| frame - 17 + 27;
     let parts = |frame: usize| unit(frame).div_ceil(medium.mtu);
     let bytes_of = |frame: usize| unit(frame) + 2 * (parts(frame) - 1);
@@ -276,7 +277,7 @@ fn it_takes_a_quarter_of_the_bytes_of_full_gossip() {
              {most:?} s, all after {all:?} s",
             air.name, spread.bytes, spread.gossip.bytes
         );
-        // What is not urgent has a fifth of the duty cycle.
+        // Messages that are not urgent have a fifth of the duty cycle.
         let seconds = |share: f64| spread.gossip.air.0 as f64 / 1e6 / share;
         let duty = f64::from(air.medium.duty_ppm) / 1e6;
         println!(

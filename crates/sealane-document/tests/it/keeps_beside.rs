@@ -1,4 +1,4 @@
-//! Who has no keys keeps what is true, whatever others make up.
+//! A machine without keys keeps the true frames, whatever others make up.
 
 use sealane_document::{Cursor, Keeper, Quota, RegisterName, Store, Taken};
 use sealane_message::DataType;

@@ -1,4 +1,4 @@
-//! What was kept is there after a restart, a killed process and a full disk.
+//! Everything that was kept is there after a restart, a killed process and a full disk.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is kept follows from the set of frames alone.
+//! The kept frames follow from the set of frames alone.
 
 use crate::shared::entries::{all, entries, entry, holding, slot, stamp};
 use proptest::prelude::*;

@@ -16,7 +16,7 @@ mod withstands_attacks_over_the_mesh;
 
 use shared::{team, victim};
 
-/// What several of them use.
+/// Modules that several of them use.
 mod shared {
     pub(crate) mod entries;
     pub(crate) mod team;

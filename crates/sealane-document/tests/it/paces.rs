@@ -37,7 +37,7 @@ fn battery(percent: u8) -> Option<Battery> {
     Battery::new(percent)
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 struct Came {
     /// Frames that the origin has sealed, by type.
@@ -105,7 +105,7 @@ fn write_often(medium: Medium, percent: u8, policy: &Policy) -> Came {
     came
 }
 
-/// What has come at the other end meets the floor of its type.
+/// The documents that came at the other end meet the floor of their types.
 fn check_classes(net: &mut Net, policy: &Policy) {
     let held = net.held(2);
     let mut types: Vec<DataType> = vec![];

@@ -1,4 +1,4 @@
-//! Whoever attacks, nothing is accepted, and each attack is counted by its name.
+//! No attacker's frame is accepted, and each attack is counted by its name.
 
 use sealane_document::agent::{Duty, Leaver, Lot, Neighbour};
 use sealane_document::{
@@ -46,7 +46,7 @@ fn an_epoch_that_is_over_is_not_written_in() {
     let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
     assert_eq!(victim.hear(&[&frame]), 0);
     victim.assert_refused([("stale epoch", 1)]);
-    // What is signed nobody else could have written.
+    // Nobody else could have written a signed frame.
     let signed = seal(&mut victim.sealer(3, 0), 3, 7, &[0; 14]);
     assert_eq!(victim.hear(&[&signed]), 1);
 }
@@ -228,7 +228,7 @@ fn a_count_that_is_lifted_ahead_of_its_origin_is_gone_behind_and_counted_by_it()
         assert_eq!(victim.agent.body(GROUP, &held).unwrap(), [1, 5 + times as u8]);
     }
     victim.assert_refused([("repeats", 2)]);
-    // What it has sealed itself, and others give back, overtakes nothing.
+    // A frame that the victim has sealed itself, and others give back, overtakes nothing.
     let earlier = seal(&mut victim.sealer(0, 0), 0, 4, BODY);
     assert_eq!(victim.hear(&[&earlier]), 1);
     assert_eq!(victim.counters().ahead, 2);

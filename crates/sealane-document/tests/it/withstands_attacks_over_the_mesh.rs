@@ -26,7 +26,7 @@ struct Field {
     starts: u64,
 }
 
-/// What came of an attack at the victim.
+/// The outcome of an attack at the victim.
 #[derive(Debug, PartialEq, Eq)]
 struct Came {
     taken: u64,
@@ -49,7 +49,7 @@ impl Field {
         self.net.team.sealer(slot, Epoch(epoch), self.starts << 16 | u64::from(slot))
     }
 
-    /// What the victim has made of all until now.
+    /// The counts of the victim until now.
     fn counted(&self) -> Came {
         let agent = &self.net.nodes[VICTIM].agent;
         Came { taken: agent.counters().taken, refused: refused(agent) }

@@ -13,7 +13,8 @@ const ROUNDS: usize = 100;
 /// Counters grow by a byte at 8 and at 256.
 const WARM_UP_ROUNDS: usize = 300;
 
-/// What the cipher library itself asks for: one block per signature that it makes, nothing else.
+/// The allocations of the cipher library itself: one block per signature that it makes, nothing
+/// else.
 fn of_the_library(class: Class) -> usize {
     if class == Class::Signed { ROUNDS } else { 0 }
 }

@@ -103,7 +103,7 @@ fn two_contexts_of_one_low_byte_do_not_open_each_other() {
     }
 }
 
-/// What the sender has obeyed is announced with the context, and sealed with every frame.
+/// The sender's count of obeyed orders is announced with the context, and sealed with every frame.
 #[test]
 fn other_orders_than_announced_have_no_compact_form_and_do_not_open() {
     for class in CLASSES {

@@ -16,7 +16,7 @@ mod vectors;
 #[path = "../../../sealane-codec/tests/it/shared/counting.rs"]
 mod counting;
 
-/// What several of them use.
+/// Modules that several of them use.
 mod shared {
     pub(crate) mod compact_vectors;
     pub(crate) mod members;

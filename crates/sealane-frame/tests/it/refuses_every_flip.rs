@@ -9,8 +9,8 @@ use sealane_seal::{Announcement, Binding, Class, Epoch, GroupId, SenderContext};
 
 const BODY: &[u8] = b"52.52 N 13.40 E, all well";
 
-/// What can be seen of a reader, and a refused frame must not change. That the window did not move
-/// shows when the frame itself is opened in the end.
+/// The visible state of a reader, which a refused frame must not change. The frame itself is opened
+/// in the end, which shows that the window did not move.
 fn state(members: &Members) -> (Epoch, Option<SenderContext>) {
     let opener = &members.opener;
     (opener.epochs().newest(), opener.announced(members.sealer.slot()))

@@ -1,4 +1,4 @@
-//! What a relay overwrites decides where a frame goes, and nothing else.
+//! The fields that a relay overwrites decide where a frame goes, and nothing else.
 
 use crate::shared::members::{self, CLASSES, Members, READER, RELAY, SENDER};
 use proptest::prelude::*;

@@ -52,7 +52,7 @@ fn unsealed(fields: &HeaderFields, name: Name, body_bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// What the link knows beside the message.
+/// The knowledge of the link beside the message.
 #[derive(Clone, Copy)]
 struct Known {
     /// The dictionary byte.
@@ -60,7 +60,8 @@ struct Known {
     near: Epoch,
 }
 
-/// What says what a compact frame of `fields` does not.
+/// The dictionary and the roster that supply the fields of `fields` which a compact frame leaves
+/// out.
 fn context(fields: &HeaderFields, name: Name, known: Known) -> (Dictionary, Roster) {
     let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
     dictionary.define(known.byte, Entry::of(fields)).unwrap();

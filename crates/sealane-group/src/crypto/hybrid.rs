@@ -16,7 +16,7 @@ use crate::Error;
 pub(crate) const PUBLIC_BYTES: usize = 1216;
 /// Bytes of an X-Wing encapsulation: 1,088 of ML-KEM-768, 32 of X25519.
 pub(crate) const ENCAPSULATED_BYTES: usize = 1120;
-/// What one encapsulation draws.
+/// Bytes that an encapsulation draws.
 const COINS: usize = 64;
 
 /// The random bytes of one encapsulation, drawn beforehand so that a failing source of randomness
@@ -82,7 +82,7 @@ impl std::fmt::Debug for WrappingKey {
 /// The own secret key.
 pub(crate) struct Wrapping(<XWing as Kem>::PrivateKey);
 
-/// What was opened, and the key that both sides have agreed on besides.
+/// The plaintext, and the key that both sides have agreed on besides.
 pub(crate) struct OpenedWrap {
     pub(crate) plaintext: Zeroizing<Vec<u8>>,
     pub(crate) exported: Zeroizing<[u8; 32]>,
@@ -116,7 +116,7 @@ impl Wrapping {
     }
 }
 
-/// What both sides export, for later re-keys.
+/// The label of the key that both sides export, for later re-keys.
 const EXPORT_LABEL: &[u8] = b"Sealane 1.0 pairwise wrap key";
 
 /// Encrypts to a public key: encapsulation ‖ ciphertext ‖ tag, and the exported key.

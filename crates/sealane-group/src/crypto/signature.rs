@@ -31,7 +31,8 @@ impl MemberSigner {
     }
 }
 
-/// What a signature is made over: no signature of one kind of document passes for another's.
+/// The bytes that a signature is made over: no signature of one kind of document passes for
+/// another's.
 fn labelled(label: &[u8], bytes: &[u8]) -> Vec<u8> {
     [label, bytes].concat()
 }
@@ -77,7 +78,7 @@ impl AuthoritySigner {
         Ok(AuthoritySigner { curve: MemberSigner::from_seed(curve)?, lattice })
     }
 
-    /// What others verify with.
+    /// The key that others verify with.
     pub(crate) fn verifier(&self) -> Result<AuthorityVerifier, Error> {
         let lattice = self.lattice.public_key().as_ref().try_into();
         let lattice = Box::new(lattice.map_err(|_| Error::Cipher)?);

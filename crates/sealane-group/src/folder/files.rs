@@ -22,7 +22,7 @@ pub(crate) const CHECKSUM_BYTES: usize = 16;
 /// A folder's key, if a passphrase protects it.
 pub(crate) type FolderKey = Zeroizing<[u8; 32]>;
 
-/// What happens to a file of that name that is there already.
+/// The treatment of a file of that name that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
     /// It is replaced.
@@ -31,7 +31,7 @@ pub(crate) enum How {
     Create,
 }
 
-/// What a file holds.
+/// The content of a file.
 pub(crate) struct Kept {
     pub(crate) payload: Zeroizing<Vec<u8>>,
     /// Whether it is the file that was written here: no copy, and none that a backup brought back.
@@ -193,8 +193,9 @@ pub(crate) fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     sum
 }
 
-/// What tells this file from every copy of it and from every file that stood here before or after:
-/// the machine, the inode and the moment it was made, which no copy brings along.
+/// The witness of a file. It tells the file from every copy of it, and from every file that stood
+/// here before or after. It consists of the machine, the inode and the moment the file was made,
+/// which no copy brings along.
 fn witness(file: &File, path: &Path) -> Result<[u8; 32], Error> {
     let about = file.metadata().map_err(Error::io(path))?;
     let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
@@ -206,8 +207,8 @@ fn witness(file: &File, path: &Path) -> Result<[u8; 32], Error> {
     Ok(*hasher.finalize().as_bytes())
 }
 
-/// What tells this machine from others, if anything does. Its name does not: a container has
-/// another one each time that it is deployed.
+/// The ids that tell this machine from others, if there are any. Its name is not one of them: a
+/// container has another name each time that it is deployed.
 fn machine() -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("Sealane 1.0 machine");
     let read = |path: &&str| fs::read(path).ok().filter(|id| !id.is_empty());

@@ -10,7 +10,7 @@ use crate::{Document, Error};
 
 /// Memory in KiB, passes and lanes: 64 MiB, the second choice of RFC 9106 §4.
 const COST: [u32; 3] = [64 << 10, 3, 4];
-/// What a file may ask for, so that a forged one cannot stop the machine.
+/// The highest cost that a file may ask for, so that a forged file cannot stop the machine.
 const MAX_COST: [u32; 3] = [1 << 20, 16, 16];
 const SALT_BYTES: usize = 16;
 

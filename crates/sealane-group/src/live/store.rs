@@ -10,7 +10,7 @@ use sealane_seal::{SessionState, Slot};
 use crate::Error;
 use crate::folder::IdentityKeys;
 
-/// What is stored of all senders.
+/// The stored sessions of all senders.
 pub(super) struct SessionStore {
     keys: Arc<IdentityKeys>,
     name: String,
@@ -86,7 +86,7 @@ fn write(keys: &IdentityKeys, name: &str, all: &[SessionState]) -> Result<(), Er
 }
 
 impl Drop for SessionStore {
-    /// Whoever reads the sessions next finds all that was written.
+    /// The next reader of the sessions finds all that was written.
     fn drop(&mut self) {
         self.wait();
     }

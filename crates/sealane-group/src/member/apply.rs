@@ -1,4 +1,4 @@
-//! What a notice does to a member's state.
+//! The effect of a notice on a member's state.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,7 +29,7 @@ pub(super) enum Verified<'a> {
 /// The folder that a member obeys in.
 pub(super) struct Folder<'a> {
     pub(super) keys: &'a IdentityKeys,
-    /// What the group is called there.
+    /// The name of the group there.
     pub(super) name: &'a str,
     pub(super) lock: &'a Lock,
     /// Orders and renewals that came before others that they follow.
@@ -445,7 +445,7 @@ fn renew(
     Ok(Change::Rekeyed { epoch: renewal.epoch, removed })
 }
 
-/// Who was a member and is none in another roster.
+/// The members that are no members in another roster.
 fn gone(state: &GroupState, roster: &crate::Roster) -> Vec<Slot> {
     let stays = |slot| roster.entry(slot).is_some_and(|entry| entry.removed.is_none());
     state.roster.members().map(|entry| entry.slot).filter(|slot| !stays(*slot)).collect()

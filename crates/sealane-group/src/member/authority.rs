@@ -1,5 +1,5 @@
-//! What only an authority does. Each call stores the group's new state, and with it the orders,
-//! before it gives the orders to be published.
+//! The calls that only an authority makes. Each call stores the group's new state, and with it the
+//! orders, before it gives the orders to be published.
 
 use sealane_frame::{FrameBuf, HeaderFields, Kind, Priority};
 use sealane_seal::{Binding, Class, Epoch, EpochSecret, Slot};
@@ -39,7 +39,7 @@ pub struct Invited {
     pub replaces: Option<Slot>,
 }
 
-/// What healing a group has come to.
+/// The outcome of healing a group.
 #[derive(Debug, Clone)]
 pub struct Healed {
     /// For the members.

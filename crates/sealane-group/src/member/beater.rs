@@ -7,8 +7,8 @@ use crate::notice::Heartbeat;
 use crate::wire::{Reader, begin, put_part};
 use crate::{Document, Error, Identity, Member, Notice};
 
-/// What a beater has to know of a group: whose orders it counts, and where they are. It holds no
-/// secret of the group, and opens nothing.
+/// A beater's description of a group: the charter of the group whose orders it counts, and where
+/// they are. A beater holds no secret of the group, and opens nothing.
 #[derive(Clone)]
 pub struct Beater {
     charter: Charter,
@@ -16,7 +16,7 @@ pub struct Beater {
 }
 
 impl Member {
-    /// What a beater of this group has to know, to be handed to it.
+    /// The description of this group, to be handed to a beater.
     pub fn beater_file(&self) -> Vec<u8> {
         let mut bytes = begin(Document::Beater);
         put_part(&mut bytes, &self.state.charter.to_bytes());
@@ -44,7 +44,7 @@ impl Beater {
         control_topic(self.tag)
     }
 
-    /// What the group's authority calls it.
+    /// The name that the group's authority gives it.
     pub fn group_name(&self) -> &str {
         &self.charter.name
     }

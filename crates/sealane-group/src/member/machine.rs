@@ -38,7 +38,7 @@ impl Member {
         })
     }
 
-    /// What has changed for a machine of the mesh that runs, after [`Member::reload`].
+    /// The changes for a running machine of the mesh, after [`Member::reload`].
     ///
     /// # Errors
     ///

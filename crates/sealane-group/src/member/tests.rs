@@ -1,5 +1,5 @@
-//! What an order holds, whoever reads it: a member that does not go by the rules takes its pairwise
-//! key and tries every wrap, instead of asking [`Member::apply`] whether it was removed.
+//! The content of an order for any reader. A member that goes by no rules takes its pairwise key
+//! and tries every wrap. It does not ask [`Member::apply`] whether it was removed.
 
 use std::collections::BTreeSet;
 
@@ -203,7 +203,7 @@ fn an_admission_without_its_certificate_is_refused_and_changes_nothing() {
     assert!(matches!(member.sender(), Err(Error::Behind { .. })));
 }
 
-/// What thousands of orders to rotate lead to, without giving all of them.
+/// The state after thousands of orders to rotate, without giving all of them.
 fn age(member: &mut Member, newest: u64) {
     let lock = member.keys.lock().unwrap();
     for epoch in 1..=newest {

@@ -115,8 +115,8 @@ fn cards_that_cannot_heal_are_refused() {
     assert_eq!(named(base.heal(&[card], false)), "UnknownCard");
 }
 
-/// What was given before the heal says who was removed and where that begins to hold: it is not
-/// stepped over.
+/// An order from before the heal names the removed members, and where the removal begins to hold.
+/// It is not stepped over.
 #[test]
 fn a_heal_waits_for_the_orders_before_it() {
     let place = Place::new();

@@ -36,7 +36,7 @@ fn what_follows_a_revocation_stays_closed() {
     let guessed = known.next(base.id(), Epoch(1)).unwrap();
     assert_ne!(guessed.expose(), base.epochs().secret(Epoch(1)).unwrap().expose());
 
-    // What it still seals in the old epoch is not taken live any more.
+    // A message that it still seals in the old epoch is not taken live any more.
     let forged = seal(&mut stolen, Class::Group, b"forged");
     let mut reader = members[1].opener().unwrap();
     let link = Binding::link();

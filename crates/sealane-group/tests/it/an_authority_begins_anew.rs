@@ -132,7 +132,7 @@ fn a_backup_that_is_far_behind_is_renewed_beyond_it() {
 fn orders_that_follow_a_renewal_wait_for_it() {
     let place = Place::new();
     let (mut base, mut members) = place.fleet(3, NewGroup::default());
-    // Of what lies before it the members hear nothing: it is stepped over.
+    // The members hear nothing of the orders before it: they are stepped over.
     base.rotate().unwrap();
     let renewed = base.renew(None).unwrap();
     let rotated = base.rotate().unwrap();

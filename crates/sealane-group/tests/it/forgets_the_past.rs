@@ -57,7 +57,7 @@ fn orders_of_erased_epochs_are_passed_over() {
     let held: Vec<u64> = car.epochs().held().map(|(epoch, _)| epoch.0).collect();
     assert_eq!(held, [3], "the secrets of all earlier orders are gone");
     assert!(apply(&mut car, &base.notices(0).unwrap()).unwrap().is_empty());
-    // What is sealed in an epoch that is not known yet waits for an order, and is not passed over.
+    // A message of an unknown epoch waits for an order, and is not passed over.
     let missing = base.orders();
     base.rotate().unwrap();
     let ahead = base.rotate().unwrap();

@@ -1,5 +1,6 @@
-//! What came over a link and was accepted is never accepted again: whatever is recorded and played,
-//! before, during and after a restart of the reader, and from a folder that was put back.
+//! A message that came over a link and was accepted is never accepted again. That holds for
+//! everything that is recorded and played, before, during and after a restart of the reader. It
+//! also holds for a folder that was put back.
 
 use sealane_frame::FrameBuf;
 use sealane_group::{EpochSource, Error, LiveReader, Member, NewGroup, Sender};

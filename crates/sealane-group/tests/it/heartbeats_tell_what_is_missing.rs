@@ -45,7 +45,7 @@ fn watched(is_strict: bool) -> NewGroup {
     NewGroup { heartbeat_age_s, is_strict, ..NewGroup::default() }
 }
 
-/// What a member says of the heartbeats that it has heard, at that time.
+/// The age of the heartbeats that a member has heard, at that time.
 fn age(member: &Member, now_ms: u64) -> Option<u64> {
     match member.check_heartbeat(now_ms) {
         Ok(()) => None,
@@ -123,7 +123,7 @@ fn a_beater_counts_until_it_is_dismissed() {
     assert_eq!(car.apply(&base.heartbeat().unwrap()).unwrap().len(), 1, "its time is forgotten");
     assert_eq!(car.apply(&two.beat(group, 0, now_ms() + 60_000)).unwrap().len(), 1);
 
-    // What the authority itself has said is not forgotten with the beater.
+    // The authority's own heartbeat is not forgotten with the beater.
     let dismissed = base.set_beater(None).unwrap();
     let missing = base.rotate().unwrap();
     car.apply(&base.heartbeat().unwrap()).unwrap();

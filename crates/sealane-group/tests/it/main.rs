@@ -21,5 +21,5 @@ mod waits_for_its_part;
 
 /// File systems that are mounted for a test.
 mod mounted;
-/// What several of them use.
+/// Modules that several of them use.
 mod shared;

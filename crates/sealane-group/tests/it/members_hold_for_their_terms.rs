@@ -8,7 +8,7 @@ use sealane_seal::{Binding, Class, Epoch, Epochs, History, Sealer, SenderContext
 
 const CLASSES: [Class; 3] = [Class::Authenticated, Class::Group, Class::Signed];
 
-/// What somebody seals who goes by no rules, in an epoch whose secret it holds or has stolen.
+/// The frame of a member that goes by no rules, in an epoch whose secret it holds or has stolen.
 fn forge(thief: &KeyFolder, group: &Member, slot: Slot, epoch: Epoch, class: Class) -> Vec<u8> {
     let secret = group.epochs().secret(epoch).unwrap().clone();
     let epochs = Epochs::new(group.id(), History::Kept, epoch, secret);
@@ -20,7 +20,7 @@ fn forge(thief: &KeyFolder, group: &Member, slot: Slot, epoch: Epoch, class: Cla
     seal_frame(&mut sealer, &fields, &log(), b"x", &mut FrameBuf::new()).unwrap().to_vec()
 }
 
-/// What becomes of that in each class.
+/// The outcome of that in each class.
 fn outcome(reader: &Member, forged: impl Fn(Class) -> Vec<u8>) -> [Option<&'static str>; 3] {
     let mut opener = reader.opener().unwrap();
     CLASSES.map(|class| open(&mut opener, &forged(class)).err().map(|error| error.info().name))
@@ -40,7 +40,7 @@ fn a_newcomer_seals_nothing_in_the_epochs_before_it() {
     assert_eq!(new.roster().entry(new.slot()).unwrap().since(), Epoch(1));
     let (own, group) = (&keys, &new);
     let forged = |epoch| move |class| forge(own, group, group.slot(), epoch, class);
-    // Who has not heard of it yet takes nothing of it at all.
+    // A member that has not heard of it yet takes nothing of it at all.
     assert_eq!(outcome(&members[0], forged(Epoch(1))), NOT_MEMBER);
     apply(&mut members[0], &invited.notices).unwrap();
     assert_eq!(outcome(&members[0], forged(Epoch(1))), [None; 3]);

@@ -102,7 +102,7 @@ fn a_sender_follows_by_itself_in_the_end() {
     stays.seal(&fields, &binding, b"x", &mut buf).unwrap();
     assert_eq!(stays.epoch(), Epoch(1));
     assert_eq!(named(gone.seal(&fields, &binding, b"x", &mut buf).map(|_| ())), "RemovedMember");
-    // Whoever is behind is stopped there as well.
+    // A sender of a member that is behind is stopped there as well.
     let mut sender = members[0].sender().unwrap();
     let missing = base.rotate().unwrap();
     let held = base.rotate().unwrap();

@@ -26,7 +26,7 @@ impl Mounted {
         Mounted { folder }
     }
 
-    /// What is written over a folder, which stays as it is: as containers of one image.
+    /// An overlay over a folder, which stays as it is: as containers of one image.
     pub(crate) fn over(lower: &Path, folder: PathBuf) -> Mounted {
         let [upper, work] = ["upper", "work"].map(|name| folder.with_extension(name));
         [&folder, &upper, &work].into_iter().for_each(|path| fs::create_dir_all(path).unwrap());

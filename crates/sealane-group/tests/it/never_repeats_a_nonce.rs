@@ -17,7 +17,7 @@ use sealane_frame::{FrameBuf, FrameView};
 use sealane_group::{Change, EpochSource, KeyFolder, Member, NewGroup, Notice, Past, Sender};
 use sealane_seal::{Class, Epoch};
 
-/// Whose counters they are: with the class, all that a key derives from.
+/// The owner of the counters: with the class, everything that a key derives from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Owner {
     epoch: u64,
@@ -34,7 +34,7 @@ struct Run {
 }
 
 impl Run {
-    /// What a frame has used. `near` is the epoch of its sender, or near it.
+    /// The counter that a frame has used. `near` is the epoch of its sender, or near it.
     fn of(frame: &[u8], near: Epoch) -> Run {
         let view = FrameView::parse(frame).unwrap();
         let seal = view.seal_header();
@@ -136,7 +136,7 @@ fn start(mut command: Command) -> Child {
     command.spawn().unwrap()
 }
 
-/// What a process has used, which must end well.
+/// The counters that a process has used, which must end well.
 fn told(child: Child) -> Vec<Run> {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", output.status);
@@ -178,7 +178,7 @@ fn as_process_of_its_own() {
     }
 }
 
-/// What an order has used.
+/// The counter that an order has used.
 fn of_order(notice: &Notice) -> Run {
     Run::of(notice.frame().unwrap(), Epoch(0))
 }
@@ -351,7 +351,7 @@ fn processes_that_are_killed_and_processes_at_once() {
     }
     assert_eq!(used.contexts(), 12);
     assert!(used.messages() > 20_000, "{}", used.messages());
-    // What comes after them goes on behind all that they have used.
+    // The next sender goes on behind all counters that they have used.
     let highest = used.0.values().flatten().map(|run| run.last).max().unwrap();
     let next = Run::of(&seal(&mut car.sender().unwrap(), Class::Group, b"x"), Epoch(0));
     assert!(next.first > highest, "{} is not above {highest}", next.first);

@@ -18,7 +18,8 @@ struct Logged {
     floor: Epoch,
 }
 
-/// What the authority has given, in its order, and what its members were before it.
+/// The notices that the authority has given, in its order, and the state of its members before
+/// each.
 struct World {
     place: Place,
     log: Vec<Logged>,
@@ -28,7 +29,7 @@ struct World {
     heartbeat: Notice,
 }
 
-/// What the authority does next.
+/// An action of the authority.
 enum Step {
     Invite(&'static str, Past),
     Revoke(&'static str),
@@ -204,7 +205,7 @@ fn slot_of(base: &Member, name: &str) -> Slot {
     base.roster().find(name).unwrap().slot()
 }
 
-/// What happens to the notice at a place of what a member is handed.
+/// The fault of a notice at a place of a member's sequence.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Dropped,
@@ -218,7 +219,7 @@ enum Fault {
 
 use Fault::{BehindForeign, Cut, Dropped, Flipped, HeldBack, Repeated, SwappedWithNext};
 
-/// What a member is handed: a notice of the log, or bytes that are none of it.
+/// The input of a member: a notice of the log, or bytes that are none of it.
 #[derive(Clone)]
 enum Handed {
     Logged(usize),
@@ -261,7 +262,7 @@ struct Run<'a> {
     world: &'a World,
     member: Member,
     sender: Option<Sender>,
-    /// By what it was handed so far.
+    /// The highest floor of the notices that it was handed so far.
     floor: Epoch,
 }
 
@@ -276,7 +277,8 @@ impl<'a> Run<'a> {
     }
 
     fn hand(&mut self, handed: &Handed) {
-        // What was changed on its way is refused or says nothing, and does not keep the rest away.
+        // A notice that was changed on its way is refused or says nothing, and does not keep the
+        // rest away.
         let _ = match handed {
             Handed::Logged(number) => {
                 let logged = &self.world.log[*number];

@@ -177,7 +177,7 @@ fn no_more_orders_are_held_than_the_bound() {
     car.check_sealing().unwrap();
 }
 
-/// What one process holds and another has obeyed does not stand in the way of what follows.
+/// Orders that a process holds and another has obeyed do not stand in the way of later orders.
 #[test]
 fn orders_that_another_process_has_obeyed_are_held_no_more() {
     let place = Place::quick();
@@ -247,13 +247,14 @@ fn one_card_is_invited_once() {
     let invited = base.invite(&card, Past::All).unwrap();
     keys.join(&invited.invitation, None, None).unwrap();
     let before = files(&place.path("base"));
-    // Whoever brings it again, and also after a restart: who has recorded it gets no second slot.
+    // The card is refused if anybody brings it again, also after a restart. So a recorded card gets
+    // no second slot.
     assert_eq!(named(base.invite(&card, Past::All)), "UnknownCard");
     assert_eq!(named(reopen(&place.path("base")).invite(&card, Past::None)), "UnknownCard");
     assert_eq!(files(&place.path("base")), before);
 }
 
-/// What each file of a folder is refused as when it was changed.
+/// The error for each file of a folder that was changed.
 #[test]
 fn damaged_files_are_named() {
     let place = Place::quick();

@@ -113,7 +113,7 @@ fn asking(bytes: &[u8], step: usize) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// What is read asks for no more than a few times its own length, and what everything needs.
+/// Reading asks for memory of a few times the length of the input at most, beside a constant base.
 fn asks_for_little<T>(what: &str, bytes: &[u8], step: usize, mut read: impl FnMut(&[u8]) -> T) {
     for changed in asking(bytes, step) {
         let (_, most) = largest(|| read(&changed));

@@ -1,6 +1,6 @@
-//! What a member can make without the authority's key changes nobody's state: messages in the slots
-//! of others, with huge counters, replayed; notices of junk, of its own signature, of true frames
-//! under false numbers.
+//! Messages that a member can make without the authority's key change nobody's state: messages in
+//! the slots of others, with huge counters, replayed. Among them are notices of junk, of its own
+//! signature, and of true frames under false numbers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -189,7 +189,7 @@ fn notices_that_the_authority_has_not_signed_are_nothing() {
             for signer in [None, Some(&key)] {
                 let notice = notice(number, &frame, &world, signer);
                 for member in world.all() {
-                    // What is older than what was obeyed is not even looked at.
+                    // A notice that is older than the obeyed orders is not even looked at.
                     assert!(member.apply(&notice).is_err() || number < orders);
                     tried += 1;
                 }

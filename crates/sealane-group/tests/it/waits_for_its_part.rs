@@ -54,7 +54,8 @@ fn nobody_seals_between_the_parts() {
     sender.follow().unwrap();
     assert_eq!(sender.epoch(), Epoch(1));
 
-    // Who finds its secret first goes on, erases what it has read, and needs no other part.
+    // A member that finds its secret first goes on, erases the read secrets, and needs no other
+    // part.
     assert_eq!(apply(&mut first, &parts[..1]).unwrap(), [rekeyed]);
     assert_eq!(first.sender().unwrap().epoch(), Epoch(1));
     first.passed(Epoch(1)).unwrap();

@@ -1,4 +1,5 @@
-//! What the kernel gives as one packet comes apart and together again, and nothing else does.
+//! A packet of segments that the kernel gives comes apart and together again, and nothing else
+//! does.
 
 use super::*;
 use crate::bundle::Bundle;

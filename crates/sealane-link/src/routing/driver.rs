@@ -42,9 +42,9 @@ pub(crate) struct Driver {
     names: RandomState,
     /// The addresses of neighbours, by name.
     addresses: BTreeMap<u64, At>,
-    /// Who sent what is taken at present.
+    /// The sender of the unit that is taken at present.
     current: Option<(u64, At)>,
-    /// What the data path's table knows.
+    /// The neighbours and ways that the data path's table knows.
     found: Found,
     /// The table whose sources the machine carries.
     version: Option<u64>,
@@ -93,6 +93,8 @@ impl Driver {
         let mut mesh = Mesh::new(own, machine.keys, Time(0)).map_err(value)?;
         for (index, link) in config.links.iter().enumerate() {
             if let Some(medium) = link.mesh_medium() {
+                // Interfaces come up before any thread runs, so that no unit is heard on an
+                // interface that the machine lacks.
                 mesh.take(Time(0), Input::Up { interface: interface(index), medium });
             }
         }
@@ -140,15 +142,19 @@ impl Driver {
             let now = self.now();
             let wake = self.mesh.next_wake().map(|at| Duration::from_micros(at.since(now).0));
             let stale = self.is_stale.then_some(Duration::from_micros(REFRESH_US));
+            // The thread also wakes for a stale table. Without that, a quiet mesh would leave
+            // frames on a way that has gone.
             let patience = wake.into_iter().chain(stale).chain([TURN]).min().unwrap_or(TURN);
             match self.routing.intake.next(patience) {
                 Next::Task(task) => self.take(task),
+                // The time is read anew here, since the wait itself took most of it.
                 Next::Late => self.mesh.take(self.now(), Input::Tick),
                 Next::End => return,
             }
             self.tell_loads();
             self.drain();
             self.refresh();
+            // One addition for each turn keeps the shared counters out of the path of each unit.
             self.shared.counters.take(&mut self.outlet.tally);
         }
     }
@@ -163,6 +169,8 @@ impl Driver {
             Task::Heard { link, from, unit } => {
                 self.note_load(link, unit.len());
                 let at = At { link, address: from };
+                // The machine knows addresses by a keyed hash. A stranger cannot choose an address
+                // that collides with a neighbour's.
                 let name = self.names.hash_one(at);
                 self.current = Some((name, at));
                 let from = sealane_mesh::Address(name);
@@ -194,6 +202,8 @@ impl Driver {
             Task::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
                 self.status.fault = outcome.err().map(|error| error.to_string());
+                // A new epoch changes tags and routes. Table and status must not wait for their
+                // usual turn.
                 (self.is_stale, self.told) = (true, Time(0));
             }
         }
@@ -228,6 +238,8 @@ impl Driver {
                 // A timer changes routes too, and then no unit has made the table stale.
                 Output::Table(_) => (self.is_stale, self.refreshed) = (true, Time(0)),
                 Output::Deliver { frame } => {
+                    // The end gathers packets of a turn, and gets one pause after the last instead
+                    // of one after each.
                     has_delivered = true;
                     self.routing.hear(&Output::Deliver { frame: frame.clone() });
                     self.deliver(frame);
@@ -256,6 +268,8 @@ impl Driver {
     /// Keeps the address of whoever sent what was taken last, if that is a neighbour now.
     fn remember_current(&mut self) {
         let Some((name, at)) = self.current.take() else { return };
+        // An address is kept only after the mesh accepted its sender. Strangers, who can be
+        // endless, leave nothing behind.
         if self.addresses.contains_key(&name) {
             return;
         }
@@ -266,6 +280,8 @@ impl Driver {
     }
 
     fn address(&self, name: sealane_mesh::Address) -> Option<At> {
+        // The machine may answer a sender that is no neighbour yet. Its address is known only
+        // during this turn.
         let current = self.current.filter(|(current, _)| *current == name.0).map(|(_, at)| at);
         current.or_else(|| self.addresses.get(&name.0).copied())
     }
@@ -275,6 +291,8 @@ impl Driver {
         let Some(config) = self.configs.get(link) else { return };
         let is_control = urgency == Urgency::Control || self.routing.is_control(unit);
         let (is_radio, length_bytes) = (config.is_radio(), config.length_bytes());
+        // The data path has sent this frame over the wires already. A second copy would only be
+        // counted as a repeat.
         if !is_radio && !is_control && to == To::Everybody {
             return;
         }
@@ -288,9 +306,11 @@ impl Driver {
         let mut whole = std::mem::take(&mut self.unit);
         whole.clear();
         if length_bytes > 0 {
+            // A card pads short units with zeros, and a radio's unit does not tell its own length.
             whole.extend((unit.len() as u16).to_le_bytes());
         }
         whole.extend_from_slice(unit);
+        // Only a unit that left counts as air time. One that the link refused occupied no channel.
         if self.put(link, to, &whole) {
             self.note_load(link, unit.len());
         }
@@ -309,6 +329,8 @@ impl Driver {
             None => link.send_all(unit),
         };
         let mut sent = give();
+        // One short wait bridges a burst. A longer one would stop all interfaces, since one thread
+        // serves them.
         if sent.stopped.as_ref().is_some_and(is_full) {
             let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
             sent = give();
@@ -346,6 +368,8 @@ impl Driver {
     fn judge(&self, table: &Table, frame: &[u8]) -> Result<bool, Reason> {
         let view = sealane_frame::FrameView::parse(frame).map_err(|_| Reason::Malformed)?;
         let header = view.header();
+        // The mesh has authenticated the hop, not the source. The cards decide here as they do on
+        // wires.
         let source = table.member(header.source()).ok_or(Reason::UnknownSource)?;
         match source.group == header.group() {
             true => Ok(header.destination() == PeerTag::BROADCAST),
@@ -365,7 +389,10 @@ impl Driver {
     fn flood(&mut self, table: &Table, frame: &mut [u8]) -> Result<(), Reason> {
         let at = FrameAtHop::parse(frame, table.own()).map_err(|_| Reason::Malformed)?;
         let header = *at.header();
+        // A frame at its last hop still reaches this machine's member. It only travels no further.
         let goes_on = at.pass_on(PeerTag::BROADCAST).is_ok();
+        // Wires and radios share one memory of repeats. Otherwise a frame would cross between them
+        // for ever.
         self.shared.with_floods(|floods| {
             if !floods.is_new(&header, frame) {
                 return Err(Reason::Repeat);
@@ -378,6 +405,7 @@ impl Driver {
         if goes_on {
             self.send_on_wires(table, frame);
         }
+        // The member's own frame comes through here on its way out, and must not come back to it.
         if self.shared.end.is_some() && header.source() != table.end() {
             return self.give(frame);
         }
@@ -417,6 +445,7 @@ impl Driver {
         };
         let is_reported = member.is_some_and(|member| member.is_reported);
         let leg = is_reported.then(|| leg(next.link, next.tag, &header));
+        // The mesh counts what leaves by a radio itself, so that no leg is reported for it here.
         if next.is_radio {
             return self.mesh.take(self.now(), Input::Data { frame });
         }
@@ -439,6 +468,8 @@ impl Driver {
             (self.is_stale, self.refreshed) = (false, now);
             self.follow_sources();
             let found = self.look();
+            // A table costs an allocation in each thread that follows it. Hellos that change
+            // nothing must not cause one.
             if found != self.found {
                 self.found = found;
                 self.shared.publish(self.found.clone());
@@ -454,9 +485,12 @@ impl Driver {
     /// Has the machine carry what the cards of the newest table allow.
     fn follow_sources(&mut self) {
         let version = Some(self.shared.version());
+        // On wires the data path checks sources by its own table, so that the machine needs none.
         if !self.routing.has_radio || self.version == version {
             return;
         }
+        // The version was read before the table. A swap in between makes the next turn look again,
+        // never miss it.
         self.version = version;
         let table = self.shared.table();
         let sources: Sources = table.members().map(|one| (one.tag, one.group)).collect();
@@ -465,8 +499,11 @@ impl Driver {
 
     fn look(&mut self) -> Found {
         let all = self.mesh.neighbours();
+        // The map follows the mesh's neighbours, whose number is bounded, and so has the same
+        // bound.
         self.addresses.retain(|name, _| all.iter().any(|one| one.address.0 == *name));
         let mut found = Found::default();
+        // A neighbour without a cost is heard one way only. Frames sent to it would vanish.
         for one in all.iter().filter(|one| one.cost.is_some()) {
             let Some(at) = self.addresses.get(&one.address.0) else { continue };
             let (slot, link, address) = (one.slot.number(), at.link, at.address);

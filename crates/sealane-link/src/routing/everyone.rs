@@ -18,7 +18,7 @@ const REJOIN: Duration = Duration::from_secs(1);
 /// How long it rests after a fault.
 const TURN: Duration = Duration::from_millis(100);
 
-/// What receives it.
+/// The thread that receives units to everybody.
 pub(crate) struct Everyone {
     shared: Arc<Shared>,
     links: Arc<[Link]>,
@@ -32,6 +32,7 @@ impl Everyone {
     pub(crate) fn new(shared: Arc<Shared>, links: Arc<[Link]>, index: usize) -> Option<Self> {
         let Some(Link::Udp(link)) = links.get(index) else { return None };
         link.everybody()?;
+        // The thread has a gate with quotas of its own. A flood here takes nothing from the link's.
         let gate = shared.gate(index)?;
         Some(Self { shared, links, index, gate, tally: Tally::default() })
     }
@@ -50,6 +51,8 @@ impl Everyone {
             }
             if version != self.shared.version() {
                 version = self.shared.version();
+                // Quotas stand by index, and an index of the older table may name another
+                // neighbour.
                 self.gate.renew(self.shared.table().neighbours().len(), self.shared.now_us());
             }
             self.receive(link, &mut unit);
@@ -67,6 +70,8 @@ impl Everyone {
             Err(error) if is_quiet(&error) => {}
             Err(_) => {
                 self.tally.drop(Reason::LinkFault, 1);
+                // A socket that fails at once would otherwise keep a processor busy until its
+                // interface returns.
                 std::thread::sleep(TURN);
             }
         }

@@ -1,4 +1,4 @@
-//! What the machine has found, as the data path's table takes it.
+//! The neighbours and ways that the machine has found, as the data path's table takes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

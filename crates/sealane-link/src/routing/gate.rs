@@ -1,4 +1,4 @@
-//! What a thread of a link hands to the machine that routes, and how much of it.
+//! The units that a thread of a link hands to the machine that routes, and their bounds.
 
 use std::sync::Arc;
 
@@ -49,6 +49,7 @@ impl Gate {
     pub(crate) fn renew(&mut self, neighbours: usize, now_us: u64) {
         // On a radio frames of others come by here too; on a wire only messages of the mesh do.
         let per_second = match self.is_radio {
+            // On a radio data frames pass this gate too, not only the mesh's own messages.
             true => NEIGHBOUR_FRAMES_PER_SECOND,
             false => MAX_CONTROL_UNITS_PER_SECOND,
         };
@@ -74,6 +75,7 @@ impl Gate {
             Some(quota) => (Lane::Known, quota),
             None => (Lane::Stranger, &mut self.strangers),
         };
+        // The quota comes before the copy, so that a flood costs no memory.
         if quota.take(1, from.now_us) == 0 {
             return Err(Reason::Quota);
         }

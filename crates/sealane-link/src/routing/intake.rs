@@ -1,4 +1,4 @@
-//! What waits for the machine that routes: several queues, each with a bound, which take turns.
+//! The queues of the machine that routes. Each has a bound, and they take turns.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::counters::Reason;
 use crate::limits::MAX_MESH_WAITING;
 
-/// What the machine is to do.
+/// A task of the machine.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// A unit came.
@@ -38,13 +38,13 @@ pub(crate) enum Lane {
     Stranger,
     /// Frames that are to leave by a radio.
     Data,
-    /// What local code hands over.
+    /// Inputs of local code.
     Local,
 }
 
 const LANES: usize = 4;
 
-/// What comes next.
+/// The next thing to do.
 #[derive(Debug)]
 pub(crate) enum Next {
     Task(Task),
@@ -64,7 +64,7 @@ pub(crate) struct Intake {
 #[derive(Debug, Default)]
 struct Waiting {
     lanes: [VecDeque<Task>; LANES],
-    /// Whose turn it is.
+    /// The queue whose turn it is.
     turn: usize,
     ends: bool,
 }
@@ -97,6 +97,7 @@ impl Intake {
         if let Some(task) = waiting.take() {
             return Next::Task(task);
         }
+        // The end is looked at after the queues, so that what came before it is still done.
         if waiting.ends {
             return Next::End;
         }
@@ -121,6 +122,8 @@ impl Waiting {
         for step in 0..LANES {
             let at = (self.turn + step) % LANES;
             if let Some(task) = self.lanes.get_mut(at).and_then(VecDeque::pop_front) {
+                // The next look begins behind this lane: a lane that is always full cannot starve
+                // the others.
                 self.turn = at + 1;
                 return Some(task);
             }

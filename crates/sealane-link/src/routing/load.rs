@@ -34,7 +34,11 @@ impl Load {
         }
         let air = std::mem::take(&mut self.air);
         self.since = now;
+        // The divisor is the time that really passed. The thread may have been late by more than a
+        // second.
         let share = air.0.saturating_mul(ALWAYS_PPM) / passed.0;
+        // Units in a queue can add up to more air than the time had. No channel is busier than
+        // always.
         Some(share.min(ALWAYS_PPM) as u32)
     }
 }

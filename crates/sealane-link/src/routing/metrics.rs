@@ -1,4 +1,4 @@
-//! What the machine that routes counts, as Prometheus reads it: `docs/METRICS.md`, section *The
+//! The counts of the machine that routes, as Prometheus reads them: `docs/METRICS.md`, section *The
 //! mesh*.
 
 use sealane_mesh::{Counters, Span, Urgency};
@@ -71,7 +71,7 @@ impl RoutingStatus {
     }
 }
 
-/// What a part of the air time is called.
+/// The name of a part of the air time.
 pub fn part_name(part: Urgency) -> &'static str {
     match part {
         Urgency::Control => "control",
@@ -81,7 +81,7 @@ pub fn part_name(part: Urgency) -> &'static str {
     }
 }
 
-/// What a machine has dropped, by reason.
+/// The drops of a machine, by reason.
 pub fn drops(counters: &Counters) -> [(&'static str, u64); 14] {
     [
         ("malformed", counters.malformed),

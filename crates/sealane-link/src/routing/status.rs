@@ -1,4 +1,4 @@
-//! What the machine that routes tells of itself.
+//! The status of the machine that routes.
 
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_mesh::{Counters, Mesh, Role, Span};
@@ -16,7 +16,7 @@ pub struct RoutingStatus {
     pub epoch: Epoch,
     /// The machine's slot.
     pub slot: Slot,
-    /// What it is to the others.
+    /// The machine's role for the others.
     pub role: Role,
     /// Its neighbours, by link and slot: at most
     /// [`MAX_MESH_NEIGHBOURS`](sealane_mesh::limits::MAX_MESH_NEIGHBOURS).
@@ -25,7 +25,7 @@ pub struct RoutingStatus {
     pub routes: Vec<RouteStatus>,
     /// The air time that was spent on each link where neighbours are found.
     pub spent: Vec<Spent>,
-    /// What was counted.
+    /// The counts so far.
     pub counters: Counters,
     /// How often another machine was heard in the own slot.
     pub own_slot_heard: u64,
@@ -69,7 +69,7 @@ pub struct RoutingNeighbour {
     pub told: u8,
     /// How long there and back takes.
     pub round_trip: Option<Span>,
-    /// What a hop to it costs, if frames may go by it.
+    /// The cost of a hop to it, if frames may go by it.
     pub cost: Option<u16>,
     /// Whether it is avoided, since frames vanish behind it.
     pub is_avoided: bool,
@@ -112,8 +112,8 @@ pub struct RoutingWay {
 pub struct Spent {
     /// The link.
     pub link: String,
-    /// What the configuration calls its medium.
+    /// The medium's name in the configuration.
     pub medium: &'static str,
-    /// What was spent, by [`Urgency::ALL`](sealane_mesh::Urgency::ALL).
+    /// The air time spent, by [`Urgency::ALL`](sealane_mesh::Urgency::ALL).
     pub parts: [Span; 4],
 }

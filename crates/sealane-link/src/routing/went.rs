@@ -1,4 +1,5 @@
-//! What has gone on to gateways by wires, past the machine that routes, until it is told.
+//! The frames that have gone on to gateways by wires, past the machine that routes, until it is
+//! told.
 
 use std::collections::HashMap;
 
@@ -42,6 +43,8 @@ impl Went {
 
     fn begin(&mut self, leg: Leg) {
         if let Some((leg, frames)) = self.last.replace((leg, 1)) {
+            // A run that ends is folded into the map, because the same leg may have begun and ended
+            // before.
             let before = self.others.entry(leg).or_default();
             *before = before.saturating_add(frames);
         }

@@ -27,7 +27,7 @@ fn group() -> GroupTag {
     GroupTag::from_bytes([7; 4])
 }
 
-/// What looks like a frame to those without keys.
+/// A frame that looks right to machines without keys.
 fn frame(to: PeerTag, sequence: u64) -> Vec<u8> {
     let fields = HeaderFields {
         next_hop: relay_tag(),
@@ -112,7 +112,7 @@ fn carry(worker: &mut Worker, peers: &[Link; 2], own: Address, frames: u64) {
         }
         receive(other, &mut inbox, RUN + 1);
     };
-    // What is made once is made now.
+    // The buffers that are made once are made now.
     round(worker);
     let rounds = frames.div_ceil(RUN as u64 + 1);
     let counted = measure(|| (0..rounds).for_each(|_| round(worker)));

@@ -1,4 +1,4 @@
-//! What fuzzing has found interesting, replayed through the checks of the fuzz targets.
+//! The inputs that fuzzing has found interesting, replayed through the checks of the fuzz targets.
 
 #[path = "../../../../fuzz/src/link.rs"]
 #[allow(unreachable_pub, reason = "it is the public module of another crate")]

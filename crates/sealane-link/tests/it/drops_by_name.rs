@@ -1,4 +1,4 @@
-//! What does not go on is dropped for one reason each, and nothing vanishes without one.
+//! A frame that does not go on is dropped for one reason, and nothing vanishes without one.
 
 use sealane_frame::{Fragment, PeerTag};
 use sealane_link::Reason;
@@ -17,7 +17,7 @@ const GROUP: usize = 23;
 const SOURCE: usize = 27;
 const DESTINATION: usize = 35;
 
-/// What is done to a frame.
+/// A change to a frame.
 type Change<'c> = &'c dyn Fn(&mut Vec<u8>);
 
 fn put(frame: &mut [u8], at: usize, tag: PeerTag) {

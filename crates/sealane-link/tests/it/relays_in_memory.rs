@@ -13,7 +13,7 @@ pub(crate) fn link(net: &MemoryNet, port: u32) -> Link {
     Link::open(&config, Some(net)).unwrap()
 }
 
-/// What comes next on a link, each unit by itself, without notes.
+/// The next units on a link, each by itself, without notes.
 pub(crate) fn units(link: &Link) -> Vec<Vec<u8>> {
     let mut inbox = Inbox::new();
     let mut units = vec![];

@@ -143,7 +143,7 @@ fn another_configuration_takes_over_while_frames_come() {
             !receive_all(&stage.peers[peer]).is_empty()
         });
     }
-    // Who is no neighbour any more is a stranger.
+    // A machine that is no neighbour any more is a stranger.
     let fewer = Config::parse(&text(0, stage.at, &all[..2], "")).unwrap();
     stage.relay.reload(&fewer, &[card()]).unwrap();
     wait_until("a stranger", || {
@@ -176,7 +176,7 @@ fn an_address_that_is_taken_is_named() {
     assert!(refused.to_string().starts_with("link l: "), "{refused}");
 }
 
-/// What had come when it was asked to end goes on.
+/// The frames that had come when the relay was asked to end go on.
 #[test]
 fn a_relay_that_ends_sends_on_what_had_come() {
     let stage = Stage::new(2);

@@ -136,7 +136,7 @@ pub(crate) fn receive(socket: &UdpSocket) -> Vec<u8> {
     }
 }
 
-/// What has come by now.
+/// The units that have come by now.
 pub(crate) fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
     socket.set_nonblocking(true).unwrap();
     let (mut units, mut unit) = (vec![], vec![0; 1 << 16]);
@@ -181,7 +181,7 @@ impl Maker {
         Maker { sealer, slot, buf: FrameBuf::new() }
     }
 
-    /// What it says of a frame to somebody, which relay 0 is to take.
+    /// The header fields of a frame to a member, which relay 0 is to take.
     pub(crate) fn fields(&self, to: PeerTag) -> HeaderFields {
         HeaderFields {
             next_hop: relay_tag(0),

@@ -27,7 +27,7 @@ fn config(net: &MemoryNet, via: u8) -> Config {
     config
 }
 
-/// What has come by now to the neighbour of a slot: each frame names it as its next hop.
+/// The frames that have come by now to the neighbour of a slot: each names it as its next hop.
 fn count(link: &Link, slot: u8, sent: &[u8], inbox: &mut Inbox) -> usize {
     let Ok(count) = link.receive(inbox) else { return 0 };
     let mut got = 0;

@@ -1,4 +1,4 @@
-//! What programs of this user ask for.
+//! The requests of this user's programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,6 +68,7 @@ impl Desk {
             let Ok(Document::Counter(counts)) = decode(COUNTER, &body) else { continue };
             for Count { id, total } in counts {
                 let sum = sums.entry(id).or_default();
+                // Any member can write any total. One that lies must not overflow the sum of all.
                 *sum = sum.saturating_add(total);
             }
         }
@@ -83,12 +84,15 @@ impl Desk {
     /// Counts on: the own total rises.
     fn add(&mut self, id: u8, amount: u64) -> Result<u64, AskRefusal> {
         let mut totals: BTreeMap<u8, u64> = BTreeMap::new();
+        // A total that still waits for its turn counts, or two additions in a row would lose the
+        // first.
         if let Some(body) = self.own_body(COUNTER)
             && let Ok(Document::Counter(counts)) = decode(COUNTER, &body)
         {
             totals.extend(counts.into_iter().map(|count| (count.id, count.total)));
         }
         let total = totals.entry(id).or_default();
+        // A total only grows. One that wrapped would look like a loss to every reader.
         *total = total.checked_add(amount).ok_or("the total is too large")?;
         let counts = totals.into_iter().map(|(id, total)| Count { id, total }).collect();
         self.write_document(&Document::Counter(counts))
@@ -120,6 +124,7 @@ impl Desk {
 
     /// The call that is asked about, which has to be known here.
     fn call(&mut self, CallName { slot, number }: CallName) -> Result<Call, AskRefusal> {
+        // A mistyped number must not clear a call that comes later under it.
         let is_known = self.emergencies().iter().any(|one| {
             let field = |key: &str| one.field(key).and_then(Value::as_u64);
             field("slot") == Some(slot.into()) && field("number") == Some(number.into())
@@ -156,6 +161,8 @@ impl Desk {
                 let who = answers.get(&(kind, slot, call.number)).into_iter().flatten();
                 Value::Array(who.map(|slot| u64::from(*slot).into()).collect())
             };
+            // Members keep only their last clear. The agent remembers earlier ones, so that no call
+            // comes back.
             let is_over = answers.contains_key(&(1, slot, call.number))
                 || self.stays_over(Call { slot, number: call.number });
             let Value::Map(mut fields) = map(vec![

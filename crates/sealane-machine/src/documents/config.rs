@@ -4,7 +4,7 @@ use sealane_link::{Config, LinkConfig, LinkError};
 use sealane_mesh::Medium;
 use serde::Deserialize;
 
-/// What a machine does with documents (`spec/document.md`).
+/// The document settings of a machine (`spec/document.md`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentsConfig {
@@ -28,7 +28,7 @@ pub(crate) struct DocumentsAir {
     pub(crate) is_scarce: bool,
 }
 
-/// What a wire carries at once, mostly.
+/// The usual bytes that a wire carries at once.
 const WIRE_BYTES: usize = 1500;
 
 /// What fits these links.

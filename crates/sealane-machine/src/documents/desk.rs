@@ -77,6 +77,7 @@ impl Desk {
         heard: Arc<Heard>,
         thrift: Thrift,
     ) -> Desk {
+        // Programs that watch get only later documents. They ask for the kept ones.
         let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
         let seen = seen.unwrap_or(Cursor::START);
         let (told, watchers, followers, counts) = (None, vec![], vec![], Counts::default());
@@ -89,7 +90,7 @@ impl Desk {
         self.counts = counts;
     }
 
-    /// What is counted, as programs are told.
+    /// The counts, as programs are told.
     pub(super) fn told_counts(&self) -> Value {
         told(&self.counts.lock())
     }
@@ -99,6 +100,8 @@ impl Desk {
         loop {
             match waiting.recv_timeout(TURN) {
                 Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => {
+                    // Documents that wait for their turn are sealed at the end, since their writers
+                    // were told that they are taken.
                     let last = self.thrift.pacer.drain();
                     return self.seal_all(last);
                 }
@@ -117,6 +120,7 @@ impl Desk {
         if let Task::Heard(output) = &task
             && let Some(by) = speaker(output)
         {
+            // The place is free as soon as the task is taken, whatever becomes of its message.
             self.heard.leave(by);
         }
         match task {
@@ -129,15 +133,19 @@ impl Desk {
             }
             Task::Heard(_) | Task::End => {}
             Task::Ask { asked, answer } => {
-                // Who has gone away reads nothing.
+                // A program that has gone away reads nothing.
                 let _ = answer.send(self.answer(asked));
             }
             Task::Watch(watcher) => {
+                // Watchers that have gone leave here too. In a quiet team nothing else would be
+                // given to them.
                 self.watchers.retain(|watcher| !watcher.is_closed());
                 self.watchers.push(watcher);
             }
             Task::Tell(value) => {
                 self.give_watchers(&value);
+                // A command that nobody hears is an operator's fault to see. It is not kept, since
+                // late commands must trigger nothing.
                 if self.watchers.is_empty() {
                     warn!("a command came, and nobody watches: sealane doc watch");
                 }
@@ -167,10 +175,12 @@ impl Desk {
         let leaving: Vec<_> = leaving
             .map(|one| Leaver { slot: one.slot, epoch: one.epoch, mark: one.mark })
             .collect();
+        // Removals announced in the open take effect before the order that seals them does.
         if own.leaving != leaving {
             self.agent.set_leaving(own.tag, leaving.clone());
             own.leaving = leaving;
         }
+        // Deriving all epochs and terms is costly, and this is called once a second.
         if own.orders == Some(own.member.orders()) {
             return Ok(());
         }
@@ -185,6 +195,7 @@ impl Desk {
             terms: rekeyed.members.iter().map(|member| member.term).collect(),
         };
         self.agent.set_group(keys)?;
+        // The count is kept last. If a step above fails, the next call tries again.
         own.orders = Some(own.member.orders());
         Ok(())
     }
@@ -220,10 +231,14 @@ impl Desk {
     /// Tells neighbours as much as the mesh has room for.
     fn tell(&mut self) {
         let digest = self.agent.told_digest();
+        // The digest counts as told only once the machine took it. Otherwise hellos would keep the
+        // old one.
         if self.told != Some(digest) && self.router.push(LocalInput::Digest(digest)).is_ok() {
             self.told = Some(digest);
         }
         self.agent.set_sending(&self.thrift.pacer.sending());
+        // The mesh's room is asked for each message, since an unsent one can still be replaced by a
+        // newer one.
         while let Some(lot) = self.room() {
             let Some(telling) = self.agent.next_telling(self.thrift.now_ms(), lot) else { return };
             let to = match telling.to {
@@ -231,14 +246,15 @@ impl Desk {
                 Audience::All { but } => sealane_mesh::Audience::All { but },
             };
             let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
-            // What is lost is asked for again.
+            // A lost message is asked for again.
             let message = telling.message;
             let _ = self.router.push(LocalInput::Documents { to, urgency, message });
         }
     }
 
-    /// What the mesh has room for.
+    /// The messages for which the mesh has room.
     fn room(&self) -> Option<Lot> {
+        // When only urgent room is left, calls for help still go.
         if self.router.has_documents_room(Urgency::Normal) {
             return Some(Lot::All);
         }
@@ -269,6 +285,7 @@ impl Desk {
         self.seen = last.at;
         for fresh in new {
             let entry = &fresh.entry;
+            // Only registers need the time: of a log each entry has a time of its own.
             if kept(entry.data_type) == 1 {
                 self.came.insert((entry.origin, entry.data_type), now_ms());
             }
@@ -281,6 +298,7 @@ impl Desk {
     fn give_watchers(&mut self, shown: &Value) {
         self.watchers.retain(|watcher| {
             let sent = watcher.try_send(shown.clone());
+            // A watcher that is slow misses documents and stays. It can ask for what it missed.
             !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
         });
     }
@@ -300,6 +318,7 @@ impl Desk {
         if !entry.data_type.is_urgent() {
             return Some((None, body));
         }
+        // The time stands within the seal, so that no relay can make an old call look new.
         let time = u64::from_le_bytes(*body.first_chunk::<URGENT_TIME_BYTES>()?);
         body.drain(..URGENT_TIME_BYTES);
         Some((Some(time), body))
@@ -352,13 +371,16 @@ impl Desk {
     /// Writes an own document; an urgent one begins with the time. Gives for how long it waits, as
     /// the policy's pace has it: then it is sealed and stored.
     pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<u64, AskRefusal> {
+        // A call for help is sealed at once. The pace of the policy is for what can wait.
         if data_type.is_urgent() {
             let body = [&now_ms().to_le_bytes()[..], body].concat();
             return self.seal(data_type, &body).map(|()| 0);
         }
-        // Who is told that it waits is told now if it cannot be sealed at all.
+        // If the document cannot be sealed at all, its writer is told now, and not that it waits.
         self.class(data_type)?;
         let Turn { mut due, wait_ms } = self.thrift.write(data_type, body);
+        // The writer gets the outcome of its own document. Older ones that leave with it have been
+        // promised already.
         let own = if wait_ms == 0 { due.pop() } else { None };
         self.seal_all(due);
         own.map_or(Ok(()), |own| self.seal(data_type, &own.body)).map(|()| wait_ms)
@@ -382,6 +404,7 @@ impl Desk {
     }
 
     fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<(), AskRefusal> {
+        // The class is asked at each seal, since battery and policy change between two documents.
         let class = self.class(data_type)?;
         let own = self.own.as_mut().ok_or("this machine has no keys")?;
         let mut fields = own.sender.fields(class, data_type.number());
@@ -409,8 +432,8 @@ fn codec_of(data_type: DataType, body: &[u8]) -> u8 {
     }
 }
 
-/// What a body says: a document, an event, what an application has written in the codec of its
-/// frame, text, or bytes.
+/// The value of a body: a document, an event, an application's value in the codec of its frame,
+/// text, or bytes.
 fn value_of(entry: &Entry, body: Vec<u8>) -> Value {
     let view = FrameView::parse(entry.frame()).ok();
     let codec = view.map_or(0, |view| view.header().codec());

@@ -8,7 +8,7 @@ use sealane_seal::Slot;
 
 use crate::limits::{MAX_DOCUMENTS_HEARD, MAX_DOCUMENTS_HEARD_OF_ONE};
 
-/// What waits, by neighbour.
+/// The outputs that wait, by neighbour.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     waiting: Mutex<BTreeMap<Slot, usize>>,
@@ -39,7 +39,7 @@ impl Heard {
     }
 }
 
-/// Who has said it, if it is about documents.
+/// The neighbour that has said it, if it is about documents.
 pub(super) fn speaker(output: &Output) -> Option<Slot> {
     match output {
         Output::Digest { by, .. } | Output::Documents { by, .. } => Some(*by),

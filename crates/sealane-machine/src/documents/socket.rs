@@ -23,6 +23,7 @@ use crate::{AskRefusal, MachineError, Result};
 /// Serves a socket that only this user can open. One that nobody serves any more is taken over.
 pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<()>> {
     let failed = |cause| MachineError::file(path, cause);
+    // A socket outlives a killed process. Only a connection shows whether somebody still serves it.
     if std::os::unix::net::UnixStream::connect(path).is_err() && path.exists() {
         std::fs::remove_file(path).map_err(failed)?;
     }
@@ -33,6 +34,8 @@ pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<(
     let _ = std::fs::remove_file(hidden);
     let listener = UnixListener::bind(hidden).map_err(failed)?;
     std::fs::set_permissions(hidden, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    // A link fails where the name is taken. A rename would replace the socket of another process in
+    // silence.
     std::fs::hard_link(hidden, path).map_err(failed)?;
     std::fs::remove_file(hidden).map_err(failed)?;
     Ok(tokio::spawn(accept(listener, tasks)))
@@ -52,7 +55,7 @@ async fn accept(listener: UnixListener, tasks: SyncSender<Task>) {
         };
         let (tasks, watchers) = (tasks.clone(), Arc::clone(&watchers));
         tokio::spawn(async move {
-            // Who goes away reads nothing.
+            // A program that goes away reads nothing.
             let _ = answer(stream, &tasks, &watchers).await;
             drop(permit);
         });
@@ -69,6 +72,7 @@ async fn answer(
     loop {
         let mut line = vec![];
         (&mut read).take(MAX_DOCUMENT_QUESTION_BYTES).read_until(b'\n', &mut line).await?;
+        // A line without its end is cut off or too long. Half a question is not answered.
         if !line.ends_with(b"\n") {
             return Ok(());
         }
@@ -93,7 +97,8 @@ async fn answer(
                         Some(document) => show(&mut write, &document).await?,
                         None => return Ok(()),
                     },
-                    // Who has gone, or says more, watches no longer: its place is for others.
+                    // A watcher that has gone, or says more, watches no longer: its place is for
+                    // others.
                     _ = read.read_u8() => return Ok(()),
                 }
             }

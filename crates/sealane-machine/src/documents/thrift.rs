@@ -15,7 +15,8 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// When a document leaves that was written.
 pub(super) struct Turn {
-    /// What leaves now of its type, the oldest first. It is the last of them, if it does not wait.
+    /// The documents of its type that leave now, the oldest first. If the written document does not
+    /// wait, it is the last of them.
     pub(super) due: Vec<Due>,
     /// For how long it waits, or others before it do; 0: it leaves now.
     pub(super) wait_ms: u64,
@@ -24,9 +25,9 @@ pub(super) struct Turn {
 /// The pace of the own documents, and the battery that it follows.
 pub(super) struct Thrift {
     pub(super) pacer: Pacer,
-    /// What the configuration says of the battery.
+    /// The battery by the configuration.
     given: Option<Battery>,
-    /// What the own vitals said last.
+    /// The battery by the own vitals of last time.
     said: Option<Battery>,
     begun: Instant,
     looked: Option<Instant>,
@@ -48,11 +49,14 @@ impl Thrift {
     pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Turn {
         if let Ok(Document::Vitals(vitals)) = decode(data_type, body) {
             self.said = vitals.battery_percent.and_then(Battery::new).or(self.said);
+            // Fresh vitals are asked at once, so that a battery that has just sunk slows the very
+            // next document.
             self.looked = None;
         }
         self.look();
         let now_ms = self.now_ms();
         self.pacer.write(now_ms, data_type, body.to_vec());
+        // Both look-ups take the same time. A document could otherwise be neither due nor waiting.
         let due = std::iter::from_fn(|| self.pacer.next_of(now_ms, data_type)).collect();
         Turn { due, wait_ms: self.pacer.wait_ms(now_ms, data_type) }
     }
@@ -79,10 +83,14 @@ fn of_system() -> Option<Battery> {
     let supplies = std::fs::read_dir(SUPPLIES).ok()?.flatten();
     let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
     let batteries = supplies.map(|supply| supply.path()).filter(|path| {
+        // Linux lists the batteries of mice and headsets too. An empty mouse must not silence a
+        // machine.
         let is_beside = read(path.join("scope")).trim() == "Device";
         read(path.join("type")).trim() == "Battery" && !is_beside
     });
     let percents = batteries.filter_map(|path| read(path.join("capacity")).trim().parse().ok());
+    // Of several batteries the emptiest decides. A machine that sends less loses less than one that
+    // dies.
     percents.filter_map(Battery::new).min()
 }
 

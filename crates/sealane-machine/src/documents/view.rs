@@ -17,14 +17,14 @@ use counts::{put_counters, put_machine};
 pub(super) use door::serve;
 use text::{age, escaped, note};
 
-/// What the page shows, as the thread that holds it has said.
+/// The content of the page, as the thread that holds it has said.
 struct Shown {
     documents: Value,
     calls: Value,
     counts: Value,
 }
 
-/// What is known of a member.
+/// The known facts of a member.
 #[derive(Default)]
 struct Person<'v> {
     name: &'v str,
@@ -161,7 +161,7 @@ fn put_person(slot: u64, person: &Person<'_>, now: u64, out: &mut String) {
     );
 }
 
-/// What a member does, and what it warns of.
+/// The activity of a member, and its warnings.
 fn how(person: &Person<'_>) -> Option<String> {
     let mut how = said(person.field("vitals", "activity")?);
     if let Some(Value::Array(alerts)) = person.field("vitals", "alerts") {
@@ -172,7 +172,7 @@ fn how(person: &Person<'_>) -> Option<String> {
     Some(how)
 }
 
-/// What happened last to a member, with an age of its own.
+/// The last incident of a member, with an age of its own.
 fn last_event(person: &Person<'_>, now: u64) -> String {
     let Some(last) = person.field("vitals", "last") else { return "<td>".to_owned() };
     let time = last.field("timeMs").and_then(Value::as_u64).unwrap_or(0);
@@ -191,7 +191,7 @@ fn said(value: &Value) -> String {
     }
 }
 
-/// What was said, the newest last.
+/// The chat, the newest line last.
 fn put_lines(documents: &[Value], now: u64, out: &mut String) {
     let is_chat = |item: &&Value| item.field("type").and_then(Value::as_text) == Some("chat");
     let mut lines: Vec<&Value> = documents.iter().filter(is_chat).collect();

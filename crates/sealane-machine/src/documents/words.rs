@@ -20,6 +20,8 @@ pub(super) fn body(of: DataType, value: &Value) -> Result<Vec<u8>, AskRefusal> {
         DataType::HEARTBEAT => heartbeat(value)?,
         DataType::VITALS => vitals(value)?,
         DataType::LOCATION => location(value)?,
+        // Types from 64 on belong to applications. Their bodies have no form that could be checked
+        // here.
         other if other.number() >= 64 && kept(other) > 0 => return plain(value),
         DataType::CHAT => return Err("a line of chat is said: sealane doc say".into()),
         other => return Err(format!("`{other}` is not set in this way").into()),
@@ -96,6 +98,7 @@ fn counter(value: &Value) -> Result<Document<'static>, AskRefusal> {
         let total = total.as_u64().ok_or("a total is no number")?;
         counts.push(Count { id, total });
     }
+    // `spec/document.md` has counters by ascending id. A map of JSON may have any order.
     counts.sort_by_key(|count: &Count| count.id);
     Ok(Document::Counter(counts))
 }
@@ -122,7 +125,7 @@ fn vitals(value: &Value) -> Result<Document<'static>, AskRefusal> {
     }))
 }
 
-/// What a member warns of, by names, and by numbers for the user's own.
+/// The warnings of a member, by names, and by numbers for the user's own.
 fn alerts(value: &Value) -> Result<u8, AskRefusal> {
     let all = match value.field("alerts") {
         Some(Value::Array(all)) => all.as_slice(),
@@ -140,7 +143,7 @@ fn alerts(value: &Value) -> Result<u8, AskRefusal> {
     Ok(bits)
 }
 
-/// What happened last, and when: now, unless a time is given.
+/// The last incident, and its time: now, unless a time is given.
 fn incident(value: &Value) -> Result<Incident, AskRefusal> {
     only(value, "last", &["event", "timeMs"])?;
     let event = value.field("event").ok_or("`last` has no `event`")?;

@@ -35,6 +35,7 @@ impl GatewayBeside {
         let settings = settings(config)?;
         let tag = own_tag(config, routing)?;
         let ways = Arc::<OnceLock<MeshWays>>::default();
+        // The queue is open before a link is, so that the first frame of the mesh can be kept.
         let gateway = Arc::new(Gateway::start(&settings, put_by(&ways))?);
         Ok(GatewayBeside { gateway, settings, tag, ways })
     }
@@ -127,6 +128,8 @@ impl MeshWays {
         let kind = FrameView::parse(&frame).map(|view| view.header().data_type());
         let is_document = kind.is_ok_and(|kind| kept(DataType::from_number(kind)) > 0);
         match &self.keep {
+            // A machine that is away now gets a kept document later. A frame to everybody it would
+            // miss.
             Some(keep) if is_document => drop(keep(frame)),
             _ => {
                 let mut port = self.port.lock();
@@ -174,7 +177,7 @@ fn settings(config: &MachineConfig) -> Result<GatewaySettings> {
         token: token.as_ref().map(|name| config.beside(name)),
         ca: ca.as_ref().map(|name| config.beside(name)),
     };
-    // What cannot be used is refused now, and not when the first frame comes.
+    // An unusable setting is refused now, and not when the first frame comes.
     hub.client().map_err(|trouble| wrong(trouble.to_string()))?;
     Ok(GatewaySettings {
         hub,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::limits::{MAX_GATEWAY_QUEUE_BYTES, MAX_GATEWAY_TYPES, MIN_GATEWAY_QUEUE_BYTES};
 
-/// What a gateway is told of its hub and its queue. Files are as they are written in the
+/// The settings of a gateway for its hub and its queue. Files are as they are written in the
 /// configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +19,7 @@ pub struct GatewayConfig {
     pub ca: Option<String>,
     /// The file of the queue.
     pub queue: String,
-    /// What the frames in the queue may count.
+    /// The bytes for which the frames in the queue may count.
     #[serde(default = "usual_queue_bytes")]
     pub queue_bytes: u64,
     /// The data types that go to the hub.
@@ -35,7 +35,7 @@ pub struct GatewayConfig {
 pub struct CarriedType(pub DataType);
 
 impl GatewayConfig {
-    /// What can be told of it alone.
+    /// The checks that need no other part of the configuration.
     pub(crate) fn check(&self) -> Result<(), LinkError> {
         let value = |what: String| Err(LinkError::ConfigValue(format!("gateway: {what}")));
         let bound = MIN_GATEWAY_QUEUE_BYTES..=MAX_GATEWAY_QUEUE_BYTES;

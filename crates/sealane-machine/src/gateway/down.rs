@@ -22,7 +22,7 @@ use crate::limits::{MAX_DOWN_PER_SECOND, MAX_DOWN_UNSAVED};
 /// Puts a frame into the mesh.
 pub type PutDown = Arc<dyn Fn(Vec<u8>) + Send + Sync>;
 
-/// What each reader of a stream has.
+/// The context that all readers of streams share.
 #[derive(Clone)]
 pub(crate) struct Down {
     pub(crate) hub: HubAccess,
@@ -32,14 +32,14 @@ pub(crate) struct Down {
     /// One frame at a time, however many streams there are.
     pub(crate) pace: Arc<Semaphore>,
     pub(crate) counts: Arc<DownCounts>,
-    /// What stands in the way of each stream; nothing of one that is followed.
+    /// The obstacle of each stream; none for a stream that is followed.
     pub(crate) causes: Arc<Mutex<Causes>>,
 }
 
-/// What stands in the way of each stream that has been tried.
+/// The obstacle of each stream that has been tried.
 pub(crate) type Causes = HashMap<MeshStream, Option<String>>;
 
-/// What became of the messages that were read.
+/// The counts of the messages that were read, by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct DownCounts {
     put: AtomicU64,
@@ -47,7 +47,7 @@ pub(crate) struct DownCounts {
     refused: AtomicU64,
 }
 
-/// What became of the messages of the hub since this machine started.
+/// The counts of the hub's messages since this machine started, by outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DownStatus {
@@ -59,7 +59,7 @@ pub struct DownStatus {
     pub refused: u64,
     /// Streams that are followed.
     pub followed: u64,
-    /// What stands in the way of each other stream.
+    /// The obstacle of each other stream.
     pub causes: Vec<(MeshStream, String)>,
 }
 
@@ -78,6 +78,8 @@ impl Readers {
         self.tasks.retain(|stream, task| {
             let stays = streams.contains(stream);
             if !stays {
+                // The place was stored a moment ago at most. Frames since then come again, and the
+                // mesh drops repeats.
                 task.abort();
                 down.causes.lock().remove(stream);
             }
@@ -114,6 +116,7 @@ impl Down {
         loop {
             let cause = match self.subscribe(stream).await {
                 Ok(subscription) => {
+                    // A stream without a cause counts as followed in the status.
                     self.causes.lock().insert(stream, None);
                     waits.succeeded();
                     self.read(stream, subscription).await
@@ -134,6 +137,8 @@ impl Down {
             None => self.first_place(stream, &client).await?,
         };
         let start = match place {
+            // A stream that did not exist has no generation to resume. Its first message is to come
+            // down.
             Place { next: 0, .. } => Start::First,
             Place { generation, next } => Start::Resume { offset: next, generation },
         };
@@ -146,11 +151,14 @@ impl Down {
     async fn first_place(&self, stream: MeshStream, client: &Client) -> Result<Place, HubFault> {
         let place = match client.stream(&stream.to_string()).await {
             Ok(state) => Place { generation: state.generation, next: state.next },
+            // A stream that is made later begins after this gateway, so that all of it is new.
             Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
                 Place { generation: 0, next: 0 }
             }
             Err(error) => return Err(error.into()),
         };
+        // The first place is stored before anything is read. A restart would otherwise skip what
+        // came in between.
         self.save(stream, place).await.map(|()| place)
     }
 
@@ -160,6 +168,7 @@ impl Down {
         let mut count = 0;
         loop {
             let next = match unsaved {
+                // With nothing unsaved there is nothing to do in a pause, and no timer runs.
                 None => Some(subscription.next().await),
                 Some(_) => tokio::time::timeout(QUIET, subscription.next()).await.ok(),
             };
@@ -167,6 +176,8 @@ impl Down {
                 Some(Some(Ok(message))) => {
                     self.take(stream, &message).await;
                     let (generation, next) = (message.generation, message.offset.saturating_add(1));
+                    // The place moves after the frame went. A kill in between brings it again,
+                    // which is better than to lose it.
                     unsaved = Some(Place { generation, next });
                     count += 1;
                 }
@@ -174,6 +185,8 @@ impl Down {
                 Some(None) => return HubFault::Ended,
                 None => count = MAX_DOWN_UNSAVED,
             }
+            // Each stored place is an fsync. Many frames share one, and the bound says how many can
+            // come twice.
             if count >= MAX_DOWN_UNSAVED
                 && let Some(place) = unsaved.take()
             {
@@ -194,11 +207,14 @@ impl Down {
     /// Puts one message into the mesh, unless it came from there.
     async fn take(&self, stream: MeshStream, message: &Message) {
         let sealed = Sealed::read(message.codec, &message.envelope).ok().flatten();
+        // The hub is not trusted: it could put any bytes into the stream, and air time is scarce.
         let frame = sealed.and_then(|sealed| SealedFrame::read(&sealed.frame).ok());
         let Some(frame) = frame.filter(|frame| frame.stream == stream) else {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             return;
         };
+        // A frame that went up from this mesh comes back by the subscription. Sent again it would
+        // only use air.
         if !self.intake.came_from_hub(&frame) {
             self.counts.known.fetch_add(1, Ordering::Relaxed);
             return;

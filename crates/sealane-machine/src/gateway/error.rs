@@ -25,7 +25,7 @@ sealane_message::errors! {
         NotAQueue {
             /// The file of the queue.
             file: PathBuf,
-            /// What SQLite said.
+            /// SQLite's own words.
             cause: String,
         },
         /// A newer program wrote it.
@@ -49,7 +49,7 @@ sealane_message::errors! {
         Failed {
             /// The file of the queue.
             file: PathBuf,
-            /// What SQLite said.
+            /// SQLite's own words.
             cause: String,
         },
         /// The part `[gateway]` of the configuration is missing, or says what cannot be.

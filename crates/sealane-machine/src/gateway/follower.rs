@@ -33,6 +33,7 @@ impl Follower {
     /// Takes what has come. What the queue does not keep now is tried again at the next look.
     pub(super) fn look(&mut self, store: &Store) {
         let id = store.id();
+        // The queue says where to go on. Its answer may fail with the disk, and is asked again.
         let Some(at) = self.followed.or_else(|| self.gateway.followed(id).ok()) else { return };
         self.followed = Some(at);
         let fresh = store.since(Cursor(at), MAX_QUEUE_COMMIT);
@@ -41,7 +42,8 @@ impl Follower {
         }
         let now = Instant::now();
         let (places, turns) = self.turns(&fresh, now);
-        // What is behind so many is not even seen: then nothing waits for others any more.
+        // The store does not even show documents behind so many. So none of them waits for others
+        // any more.
         let is_crowded = fresh.len() == MAX_QUEUE_COMMIT;
         let patience = if is_crowded { MAX_ORDER_WAIT_MS } else { 0 };
         let chosen: Vec<&Fresh> = self
@@ -50,18 +52,23 @@ impl Follower {
             .into_iter()
             .filter_map(|one| fresh.get(*places.get(one)?))
             .collect();
+        // The set changes on a copy, since the queue may refuse the commit below.
         let mut gone = self.gone.clone();
         gone.extend(chosen.iter().map(|one| one.at.0));
+        // The stored place moves only over frames without a gap. Frames that went ahead are noted
+        // in memory alone.
         let through = fresh.iter().map(|one| one.at.0).take_while(|at| gone.contains(at)).last();
         let at = through.unwrap_or(at);
+        // Nothing would change, and an empty commit would still be an fsync at each look.
         if chosen.is_empty() && self.followed == Some(at) {
             return;
         }
-        // What this machine was given by the hub is there already.
+        // Frames that the hub gave this machine are there already.
         let brought = chosen.iter().filter(|one| one.from != self.own);
         let frames = brought.map(|one| &one.entry.frame()[..]);
         let followed = Followed { store: id, at };
         if self.gateway.follow(frames, followed, self.order.late()).is_ok() {
+            // Below the place all have gone, so that only the places behind it need memory.
             self.gone = gone.split_off(&at.saturating_add(1));
             self.waiting.retain(|(place, _)| *place > at && !self.gone.contains(place));
             self.followed = Some(at);

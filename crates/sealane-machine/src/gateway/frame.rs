@@ -6,7 +6,7 @@ use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 
 use crate::gateway::stream::MeshStream;
 
-/// What tells frames apart, whichever way they came: a hash of all but the bytes that relays write.
+/// Tells frames apart, whichever way they came: a hash of all bytes that no relay writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameName(pub(crate) [u8; 16]);
 
@@ -37,6 +37,8 @@ impl SealedFrame {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, NotCarried> {
         let view = FrameView::parse(bytes).map_err(|_| NotCarried::Malformed)?;
         let header = view.header();
+        // A frame for one member belongs to no stream (`spec/gateway.md`, *Streams*). The relay
+        // takes it on.
         if header.kind() != Kind::Message || header.destination() != PeerTag::BROADCAST {
             return Err(NotCarried::Other);
         }
@@ -47,8 +49,11 @@ impl SealedFrame {
             [MAX_HOP_LIMIT].as_slice(),
         ]
         .concat();
+        // Name and stored bytes leave out what relays write. So frames that came by two ways are
+        // one.
         let sealed = bytes.get(RELAY_BYTES..).unwrap_or_default();
         let mut name = FrameName([0; 16]);
+        // The derivation separates these names from other hashes of the same bytes.
         let mut hasher = blake3::Hasher::new_derive_key("sealane frame of a gateway v1");
         hasher.update(sealed).finalize_xof().fill(&mut name.0);
         let bytes = [relayed.as_slice(), sealed].concat();

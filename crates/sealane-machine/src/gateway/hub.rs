@@ -49,7 +49,7 @@ pub enum HubFault {
     Ended,
 }
 
-/// What stands in the way of a frame.
+/// An obstacle for a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The hub is away, full or busy. Everything waits.
@@ -90,7 +90,7 @@ fn read(file: &Path) -> Result<String, HubFault> {
 }
 
 impl Trouble {
-    /// What an error of an upload means. Nothing is dropped for what nobody has understood.
+    /// The meaning of an upload's error. An unknown error never drops a frame.
     pub(crate) fn of(error: &Error) -> Trouble {
         let told = match error.refusal() {
             Some(name) => format!("{name}: {error}"),
@@ -100,6 +100,8 @@ impl Trouble {
             (Some("Unauthorized" | "OriginRefused" | "TooManyGuesses" | "TlsRequired"), _) => {
                 Trouble::Shut(told)
             }
+            // A token may publish to some streams only. Others must not wait for one that it may
+            // not.
             (Some("Forbidden"), _) => Trouble::Stream(told),
             (_, Some(HubError::SealMismatch | HubError::NotSealed | HubError::TooMany)) => {
                 Trouble::Stream(told)
@@ -110,6 +112,8 @@ impl Trouble {
             ) => Trouble::Frame(told),
             _ => match error {
                 Error::Untrusted { .. } | Error::Trust(_) | Error::Token => Trouble::Shut(told),
+                // Something in front of the hub may have answered. Its page says nothing about the
+                // frame.
                 Error::Refused(_) if error.hub_error().is_none() => Trouble::Unclear(told),
                 Error::Protocol(_) => Trouble::Unclear(told),
                 _ => Trouble::Away(told),

@@ -1,4 +1,4 @@
-//! What the links of a machine have heard, on its way into the queue.
+//! The intake: frames that the links of a machine have heard, on their way into the queue.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Intake {
     heard: Heard,
 }
 
-/// What became of the frames that were heard.
+/// The counts of the frames that were heard, by outcome.
 #[derive(Debug, Default)]
 struct Heard {
     taken: AtomicU64,
@@ -34,7 +34,7 @@ struct Heard {
     busy: AtomicU64,
 }
 
-/// What became of the frames that this machine heard since it started.
+/// The counts of the frames that this machine heard since it started, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeardStatus {
@@ -70,6 +70,8 @@ const DISK_WAIT: Duration = Duration::from_secs(1);
 impl Intake {
     /// An intake for frames of these types, and what it hands them to.
     pub(crate) fn new(carried: HashSet<DataType>) -> (Intake, Receiver<SealedFrame>) {
+        // The channel has a bound, so that a slow disk costs frames that are counted and never
+        // memory.
         let (waiting, taken) = sync_channel(MAX_FRAMES_WAITING);
         let (known, heard) = (Mutex::default(), Heard::default());
         (Intake { carried, known, waiting, heard }, taken)
@@ -90,6 +92,8 @@ impl Intake {
     pub(crate) fn choose<'f>(&self, frames: impl Iterator<Item = &'f [u8]>) -> Vec<SealedFrame> {
         let mut chosen = Vec::new();
         for frame in frames {
+            // A frame counts as known before it is on disk. `forget` takes that back, if the commit
+            // fails.
             let counted = match SealedFrame::read(frame).map(|frame| self.check(frame)) {
                 Ok(Ok(frame)) => {
                     chosen.push(frame);
@@ -107,12 +111,16 @@ impl Intake {
     /// These were not kept after all, and may come again.
     pub(crate) fn forget(&self, frames: &[SealedFrame]) {
         let mut known = self.known.lock();
+        // A frame that stayed known would be refused as a repeat when its store hands it over
+        // again.
         frames.iter().for_each(|frame| known.forget(frame.name));
         self.heard.taken.fetch_sub(frames.len() as u64, Ordering::Relaxed);
     }
 
     /// The frame, if it is carried and was not here before; else where it counts.
     fn check(&self, frame: SealedFrame) -> Result<SealedFrame, &AtomicU64> {
+        // The type is asked first. A frame that is not carried must not take a place among the
+        // known ones.
         if !self.carried.contains(&frame.stream.data_type) {
             return Err(&self.heard.passed);
         }
@@ -127,7 +135,10 @@ impl Intake {
             Ok(frame) => frame,
             Err(counted) => return counted,
         };
+        // The name outlives the frame, which the channel takes even where it has no room.
         let name = frame.name;
+        // The caller is the thread of a link. If it waited for the disk, the link would drop what
+        // comes meanwhile.
         match self.waiting.try_send(frame) {
             Ok(()) => &self.heard.taken,
             Err(_) => {
@@ -144,7 +155,7 @@ impl Intake {
         self.known.lock().add(frame.name)
     }
 
-    /// What was heard so far.
+    /// The counts of heard frames so far.
     pub(crate) fn status(&self) -> HeardStatus {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Heard { taken, passed, repeated, malformed, busy } = &self.heard;
@@ -169,6 +180,8 @@ impl Keeper {
                 Err(RecvTimeoutError::Timeout) if self.ends.load(Ordering::Relaxed) => return,
                 Err(RecvTimeoutError::Timeout) => continue,
             }
+            // A commit costs one fsync, however many frames it has. Frames that came during the
+            // last one share the next.
             while batch.len() < MAX_QUEUE_COMMIT {
                 let Ok(next) = self.waiting.try_recv() else { break };
                 batch.push(next);
@@ -186,12 +199,15 @@ impl Keeper {
         loop {
             match self.queue.put(batch) {
                 Ok(()) => {
+                    // The fault is cleared before the uploader wakes, so that the status is right
+                    // when frames move again.
                     *self.fault.lock() = None;
                     self.kept.notify_one();
                     return true;
                 }
                 Err(error) => *self.fault.lock() = Some(error.to_string()),
             }
+            // A disk that stays full must not keep the process from ending.
             if self.ends.load(Ordering::Relaxed) {
                 return false;
             }

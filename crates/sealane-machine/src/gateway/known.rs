@@ -26,6 +26,8 @@ impl KnownFrames {
             return false;
         }
         self.newer.insert(name);
+        // Half of the memory is dropped at once. An exact order of age would cost a list beside the
+        // set.
         if self.newer.len() >= HALF {
             self.older = std::mem::take(&mut self.newer);
         }
@@ -34,6 +36,7 @@ impl KnownFrames {
 
     /// Forgets a frame that was not kept after all.
     pub(crate) fn forget(&mut self, name: FrameName) {
+        // The frame may have moved to the older set since it was added.
         self.newer.remove(&name);
         self.older.remove(&name);
     }

@@ -49,6 +49,8 @@ impl Order {
         }
         let mut chosen = Vec::new();
         for (origin, mut places) in by_origin {
+            // Counters order the frames of one origin alone. Between origins there is no order to
+            // restore.
             places.sort_by_key(|place| waiting.get(*place).map(|turn| turn.stamp));
             let turns: Vec<_> = places
                 .iter()
@@ -70,18 +72,26 @@ impl Origin {
     /// Of the frames of this origin, by their stamps.
     fn choose(&mut self, turns: &[(usize, Turn)], now: Instant, late: &mut u64) -> Vec<usize> {
         let wait = Duration::from_millis(MAX_ORDER_WAIT_MS);
-        // Whoever has waited long enough takes all along that stand before it.
+        // A frame that has waited long enough takes along all frames that stand before it.
         let is_over = |turn: &Turn| now.saturating_duration_since(turn.came) >= wait;
+        // A frame that goes on ahead of earlier ones would make those late, so that they go first.
         let over = turns.iter().rposition(|(_, turn)| is_over(turn)).map_or(0, |at| at + 1);
+        // A forged counter opens a gap that never fills. The bound keeps it from holding up an
+        // origin for ever.
         let over = if turns.len() > MAX_ORDER_HELD { turns.len() } else { over };
         let mut chosen = Vec::new();
         for (index, (place, turn)) in turns.iter().enumerate() {
             let is_next = self.is_next(turn.stamp);
             if index < over || is_next {
+                // A late frame is still sent on. Readers can order by counters, and only the count
+                // tells an operator.
                 *late += u64::from(self.last.is_some_and(|last| turn.stamp < last));
+                // The mark only grows. A late frame must not reopen a gap that has been given up.
                 self.last = self.last.max(Some(turn.stamp));
                 chosen.push(*place);
             } else if turn.is_urgent {
+                // An urgent frame is noted and does not move the mark, or it would make late those
+                // that it overtook.
                 self.go_ahead(turn.stamp);
                 chosen.push(*place);
             }
@@ -92,6 +102,8 @@ impl Origin {
 
     /// Whether a frame follows those that have gone, or comes late.
     fn is_next(&self, (epoch, counter): (u64, u64)) -> bool {
+        // A gateway that has just started knows no mark. The first frames of an origin then wait
+        // for earlier ones.
         self.last.is_some_and(|last| (epoch, counter) <= (last.0, last.1.saturating_add(1)))
     }
 
@@ -112,6 +124,7 @@ impl Origin {
             self.last = Some((epoch, counter.saturating_add(1)));
         }
         if let Some(last) = self.last {
+            // Stamps below the mark fill no gap, and would only use up the bound.
             self.ahead = self.ahead.split_off(&last);
         }
     }
@@ -170,7 +183,7 @@ mod tests {
         assert_eq!(scene.go(), [0; 0]);
         scene.comes(1, 13, false);
         assert_eq!(scene.go(), [13, 14, 15]);
-        // What never comes is not waited for forever, and what comes then is late.
+        // A missing frame is not waited for forever; if it comes then, it is late.
         scene.comes(1, 17, false);
         scene.wait(MAX_ORDER_WAIT_MS - 1);
         assert_eq!(scene.go(), [0; 0]);

@@ -22,7 +22,7 @@ pub type PutOrders = Arc<dyn Fn(LocalInput) -> bool + Send + Sync>;
 /// After so long a machine that had as much to do as it takes is tried again.
 const FULL_WAIT: Duration = Duration::from_millis(50);
 
-/// What became of the messages that were read.
+/// The counts of the messages that were read, by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct OrderCounts {
     given: AtomicU64,
@@ -30,10 +30,10 @@ pub(crate) struct OrderCounts {
     unsigned: AtomicU64,
 }
 
-/// What stands in the way of each group's stream that has been tried.
+/// The obstacle of each group's stream that has been tried.
 type Causes = Arc<Mutex<HashMap<GroupTag, Option<String>>>>;
 
-/// What became of the messages of control streams since this machine started.
+/// The counts of the messages of control streams since this machine started, by outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OrdersStatus {
@@ -45,7 +45,7 @@ pub struct OrdersStatus {
     pub unsigned: u64,
     /// Groups whose streams are followed.
     pub followed: u64,
-    /// What stands in the way of each other stream.
+    /// The obstacle of each other stream.
     pub causes: Vec<(GroupTag, String)>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct OrderReaders {
     causes: Causes,
 }
 
-/// What reads one group's stream.
+/// The reader of one group's stream.
 struct Reader {
     hub: HubAccess,
     of: KeptGroup,
@@ -79,6 +79,8 @@ impl OrderReaders {
     /// Reads the streams of these groups from now on, and of no others.
     pub(crate) fn read(&mut self, groups: &[KeptGroup], hub: &HubAccess, put: &PutOrders) {
         self.tasks.retain(|tag, (known, task)| {
+            // A card may be written anew for the same group. Its reader goes on, and need not read
+            // all again.
             let stays = groups.iter().any(|of| of.is_same_group(known));
             if !stays {
                 task.abort();
@@ -142,6 +144,8 @@ impl Reader {
     async fn subscribe(&mut self) -> Result<Subscription, HubFault> {
         let client = self.hub.client()?;
         let is_whole = self.reader.place().is_none();
+        // All that is read here is handed over before the subscription begins, so that orders keep
+        // their turn.
         let last = self.catch_up(&client).await?;
         if is_whole {
             self.begin(&last).await;
@@ -196,6 +200,8 @@ impl Reader {
         {
             // It is counted when it is handed over.
             Some((Ok(told), notice)) => return last.keep(told, notice),
+            // A heartbeat fails `verify`, since it is no order. It is counted apart, or it would
+            // look like an attack.
             Some((Err(_), notice)) if is_heartbeat(notice) => &self.counts.passed,
             _ => &self.counts.unsigned,
         };
@@ -206,6 +212,8 @@ impl Reader {
     async fn begin(&self, last: &Last) {
         let first = last.orders.first_key_value().map_or(0, |(first, _)| *first);
         if first > self.of.orders {
+            // The orders before that are gone from the hub. A machine that waited for them would
+            // take none at all.
             let later = KeptGroup { orders: first, ..self.of };
             self.hand(|| LocalInput::Keep(later)).await;
         }
@@ -219,6 +227,8 @@ impl Reader {
         for (number, notice) in last.orders {
             if number < counted { before.push(notice) } else { after.push(notice) }
         }
+        // The machine puts an older order in front of those that it has. So the newest of these
+        // comes first.
         before.reverse();
         for notice in last.removals.into_iter().chain(after).chain(before) {
             self.hand(|| LocalInput::Notice { group, notice: notice.clone() }).await;
@@ -228,6 +238,8 @@ impl Reader {
 
     /// Waits while the machine has as much to do as it takes.
     async fn hand(&self, what: impl Fn() -> LocalInput) {
+        // The wait holds up this group's reader alone. A dropped order would be missed until the
+        // next start.
         while !(self.put)(what()) {
             tokio::time::sleep(FULL_WAIT).await;
         }
@@ -247,6 +259,7 @@ impl Last {
             Told::Order { number, .. } => {
                 let before = self.orders.insert(number, notice.to_vec());
                 self.bytes += notice.len();
+                // A repeated order replaces itself, and must not count twice.
                 self.bytes -= before.map_or(0, |before| before.len());
                 while self.orders.len() > MAX_KEPT_ORDERS || self.bytes > MAX_KEPT_ORDER_BYTES {
                     let Some((_, oldest)) = self.orders.pop_first() else { break };

@@ -1,8 +1,8 @@
-//! What a gateway keeps until its hub has it: one SQLite file with a bound.
+//! The queue of a gateway: one SQLite file with a bound. It holds each frame until the hub has it.
 //!
-//! SQLite does what the queue needs and no log of ours does: frames leave from the middle, by
-//! urgency and origin, and the counts of what was dropped change in the same commit. A commit is
-//! fsynced before anything in it counts as kept.
+//! SQLite does what the queue needs and no log of ours does. Frames leave from the middle, by
+//! urgency and origin. The counts of dropped frames change in the same commit. A commit is fsynced
+//! before anything in it counts as kept.
 
 mod file;
 mod tally;
@@ -67,7 +67,7 @@ pub struct Lost {
 /// How far a store of documents was followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Followed {
-    /// What tells the store from others.
+    /// The id that tells the store from others.
     pub store: [u8; 16],
     /// The place of the last frame.
     pub at: u64,
@@ -81,15 +81,15 @@ pub(crate) struct Place {
     pub(crate) next: u64,
 }
 
-/// What is in a queue.
+/// The state of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueStatus {
     /// Frames that wait.
     pub frames: u64,
-    /// What they count.
+    /// The bytes that they count together.
     pub bytes: u64,
-    /// What they may count.
+    /// The bytes that they may count together.
     pub bound_bytes: u64,
     /// Frames that were dropped since the queue was made.
     pub lost: Vec<Lost>,
@@ -116,6 +116,8 @@ impl Queue {
         let tally = Tally::read(&connection).map_err(failed)?;
         let inner = Mutex::new(Inner { connection, tally });
         let queue = Queue { file: file.to_owned(), bound_bytes, inner };
+        // An empty commit applies a bound that is smaller than before. It also shows whether the
+        // file can be written.
         queue.put(&[])?;
         Ok(queue)
     }
@@ -136,6 +138,8 @@ impl Queue {
     ) -> Result<(), GatewayError> {
         self.change(|commit, tally| {
             self.insert_all(commit, tally, frames)?;
+            // The place is written in the commit that keeps the frames. In two commits a kill would
+            // repeat or lose frames.
             let Followed { store, at } = followed;
             // A file has one store at a time: of those before nothing is needed any more.
             commit.prepare_cached("DELETE FROM followed WHERE store <> ?1")?.execute([store])?;
@@ -161,7 +165,10 @@ impl Queue {
         for frame in frames {
             insert(commit, tally, frame)?;
         }
+        // The bound is held within the commit. If it failed afterwards, the file would stay beyond
+        // it.
         while tally.bytes() > self.bound_bytes {
+            // An origin that sends much pushes out its own frames, whoever forged them.
             let Some((urgency, source)) = tally.heaviest() else { break };
             if !drop_oldest(commit, tally, urgency, source)? {
                 break;
@@ -175,6 +182,8 @@ impl Queue {
     pub(crate) fn window(&self, held: &HashSet<MeshStream>) -> Result<Vec<Queued>, GatewayError> {
         let inner = self.inner.lock();
         let mut found = Vec::new();
+        // Each urgency fills what room those above it leave. So a call for help never waits behind
+        // telemetry.
         for urgency in Urgency::ALL.into_iter().rev() {
             let room = MAX_UPLOAD_WINDOW.saturating_sub(found.len());
             let of = |stream: &MeshStream| stream.urgency() == urgency && !held.contains(stream);
@@ -239,6 +248,7 @@ impl Queue {
         make: impl FnOnce(&Transaction<'_>, &mut Tally) -> rusqlite::Result<()>,
     ) -> Result<(), GatewayError> {
         let Inner { connection, tally } = &mut *self.inner.lock();
+        // The sums change on a copy. A commit that fails must leave them as the file is.
         let mut after = tally.clone();
         let made = connection.transaction().and_then(|commit| {
             make(&commit, &mut after)?;
@@ -250,7 +260,7 @@ impl Queue {
     }
 }
 
-/// What a frame counts.
+/// The bytes that a frame counts for.
 fn weight(bytes: usize) -> u64 {
     bytes as u64 + QUEUED_FRAME_BYTES
 }
@@ -261,9 +271,11 @@ fn insert(
     frame: &SealedFrame,
 ) -> rusqlite::Result<()> {
     let SealedFrame { stream, source, name, bytes } = frame;
+    // The name is unique, so that a frame that two neighbours brought is kept once.
     let sql = "INSERT OR IGNORE INTO frame (stream, urgency, source, name, bytes)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let values = params![stream.number(), stream.urgency() as u8, source.to_bytes(), name.0, bytes];
+    // An ignored row was counted when it came first.
     if commit.prepare_cached(sql)?.execute(values)? > 0 {
         tally.add(*stream, *source, weight(bytes.len()));
     }
@@ -277,6 +289,7 @@ fn drop_oldest(
     urgency: Urgency,
     source: PeerTag,
 ) -> rusqlite::Result<bool> {
+    // The index of origin answers this in one step. A full queue stays as fast as an empty one.
     let sql = "SELECT min(number) FROM frame WHERE urgency = ?1 AND source = ?2";
     let mut query = commit.prepare_cached(sql)?;
     let values = params![urgency as u8, source.to_bytes()];
@@ -294,6 +307,7 @@ fn remove(
     tally: &mut Tally,
     number: i64,
 ) -> rusqlite::Result<Option<Urgency>> {
+    // One statement removes and tells. A frame that is gone already changes no sum.
     let sql = "DELETE FROM frame WHERE number = ?1 RETURNING stream, source, length(bytes)";
     let mut query = commit.prepare_cached(sql)?;
     let row = |row: &rusqlite::Row<'_>| {
@@ -324,6 +338,8 @@ fn count_lost(
 fn read(connection: &Connection, streams: &[i64], room: usize) -> rusqlite::Result<Vec<Queued>> {
     let sql = "SELECT number, stream, source, bytes FROM frame WHERE stream = ?1
                ORDER BY number LIMIT ?2";
+    // A query for each stream uses the index of streams. One query over all of them would sort the
+    // whole table.
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::new();
     for stream in streams {
@@ -339,6 +355,7 @@ fn read(connection: &Connection, streams: &[i64], room: usize) -> rusqlite::Resu
             found.push(row?);
         }
     }
+    // The streams came one after the other, but frames leave in the order in which they came.
     found.sort_by_key(|queued| queued.number);
     found.truncate(room);
     Ok(found)

@@ -21,14 +21,14 @@ use crate::gateway::status::GatewayStatus;
 use crate::gateway::stream::MeshStream;
 use crate::gateway::upload::{UploadTold, Uploader};
 
-/// What a gateway is told when it starts.
+/// The settings of a gateway when it starts.
 #[derive(Debug, Clone)]
 pub struct GatewaySettings {
     /// Its hub.
     pub hub: HubAccess,
     /// The file of its queue.
     pub queue: PathBuf,
-    /// What the frames in it may count.
+    /// The bytes that the frames in it may count together.
     pub queue_bytes: u64,
     /// The data types that it brings to the hub.
     pub up: Vec<DataType>,
@@ -63,6 +63,7 @@ impl Gateway {
     ///
     /// Those of the queue's file, and [`GatewayError::Thread`]. A hub that is not there is none.
     pub fn start(settings: &GatewaySettings, put: PutDown) -> Result<Gateway, GatewayError> {
+        // The queue opens first. A gateway that cannot keep frames must not begin to take them.
         let queue = Arc::new(Queue::open(&settings.queue, settings.queue_bytes)?);
         let (intake, waiting) = Intake::new(settings.up.iter().copied().collect());
         let (intake, kept) = (Arc::new(intake), Arc::new(Notify::new()));
@@ -86,6 +87,7 @@ impl Gateway {
             queue: Arc::clone(&queue),
             intake: Arc::clone(&intake),
             put,
+            // One permit for all streams makes the pace that of the gateway, not of each stream.
             pace: Arc::new(Semaphore::new(1)),
             counts: Arc::<DownCounts>::default(),
             causes: Arc::<Mutex<Causes>>::default(),
@@ -108,7 +110,7 @@ impl Gateway {
         })
     }
 
-    /// What takes the frames that this machine hears.
+    /// The intake that takes the frames which this machine hears.
     pub fn intake(&self) -> Arc<Intake> {
         Arc::clone(&self.intake)
     }
@@ -140,6 +142,7 @@ impl Gateway {
         *self.disk_fault.lock() = kept.as_ref().err().map(ToString::to_string);
         match kept {
             Ok(()) => self.kept.notify_one(),
+            // The store hands these frames over again, and they must not look like repeats then.
             Err(_) => self.intake.forget(&frames),
         }
         kept
@@ -184,7 +187,11 @@ impl Gateway {
     /// Keeps what has been heard, and ends. What the hub does not have yet stays in the queue. It
     /// waits for the disk.
     pub fn stop(&self) {
+        // The readers stop before the keeper, so that nothing more goes down while frames are still
+        // kept.
         self.readers.lock().read(&[], &self.down);
+        // Order readers have no place on disk to store. A restarted gateway reads their streams
+        // from the beginning.
         self.order_readers.lock().stop();
         self.uploader.abort();
         self.ends.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a gateway says of itself while it runs.
+//! The status of a gateway that runs.
 
 use std::fmt::Write;
 
@@ -16,11 +16,11 @@ pub struct GatewayStatus {
     pub address: String,
     /// How the way to the hub is.
     pub hub: HubStatus,
-    /// What waits for the hub.
+    /// The frames that wait for the hub.
     pub queue: QueueStatus,
     /// Why the queue's file cannot be read or written at present.
     pub queue_fault: Option<String>,
-    /// What was heard in the mesh.
+    /// The frames that were heard in the mesh.
     pub heard: HeardStatus,
     /// Documents that came when later ones of their origin had gone on.
     pub late: u64,
@@ -30,14 +30,14 @@ pub struct GatewayStatus {
     pub replayed: u64,
     /// Streams that the hub takes no frames for at present.
     pub held: Vec<HeldStream>,
-    /// What came from the hub.
+    /// The messages that came from the hub.
     pub down: DownStatus,
-    /// What came of groups' orders.
+    /// The messages that came of groups' orders.
     pub orders: OrdersStatus,
 }
 
 impl GatewayStatus {
-    /// What was heard, each with its name in metrics and status.
+    /// The counts of heard frames, each with its name in metrics and status.
     pub fn heard_by_name(&self) -> [(&'static str, u64); 5] {
         let HeardStatus { taken, passed, repeated, malformed, busy } = self.heard;
         [

@@ -11,22 +11,22 @@ use sealane_message::DataType;
 pub struct MeshStream {
     /// The group.
     pub group: GroupTag,
-    /// What its frames hold.
+    /// The data type of its frames.
     pub data_type: DataType,
 }
 
-/// What goes first, and what is dropped last. The data type alone decides, so that frames of one
-/// origin and stream never overtake each other.
+/// The order in which frames go to the hub, and in which they are dropped last. The data type alone
+/// decides, so that frames of one origin and stream never overtake each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Urgency {
-    /// What the next one of its kind makes worthless.
+    /// Frames that the next frame of their kind makes worthless.
     Low,
     /// All that nobody has named otherwise.
     Normal,
-    /// What people write, and what answers them.
+    /// Frames that people write, and the answers to them.
     High,
-    /// What loses its force with age.
+    /// Frames that lose their force with age.
     Urgent,
 }
 

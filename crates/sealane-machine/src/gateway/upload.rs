@@ -40,15 +40,15 @@ pub(crate) struct Uploader {
 /// How the way to the hub is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubStatus {
-    /// What was found when the hub was last spoken to.
+    /// The hub's state when the gateway last spoke to it.
     pub state: HubState,
     /// Since when it is so.
     pub since: SystemTime,
-    /// What stands in the way, as the hub or the system says it.
+    /// The obstacle, in the words of the hub or the system.
     pub cause: Option<String>,
 }
 
-/// What was found when the hub was last spoken to.
+/// The state of the hub when the gateway last spoke to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HubState {
     /// Nobody has spoken to it yet.
@@ -70,7 +70,7 @@ pub struct HeldStream {
     pub cause: String,
 }
 
-/// What an uploader tells.
+/// The status of an uploader.
 #[derive(Debug)]
 pub(crate) struct UploadTold {
     pub(crate) hub: HubStatus,
@@ -138,11 +138,15 @@ impl Uploader {
     pub(crate) async fn run(mut self) {
         loop {
             self.release();
+            // Streams that the hub refuses are left out of the window. Otherwise their frames would
+            // fill it and stop all others.
             let held: HashSet<_> = self.held.keys().copied().collect();
             let window = self.on_disk(move |queue| queue.window(&held)).await;
             match window {
                 Some(frames) if !frames.is_empty() => self.bring(frames).await,
                 Some(_) => self.idle().await,
+                // The queue could not be read. Asking again at once would only keep a failing disk
+                // busy.
                 None => tokio::time::sleep(DISK_WAIT).await,
             }
         }
@@ -151,6 +155,7 @@ impl Uploader {
     /// Waits for the next frame, or for the time when a stream is tried again.
     async fn idle(&self) {
         let next = self.held.values().min().map(|until| until.duration_since(Instant::now()));
+        // A wake that was missed would leave frames lying. One look a minute bounds that.
         let patience = next.unwrap_or(Duration::from_secs(60));
         let _ = tokio::time::timeout(patience, self.kept.notified()).await;
     }
@@ -172,19 +177,25 @@ impl Uploader {
         let mut waiting = lane::split(frames).into_iter();
         // One tries alone whether a hub is back that was away.
         let requests = self.requests;
+        // A hub that comes back is not met by all lanes of all gateways at once.
         let first = if self.waits.is_failing() { 1 } else { MAX_UPLOAD_LANES };
         let mut under_way: FuturesUnordered<_> =
             waiting.by_ref().take(first).map(|lane| lane.bring(&client, requests)).collect();
         let mut trouble = None;
         while let Some(end) = under_way.next().await {
             let stopped = self.ended(end).await;
+            // The first trouble decides. Lanes that are under way end by themselves, and their
+            // frames are noted.
             trouble = trouble.or(stopped);
             let room = MAX_UPLOAD_LANES.saturating_sub(under_way.len());
+            // After trouble with the whole hub no further lane begins, since it would meet the
+            // same.
             if trouble.is_none() {
                 under_way
                     .extend(waiting.by_ref().take(room).map(|lane| lane.bring(&client, requests)));
             }
         }
+        // The lanes borrow the client, which the wait below replaces.
         drop(under_way);
         match trouble {
             Some(Trouble::Shut(cause)) => self.wait(HubState::Refused, cause).await,
@@ -204,6 +215,7 @@ impl Uploader {
             self.waits.succeeded();
             let mut told = self.told.lock();
             told.is(HubState::Up, None);
+            // Replayed frames were counted when they were stored, perhaps by another gateway.
             told.stored += count - replayed;
             told.replayed += replayed;
         }
@@ -211,6 +223,8 @@ impl Uploader {
         self.on_disk(move |queue| queue.stored(&stored)).await;
         match stopped {
             Some((number, Trouble::Frame(_))) => {
+                // The hub will never take this very frame. Kept, it would block its origin's lane
+                // for good.
                 self.on_disk(move |queue| queue.refused(number)).await;
                 None
             }
@@ -238,7 +252,11 @@ impl Uploader {
     fn is_unclear(&mut self, stream: MeshStream, number: i64, cause: String) -> Option<Trouble> {
         let tries = self.unclear.entry(number).or_default();
         *tries = tries.saturating_add(1);
+        // One strange answer is taken for a proxy or a hub that restarts. Only the same frame again
+        // and again is suspect.
         let is_often = *tries >= UNCLEAR_TRIES;
+        // The oldest number goes. Frames leave the queue roughly in order, so that it hardly comes
+        // again.
         if self.unclear.len() > UNCLEAR_KEPT {
             self.unclear.pop_first();
         }
@@ -251,6 +269,8 @@ impl Uploader {
 
     /// Waits before the hub is tried again, with connections, token and certificates anew.
     async fn wait(&mut self, state: HubState, cause: String) {
+        // The hub may have been replaced meanwhile, by one with other certificates and newer
+        // abilities.
         (self.client, self.requests) = (None, Requests::Batches);
         self.told.lock().is(state, Some(cause));
         tokio::time::sleep(self.waits.failed()).await;
@@ -262,6 +282,7 @@ impl Uploader {
         work: impl FnOnce(&Queue) -> Result<T, GatewayError> + Send + 'static,
     ) -> Option<T> {
         let queue = Arc::clone(&self.queue);
+        // SQLite waits for the disk. On a worker of the runtime that wait would stop other tasks.
         let done = tokio::task::spawn_blocking(move || work(&queue)).await;
         let done = done.map_err(|error| error.to_string());
         let done = done.and_then(|done| done.map_err(|error| error.to_string()));

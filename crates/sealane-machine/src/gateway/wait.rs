@@ -28,6 +28,8 @@ impl Waits {
     /// How long to wait after one more failure.
     pub(crate) fn failed(&mut self) -> Duration {
         let doubled = FIRST_MS.checked_shl(self.failures).unwrap_or(MAX_HUB_WAIT_MS);
+        // The exponent has a bound of its own. A hub that is away for weeks must not wrap the
+        // shift.
         self.failures = (self.failures + 1).min(16);
         shortened(doubled.min(MAX_HUB_WAIT_MS))
     }

@@ -19,17 +19,17 @@ use crate::limits::MAX_COMMANDS_OPENED;
 /// Hands a command to those who watch; `false` if there was no room.
 pub(super) type Hand = Box<dyn Fn(Value) -> bool + Send>;
 
-/// What opens commands, and knows those that it has opened.
+/// Opens commands, and knows the commands that it has opened.
 pub(super) struct Commands {
     group: Group,
     tag: GroupTag,
     /// How many orders the group had when its members were looked at.
     orders: Option<u64>,
-    /// Who is a member now.
+    /// The present members.
     members: BTreeMap<Slot, (PeerTag, String)>,
     /// Those that were opened, by the time at which they were given.
     opened: BTreeSet<(u64, Name)>,
-    /// What was given before that is old: it may have been opened before.
+    /// A command that was given before this time is old: it may have been opened before.
     floor_ms: u64,
     hand: Option<Hand>,
 }
@@ -45,10 +45,13 @@ pub(super) fn is_command(header: &Header) -> bool {
 }
 
 impl Commands {
-    /// What a member opens from now on: it cannot know what it opened before it was started.
+    /// The opener of a member from now on. It cannot know which commands the member opened before
+    /// it was started.
     pub(super) fn new(member: &Member, group: Group, now_ms: u64) -> Commands {
         let (members, opened) = (BTreeMap::new(), BTreeSet::new());
         let tag = member.tag();
+        // An earlier process may have acted on all that was given before now. That cannot be known,
+        // so it is old.
         let (orders, hand, floor_ms) = (None, None, now_ms);
         let mut commands = Commands { group, tag, orders, members, opened, floor_ms, hand };
         commands.follow(member);
@@ -77,18 +80,23 @@ impl Commands {
         frame: &mut [u8],
         now_ms: u64,
     ) -> Result<(), Reason> {
+        // Without a program that watches, nothing is opened. The frame stays unread and is counted.
         let hand = self.hand.as_ref().ok_or(Reason::NoEnd)?;
         let binding = Binding::stream(&stream_name(self.tag, DataType::COMMAND));
         let message = reader.open_kept(&binding, frame).map_err(|_| Reason::Unopened)?;
         let opened = message.opened;
+        // The floor comes from the standard policy. A local file could lower it and let unsigned
+        // commands in.
         let admitted = Policy::default().admits(DataType::COMMAND, opened.class(), &self.group);
         let (tag, sender) = self.members.get(&opened.slot()).ok_or(Reason::Unopened)?;
+        // A member may sign correctly and still name another source. Both must be the same slot.
         if admitted.is_err() || *tag != message.header.source() {
             return Err(Reason::Unopened);
         }
         let (time, body) = message.body.split_first_chunk().ok_or(Reason::Unopened)?;
         let given_ms = u64::from_le_bytes(*time);
         let name = (given_ms, name_of(&opened));
+        // The name has the time first, so that the set is ordered by it and the earliest can go.
         if self.opened.contains(&name) {
             return Err(Reason::Repeat);
         }
@@ -104,6 +112,8 @@ impl Commands {
             ("isOld", is_old.into()),
             ("value", said(message.header.codec(), body)),
         ]);
+        // A command that could not be handed on is not remembered, so that its next copy gets
+        // another chance.
         if !hand(command) {
             return Err(Reason::MeshFull);
         }
@@ -125,7 +135,7 @@ fn name_of(opened: &Opened) -> Name {
     (opened.epoch().0, opened.slot().number(), opened.context().0, opened.counter())
 }
 
-/// What a body says in its codec; text or bytes where it has none.
+/// The value of a body in its codec; text or bytes where it has none.
 fn said(codec: u8, body: &[u8]) -> Value {
     let read = Codec::from_id(codec).and_then(|codec| sealane_codec::decode(codec, body).ok());
     read.unwrap_or_else(|| match std::str::from_utf8(body) {

@@ -48,7 +48,7 @@ pub(super) struct End {
     ends: AtomicBool,
 }
 
-/// What opens frames.
+/// The opener of frames.
 struct Reading {
     reader: LiveReader,
     behind: Arc<Behind>,
@@ -83,6 +83,7 @@ impl End {
 
     pub(super) fn go_on_with(&self, behind: Behind) {
         let behind = Arc::new(behind);
+        // Arrivals change first: a new member's packets are accepted before this end sends it any.
         self.reading.lock().behind = Arc::clone(&behind);
         *self.behind.lock() = behind;
     }
@@ -92,7 +93,7 @@ impl End {
         self.reading.lock().commands.hand_to(hand);
     }
 
-    /// What a relay may know of the group as it is now.
+    /// The facts that a relay may know of the group as it is now.
     pub(super) fn card(&self) -> RelayCard {
         own_card(&self.member.lock())
     }
@@ -134,6 +135,8 @@ impl End {
                 Ok(())
             }
             Arrival::Pause => {
+                // Segments that came together go to the kernel as one packet. After a pause there
+                // are no more to wait for.
                 let sent = self.tun.flush(&mut self.reading.lock().bundle);
                 sent.map_err(|_| Reason::LinkFault)
             }
@@ -144,8 +147,11 @@ impl End {
         let header = *FrameView::parse(frame).map_err(|_| Reason::Malformed)?.header();
         let Reading { reader, starts, behind, bundle, commands } = &mut *self.reading.lock();
         if (header.kind(), header.data_type()) == (Kind::Control, ANNOUNCEMENT_TYPE) {
+            // Only an opened announcement tells truly which start its sender is in.
             let heard = reader.announced(frame, now_ms()).map_err(|_| Reason::Unopened)?;
             let context = heard.announced.context;
+            // A new start may have lost what it accepted, and refuses counters up to
+            // `MAX_CEILING_BLOCK` ahead.
             if starts.insert(heard.slot, context) != Some(context) {
                 self.has_newcomer.store(true, Ordering::Relaxed);
             }
@@ -178,7 +184,11 @@ impl End {
             if beats {
                 next_beat = now + BEAT;
             }
+            // Both sides are evaluated, since a haste that stays set would cause a second look for
+            // nothing.
             if beats | self.is_hasty.swap(false, Ordering::Relaxed) {
+                // The folder is read on this thread, and not where frames are opened: links must
+                // not wait for a file.
                 let before = std::mem::replace(&mut state, self.follow(&mut sender));
                 tell_change(&before, &state);
                 *self.unsealed.lock() = state.as_ref().err().map(ToString::to_string);
@@ -189,6 +199,8 @@ impl End {
                 let _ = sender.skip(MAX_CEILING_BLOCK);
             }
             let is_asked = self.is_asked.swap(false, Ordering::Relaxed);
+            // An announcement is sealed too. While nothing may be sealed it would only be counted
+            // as a drop each second.
             if state.is_ok() && (beats || is_asked) {
                 announce(&mut sender, &mut port, &mut buf);
             }
@@ -196,6 +208,8 @@ impl End {
                 let _ = self.tun.wait(TURN);
             }
         }
+        // Programs have handed these packets to the kernel. Dropped without a word, they would look
+        // sent.
         self.last_packets(|| self.packets(&mut sender, &mut port, &mut burst, state.is_ok()));
         port.flush();
     }
@@ -203,6 +217,8 @@ impl End {
     /// Takes what programs have sent until now. The interface is closed to those that do not cease.
     fn last_packets(&self, mut take: impl FnMut() -> bool) {
         let mut take_all = || (0..MAX_LAST_BATCHES).all(|_| take());
+        // If programs keep sending, the interface goes down first, so that the packets left in it
+        // have an end.
         if take_all() && self.tun.close().is_ok() {
             take_all();
         }
@@ -211,12 +227,18 @@ impl End {
     /// Reads what the group has become, and says why nothing may be sealed.
     fn follow(&self, sender: &mut Sender) -> Result<(), sealane_group::Error> {
         let mut member = self.member.lock();
+        // Announcements of unknown contexts may be tried again. Without a pace, forged ones would
+        // cost a derivation each.
         self.reading.lock().reader.allow_trials();
         member.reload()?;
+        // The lock is taken again only after the files were read, so that frames are opened
+        // meanwhile.
         let mut reading = self.reading.lock();
         reading.reader.follow(&*member)?;
         reading.commands.follow(&member);
         drop(reading);
+        // A strict member must not seal while it cannot hear its authority: it may have been
+        // removed.
         if member.is_strict() {
             member.check_heartbeat(now_ms())?;
         }
@@ -239,6 +261,8 @@ impl End {
             Ok(false) => {}
             Err(error) => {
                 if error.kind() != io::ErrorKind::WouldBlock {
+                    // The flag only rises. A later error of another kind must not hide it from the
+                    // thread that ends the process.
                     self.is_gone.fetch_or(Tun::is_gone(&error), Ordering::Relaxed);
                     port.drop(Reason::LinkFault);
                     std::thread::sleep(TURN);
@@ -254,6 +278,7 @@ impl End {
 /// Seals all packets that a program has sent at once, unless there is no sender that may.
 fn seal_all(burst: &Burst, behind: &Behind, sender: Option<&mut Sender>, port: &mut Port) {
     let count = burst.count();
+    // A burst that cannot be read stands for no packet and still counts as one loss.
     let mut drop_all = |why| (0..count.max(1)).for_each(|_| port.drop(why));
     let addresses = PacketAddresses::parse(burst.packet());
     let to = addresses.and_then(|addresses| behind.member(addresses.destination));
@@ -264,6 +289,8 @@ fn seal_all(burst: &Burst, behind: &Behind, sender: Option<&mut Sender>, port: &
         codec: 0,
         ..sender.fields(Class::Group, DataType::PACKET.number())
     };
+    // One run serves the whole burst, so that the group's state is checked once and not for each
+    // packet.
     let (link, Ok(mut run)) = (Binding::link(), sender.run()) else {
         return drop_all(Reason::Unsealed);
     };

@@ -1,5 +1,5 @@
-//! What whoever has a gateway's token can do to the frames that it hears: nothing that a reader
-//! would take for true.
+//! An attacker with a gateway's token attacks the frames that the gateway hears. No reader takes
+//! any result of that for true.
 
 use sealane::{Client, Codec};
 use sealane_protocol::write_sealed;
@@ -29,7 +29,7 @@ async fn a_gateway_gone_bad_forges_nothing() {
         changed[at] ^= 1;
         let mut envelope = Vec::new();
         write_sealed(Codec::MsgPack, None, &changed, &mut envelope);
-        // What is no frame any more the hub refuses itself.
+        // The hub itself refuses bytes that are no frame any more.
         let _ = client.publish_raw(&topic, Codec::MsgPack, envelope).await;
     }
     // A frame of another stream.

@@ -1,4 +1,5 @@
-//! What members say at the hub comes into the mesh once, and what came from there does not return.
+//! Messages of members at the hub come into the mesh once. Messages that came from the mesh do not
+//! return.
 
 use sealane::{Client, DataType, Value};
 use sealane_frame::FrameView;
@@ -25,7 +26,7 @@ async fn what_is_said_at_the_hub_comes_down_once_whoever_restarts() {
     until("it has found its place", || one.status().down.followed == 1).await;
     say("hello").await.unwrap();
     until("the first word comes down", || !down.lock().is_empty()).await;
-    // What the field says goes up, and does not come down again.
+    // A frame of the field goes up, and does not come down again.
     let frame = field.origin("car", 5).next();
     one.intake().take(&frame);
     until_brought(&one, 1).await;

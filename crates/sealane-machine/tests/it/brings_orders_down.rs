@@ -14,7 +14,7 @@ use sealane_seal::Slot;
 
 use crate::scene::{Field, any, gateway, hub, until};
 
-/// What the machine of the mesh was handed, in short.
+/// An input that the machine of the mesh was handed, in short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handed {
     Keep { from: u64 },
@@ -84,11 +84,13 @@ async fn what_the_authority_orders_comes_down_in_its_turn_and_nothing_else_does(
     let (machine, put) = machine(3);
     gateway.serve_orders(&[card(&field, given)], &put);
     until_given(&gateway, given).await;
-    // What the card counts is for those behind: each has its place before the one that was there.
+    // The orders that the card counts are for machines behind: each has its place before the
+    // previous one.
     let before: Vec<_> = (0..given).rev().map(Handed::Order).collect();
     assert_eq!(*machine.lock(), before, "though the machine had no room at first");
 
-    // Whoever may write there writes what nobody has signed, or another authority has.
+    // A writer with access to the stream writes orders that nobody has signed, or that another
+    // authority has.
     let other = KeyFolder::create(&field.path("other"), "other", None).unwrap();
     let mut other = other.new_group("fleet", NewGroup::default()).unwrap();
     let foreign = other.rotate().unwrap();

@@ -1,4 +1,4 @@
-//! What stands before a hub may answer what nobody understands.
+//! A server in front of a hub may send an answer that nobody understands.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use sealane_message::DataType;
 use sealane_node::{Config, Node};
 use sealane_seal::{Binding, Class};
 
-/// What telemetry is sent as.
+/// The data type of telemetry.
 pub(crate) const TELEMETRY: u16 = 72;
 /// After so long something does not come any more.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ pub(crate) fn any() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// What a gateway has put into the mesh.
+/// The frames that a gateway has put into the mesh.
 pub(crate) type Down = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// A gateway of a hub, and what it puts into the mesh.
@@ -143,7 +143,7 @@ pub(crate) async fn until_brought(gateway: &Gateway, frames: u64) -> GatewayStat
     gateway.status()
 }
 
-/// What a member reads of a stream: the senders' slots, and their numbers.
+/// The messages that a member reads of a stream: the senders' slots, and their numbers.
 pub(crate) async fn read(
     client: &Client,
     member: Member,

@@ -29,9 +29,9 @@ fn what_a_few_neighbours_bring_keeps_nobody_from_calling_for_help() {
     assert_eq!(floods.brought(), MAX_FLOODS_WAITING);
     let left = floods.wait(waiting(Some(50), Urgency::Normal)).unwrap();
     assert_eq!(left.from.unwrap().slot.number(), 50, "there is no room for more of the same");
-    // What is made here has room of its own, however urgent it is.
+    // A frame that is made here has room of its own, however urgent it is.
     assert!(floods.wait(waiting(None, Urgency::Low)).is_none());
-    // What is urgent takes the place of what is not, whoever brings it.
+    // An urgent frame takes the place of one that is not, whichever neighbour brings it.
     for from in [50, 1] {
         let left = floods.wait(waiting(Some(from), Urgency::Urgent)).unwrap();
         assert_eq!(left.urgency, Urgency::Normal);

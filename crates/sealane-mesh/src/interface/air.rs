@@ -1,9 +1,9 @@
-//! What there is air time for, and who has to wait.
+//! The messages that have air time, and those that have to wait.
 
 use super::{ANNOUNCEMENT_BYTES, HELLO_UNIT_BYTES, Interface};
 use crate::{Span, Time, To, Urgency};
 
-/// What is told in turn where air time is scarce.
+/// The kinds of message that take turns where air time is scarce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     Announcement,
@@ -15,7 +15,7 @@ pub(crate) enum Told {
 /// The messages that wait for air time on an interface.
 #[derive(Debug)]
 pub(crate) struct AirTurns {
-    /// What there was no air time for: all else leaves it as much as it takes.
+    /// The message that there was no air time for: all else leaves it as much as it takes.
     pub(super) first: Option<Waiting>,
     /// Nothing is said of documents before, where air time is scarce.
     pub(crate) documents_at: Time,
@@ -63,13 +63,13 @@ impl Interface {
         told
     }
 
-    /// What waits for air time.
+    /// The message that waits for air time.
     pub(super) fn waits(&self, now: Time) -> Option<Waiting> {
         let still = |first: &Waiting| match first.what {
             Told::Announcement => self.announcement.at.is_some(),
             Told::Routes => self.routes.at.is_some(),
             Told::Requests => self.requests.at.is_some(),
-            // Who is heard meanwhile is not asked again.
+            // A neighbour that is heard meanwhile is not asked again.
             Told::Probe => now <= first.ready + self.gap().times(2),
         };
         self.turns.first.filter(|_| self.medium.has_duty()).filter(still)

@@ -84,8 +84,8 @@ impl HelloClock {
         self.stamps.iter().find(|(one, _)| *one == stamp).map(|(_, at)| *at)
     }
 
-    /// What the next hello says of documents. Where air time is scarce it says the same three
-    /// times, and then now and then.
+    /// The digest of documents in the next hello. Where air time is scarce, the same digest stands
+    /// in three hellos, and then now and then.
     pub(super) fn digest_to_tell(
         &mut self,
         digest: Option<[u8; DIGEST_BYTES]>,

@@ -30,7 +30,7 @@ pub(crate) enum News {
     Asked,
 }
 
-/// What is told when all is told.
+/// The extent of a full update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whole {
     Distances,

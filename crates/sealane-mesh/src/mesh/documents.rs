@@ -94,7 +94,7 @@ impl Mesh {
         let others: Vec<LinkId> = here.filter(|link| Some(link.slot) != but).copied().collect();
         match others[..] {
             [] => {}
-            // What is for one is sent again by the radio where it is lost.
+            // The radio sends a message to one neighbour again where it is lost.
             [one] => self.tell_neighbour(one, urgency, message),
             _ => self.wait_documents(
                 interface,

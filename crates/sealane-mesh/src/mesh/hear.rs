@@ -1,4 +1,4 @@
-//! What a machine makes of what it hears.
+//! The handling of the units that a machine hears.
 
 use sealane_frame::{CompactUnit, FrameError, FrameView, Kind, PeerTag, Unit};
 use sealane_seal::{Form, Slot};
@@ -345,7 +345,7 @@ impl Mesh {
         }
         self.ask_lacking(id);
         self.look_at(id);
-        // What changes slowly is looked at once a second.
+        // Slow changes are looked at once a second.
         self.is_stale |= is_usable != was_usable || is_back;
         self.hear_digest(id, hello.digest, is_proven);
         for distance in hello.gateways.iter().filter(|_| is_proven) {
@@ -382,7 +382,7 @@ impl Mesh {
             return;
         }
         neighbour.routes.sequence = Some(told.sequence);
-        // What is new is told by itself; of all routes the own one is the first.
+        // A new route is told by itself; of all routes the own one is the first.
         let first = told.routes.first().map(|route| route.distance.slot);
         let is_most = 2 * told.routes.len() >= self.routes.len().min(at_once);
         neighbour.routes.has_told_all |= self.has_asked && first == Some(id.slot) && is_most;
@@ -475,7 +475,7 @@ fn check_distances<'a>(
     if is_false { Err(MeshError::Range) } else { Ok(()) }
 }
 
-/// Who hears a hello, and when.
+/// The reader of a hello, and the time.
 #[derive(Debug, Clone, Copy)]
 struct Reader {
     own: Slot,
@@ -517,7 +517,7 @@ fn hop_reader(voice: &crate::voice::Voice, by: HopSender, hello: &Hello) -> Opti
     Some(HopReader::new(secret, by, u64::from(hello.hop_counter) << 8))
 }
 
-/// What the header of a part says of its place.
+/// The place of a part, from its header.
 fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
     match *header {
         [first, second] => Some(PartAt {

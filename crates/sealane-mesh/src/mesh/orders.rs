@@ -82,7 +82,7 @@ impl Mesh {
         }
         self.turned(group, turned);
         if is_lower {
-            // Who lacks it is to know that it is here.
+            // A neighbour that lacks it is to know that it is here.
             self.tell_orders_soon();
         }
         Ok(())
@@ -473,7 +473,7 @@ impl Mesh {
         let now = self.now;
         let mut repeats = std::mem::take(&mut self.orders.repeats);
         repeats.retain_mut(|one| one.at > now || self.repeat_removal(one));
-        // What came up meanwhile stands behind.
+        // The notices that came up meanwhile stand behind.
         repeats.append(&mut self.orders.repeats);
         self.orders.repeats = repeats;
     }

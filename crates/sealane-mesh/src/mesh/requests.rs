@@ -21,7 +21,7 @@ pub(super) struct KnownRequest {
     is_passed: bool,
 }
 
-/// Who sends a request.
+/// The senders of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asker {
     Alone,
@@ -53,7 +53,7 @@ impl Mesh {
             return;
         }
         let sequence = destination.wanted();
-        // Who has no way says so by it: see `hear_lost`.
+        // A machine without a way says so by the hops: see `hear_lost`.
         let hops = MAX_HOP_LIMIT - u8::from(destination.selected.is_some());
         self.request(Request { slot, sequence, hops, to: None }, of, Asker::Alone);
     }
@@ -135,7 +135,7 @@ impl Mesh {
         let is_proven = self.neighbours.get(&by).is_some_and(|one| one.proof.is_proven);
         let is_for_us = request.to.is_none_or(|to| to == self.voice.slot());
         if is_proven && !is_for_us && request.slot != by.slot {
-            // What comes of it is told here too: then all who are near have the same sequence.
+            // The answer is told here too: then all machines near have the same sequence.
             self.know_request(request, false);
             if let Some(interface) = self.interfaces.get_mut(&by.interface) {
                 interface.requests.hear_passed(&request);
@@ -165,7 +165,7 @@ impl Mesh {
         if request.hops == 0 || passed.is_some_and(|ago| ago < PASS_PAUSE) {
             return;
         }
-        // What was passed on along the way and comes again was lost there.
+        // A request that was passed on along the way and comes again was lost there.
         let is_scarce = self.interfaces.get(&by.interface).is_none_or(|one| one.is_scarce());
         let is_lost = passed.is_some() && !is_scarce;
         if is_lost && let Some(destination) = self.routes.get_mut(request.slot) {
@@ -195,7 +195,7 @@ impl Mesh {
         let selected = destination.selected.map(|one| one.via);
         let others = destination.ways().map(|(via, _)| via);
         let via = selected.into_iter().chain(others).find(|via| *via != by);
-        // Whoever else has heard what was for all passes it on, too.
+        // If the request was to all, each other machine that heard it passes it on, too.
         let asker = if request.to.is_none() { Asker::OneOfMany } else { Asker::Alone };
         match via {
             _ if is_lost => self.request(request, None, Asker::Alone),

@@ -1,4 +1,4 @@
-//! What a machine tells its neighbours.
+//! The messages from a machine to its neighbours.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Mesh {
             interface.announcement.in_parts.filter(|(_, at)| self.now.since(*at) < PARTS_KEPT);
         let again = again.and_then(|(id, _)| interface.parts.sent.get(id));
         if let Some(units) = again.map(|sent| sent.units.clone()) {
-            // Who has heard some of these parts needs the others only.
+            // A neighbour that has heard some of these parts needs the others only.
             return self.send_parts(id, To::Everybody, Urgency::Control, units);
         }
         let parts = interface.part_name();
@@ -193,7 +193,7 @@ impl Mesh {
         let (mut message, mut bytes) = (vec![], ROUTES_BYTES_MIN);
         let mut rest = slots.into_iter();
         while let Some(slot) = rest.next() {
-            // What is new is told with its addresses: they may be new too.
+            // A new route is told with its addresses: they may be new too.
             let with_addresses = whole != Some(Whole::Distances);
             let told = if slot == own {
                 self.own_route(with_addresses)
@@ -307,7 +307,7 @@ const AGAIN_PART: u64 = 2;
 /// For so long parts of an announcement are sent again under their name: less than those who hear
 /// some of them wait for the others.
 const PARTS_KEPT: Span = Span::millis(4000);
-/// What a message of the mesh has around its body, about.
+/// The bytes around the body of a message of the mesh, about.
 const CONTROL_BYTES: usize = crate::interface::COMPACT_BYTES;
 /// Routes of one message.
 const ROUTES_MAX: usize = crate::limits::MAX_MESSAGE_ROUTES;

@@ -1,4 +1,4 @@
-//! What a machine does when its time has come.
+//! The actions of a machine when their time has come.
 
 use super::Mesh;
 use crate::interface::News;

@@ -17,7 +17,7 @@ pub struct Trace {
     pub to: Slot,
     /// A number that the answer gives back.
     pub number: u32,
-    /// Who asked.
+    /// The machine that asked.
     pub origin: Slot,
     /// The machine to which the way is wanted.
     pub target: Slot,

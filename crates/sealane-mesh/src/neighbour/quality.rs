@@ -3,7 +3,7 @@
 use crate::hello::BEST;
 use crate::{Span, Time};
 
-/// What share of something came.
+/// The share of expected units that came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ratio {
     /// 65,535 is all.
@@ -123,7 +123,7 @@ impl LinkQuality {
     }
 }
 
-/// What a round trip costs.
+/// The cost of a round trip.
 fn slowness(round_trip: Span) -> u64 {
     let over = round_trip.0.saturating_sub(FREE_ROUND_TRIP.0);
     let whole = SLOW_ROUND_TRIP.0 - FREE_ROUND_TRIP.0;
@@ -140,7 +140,7 @@ const COST_MAX: u32 = 1024;
 const FREE_ROUND_TRIP: Span = Span::millis(4);
 /// Round trips from here on cost the most.
 const SLOW_ROUND_TRIP: Span = Span::millis(104);
-/// What a slow round trip costs.
+/// The cost of a slow round trip.
 const SLOW_COST: u64 = 256;
 /// A longer round trip is no measurement.
 const ROUND_TRIP_MAX: Span = Span::seconds(600);

@@ -86,8 +86,8 @@ impl Collections {
         self.0.len() - 1
     }
 
-    /// What a neighbour is to be asked for: the first pieces that are missing of the order with
-    /// that number, or of the later one that it has begun to give.
+    /// The pieces to ask a neighbour for: the first missing ones of the order with that number. If
+    /// the neighbour has begun to give a later order, they are those of that one.
     pub(crate) fn lack(&self, from: Slot, group: GroupTag, wants: u64) -> Lack {
         let its = self.0.iter().filter(|one| one.from == from && one.group == group);
         let next = its.filter(|one| one.number >= wants).min_by_key(|one| one.number);

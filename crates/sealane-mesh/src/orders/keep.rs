@@ -20,7 +20,7 @@ struct Kept {
     is_anew: bool,
 }
 
-/// What is held of one group, all of it signed by its authority.
+/// The notices held of one group, all of them signed by its authority.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) of: KeptGroup,
@@ -34,7 +34,7 @@ pub(crate) struct Keeper {
     early: BTreeMap<u64, Kept>,
     /// By order and slot.
     removals: BTreeMap<(u64, Slot), Arc<[u8]>>,
-    /// What neighbours have told last.
+    /// The ranges that neighbours have told last.
     holders: VecDeque<Giver>,
     /// The lowest order that a neighbour lacks.
     needed: Option<u64>,
@@ -61,9 +61,9 @@ impl Keeper {
         }
     }
 
-    /// What a neighbour can be asked for that says what it holds: the order that is lacking; or the
-    /// one before all that are held, where somebody else lacks it. Where no member waits for those
-    /// between, a later one will do.
+    /// The order to ask a neighbour for that says what it holds. That is the order that is lacking
+    /// here. Else it is the one before all that are held, where another neighbour lacks it. If no
+    /// member waits for those between, a later one will do.
     pub(crate) fn lacks_of(&self, held: Range) -> Option<u64> {
         let is_ahead = held.wants > self.wants;
         let next = match is_ahead {
@@ -244,7 +244,7 @@ impl Keeper {
         if is_empty { 0 } else { u32::from_le_bytes(first).max(1) }
     }
 
-    /// What neighbours are told.
+    /// The range that neighbours are told.
     pub(crate) fn held(&self) -> HeldOf {
         let removals = self.hash_of_removals(self.wants);
         HeldOf { group: self.of.tag, wants: self.wants, first: self.first, removals }

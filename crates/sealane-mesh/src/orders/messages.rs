@@ -1,4 +1,4 @@
-//! What neighbours tell each other of orders.
+//! The messages between neighbours about orders.
 
 use sealane_frame::GroupTag;
 use sealane_seal::Slot;

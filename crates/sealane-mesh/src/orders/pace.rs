@@ -97,7 +97,7 @@ pub(crate) struct Giver {
     pub(crate) holds: Range,
 }
 
-/// What is asked for of one group.
+/// The open question about one group.
 #[derive(Debug)]
 pub(crate) struct Ask {
     givers: VecDeque<Giver>,
@@ -208,11 +208,11 @@ pub(crate) struct Repeat {
     pub(crate) which: (u64, Slot),
     pub(crate) at: Time,
     pub(crate) left: u8,
-    /// Who has it.
+    /// The neighbours that have it.
     pub(crate) shown: BTreeSet<Slot>,
     /// Those of them who were heard telling it.
     pub(crate) tellers: BTreeSet<Slot>,
-    /// Who has shown that it has not heard it.
+    /// The neighbours that have shown that they have not heard it.
     pub(crate) lacks: BTreeSet<Slot>,
 }
 

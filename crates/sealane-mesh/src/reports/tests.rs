@@ -90,7 +90,7 @@ fn frames_that_are_still_on_their_way_blame_nobody() {
     let mut two = Two::default();
     two.round(4, 4);
     for round in 0..20 {
-        // What is sent just before a report is counted in the next one.
+        // A frame that is sent just before a report is counted in the next one.
         assert_eq!(two.round(20, 0), [], "{round}");
         assert_eq!(two.round(0, 20), [], "{round}");
         assert_eq!(two.round(0, 0), [], "{round}");

@@ -27,7 +27,7 @@ impl Voice {
         !self.leaving.is_empty() && leaving.any(|member| member.tag == tag)
     }
 
-    /// Who is about to be removed.
+    /// The members that are about to be removed.
     pub(crate) fn leaving(&self) -> impl Iterator<Item = Leaves> + '_ {
         self.leaving.iter().map(|(slot, order)| Leaves { slot: *slot, order: *order })
     }
@@ -153,12 +153,12 @@ impl Voice {
     }
 }
 
-/// What a member has said that holds an epoch before the last one.
+/// A message of a member that holds an epoch before the last one.
 #[derive(Debug)]
 pub(crate) struct Behind {
     pub(crate) slot: Slot,
     pub(crate) epoch: Epoch,
-    /// What it asks for; nothing where it has announced itself.
+    /// The request; nothing where it has announced itself.
     pub(crate) said: Option<Said>,
 }
 

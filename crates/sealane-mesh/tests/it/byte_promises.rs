@@ -1,4 +1,4 @@
-//! What the mesh costs in bytes, by the real encoder.
+//! The cost of the mesh in bytes, by the real encoder.
 
 use sealane_frame::{CompactView, Dictionary, LinkContext, PeerTag, Roster};
 use sealane_mesh::{

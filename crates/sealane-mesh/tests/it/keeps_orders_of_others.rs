@@ -16,12 +16,12 @@ fn team() -> Provision {
     Provision::new([9; 32], 8).unwrap()
 }
 
-/// What a machine is told to keep by a relay card that was written after so many orders.
+/// The group that a machine keeps by a relay card that was written after so many orders.
 fn card(orders: u64) -> KeptGroup {
     team().kept(orders).unwrap()
 }
 
-/// What a member of the group has its machine keep.
+/// The group that a member has its machine keep.
 fn membership(orders: u64) -> KeptGroup {
     KeptGroup { has_member: true, ..card(orders) }
 }

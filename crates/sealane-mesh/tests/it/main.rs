@@ -1,4 +1,4 @@
-//! What the mesh promises, through its public API.
+//! The promises of the mesh, through its public API.
 
 mod byte_promises;
 mod carries;

@@ -95,7 +95,8 @@ pub(crate) struct Net {
     pub(crate) heard: Vec<(usize, Arc<[u8]>)>,
     pub(crate) steps: u64,
     pub(crate) loops: u64,
-    /// Who is removed by each order of the mesh's group; an order that is not here is not obeyed.
+    /// The members that each order of the mesh's group removes; an order that is not here is not
+    /// obeyed.
     pub(crate) removed: BTreeMap<u64, Vec<u16>>,
     air: BTreeMap<(Time, u64), Flight>,
     flights: u64,
@@ -368,7 +369,7 @@ impl Net {
         false
     }
 
-    /// Who is connected with whom by links.
+    /// The nodes that are connected with one by links.
     pub(crate) fn connected(&self, from: usize) -> BTreeSet<usize> {
         let (mut found, mut next) = (BTreeSet::from([from]), vec![from]);
         while let Some(at) = next.pop() {

@@ -24,7 +24,7 @@ fn pair(seed: u64) -> Net {
     net
 }
 
-/// What a machine has learnt, as others see it.
+/// The knowledge of a machine, as others see it.
 fn state(net: &Net, at: usize) -> String {
     let node = net.node(at);
     let mut neighbours = node.mesh.neighbours();
@@ -271,7 +271,7 @@ fn a_member_that_advertises_everything_fills_no_memory_and_no_way_has_a_loop() {
     }
     assert!(net.node(0).table.routes().count() < 200, "only members are destinations");
     assert_eq!(net.loops, 0);
-    // What it told runs out with it, and the honest ways come back.
+    // The routes that it told run out with it, and the honest ways come back.
     net.run(Span::seconds(60));
     assert!(net.reaches(0, 2) && net.reaches(2, 0) && net.reaches(0, 1));
 }

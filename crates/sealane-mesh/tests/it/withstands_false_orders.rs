@@ -117,7 +117,7 @@ fn a_member_cannot_give_orders() {
     net.run(Span::seconds(5));
     nothing_has_come(&net);
     assert!(net.node(0).mesh.counters().unsigned >= junk.len() as u64 - 2);
-    // What it told takes nobody's room: the order comes nevertheless.
+    // The junk that it told takes nobody's room: the order comes nevertheless.
     net.give(1, &honest);
     net.run(Span::seconds(20));
     assert!((0..3).all(|at| net.node(at).notices.len() == 1));

@@ -1,4 +1,4 @@
-//! What a member that went bad asks for without end costs no more than what an honest one asks for.
+//! The endless requests of a member that went bad cost no more than those of an honest one.
 
 use sealane_mesh::{Address, Event, Input, Medium, MessageType, Role, Span, Time};
 use sealane_seal::Slot;

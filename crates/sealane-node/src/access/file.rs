@@ -44,7 +44,7 @@ pub enum FileError {
     Content {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The fault, and its place.
         cause: String,
     },
     /// A token of this name exists.
@@ -85,6 +85,8 @@ impl Tokens {
         let io = |cause| FileError::Io { file: file.to_owned(), cause };
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
+            // A missing file is not an open node. The mark beside it remembers that there were
+            // tokens.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // A mark that cannot be looked for counts as one that is there.
                 let guards = file.with_file_name(MARK).try_exists().unwrap_or(true);
@@ -92,6 +94,8 @@ impl Tokens {
             }
             Err(error) => return Err(io(error)),
         };
+        // Hashes give no token away, but names and rights tell which to go for. Such a file is
+        // refused.
         if fs::metadata(file).map_err(io)?.permissions().mode() & 0o077 != 0 {
             return Err(FileError::Exposed { file: file.to_owned() });
         }
@@ -110,6 +114,8 @@ impl Tokens {
             Some(Value::Array(all)) => all,
             Some(_) => return Err("`token` is no list".into()),
         };
+        // An unknown key is refused: a misspelt `expires` would otherwise make a token that never
+        // ends.
         if let Some(key) = table.keys().next() {
             return Err(format!("`{key}` is no key of it").into());
         }
@@ -146,6 +152,8 @@ impl Tokens {
         if path.try_exists()? {
             return Ok(());
         }
+        // The mark is synced before any token is written, so that no crash leaves tokens without
+        // it.
         let mut mark = private(&path, true)?;
         mark.write_all(MARKED.as_bytes())?;
         mark.sync_all()?;
@@ -213,6 +221,8 @@ impl Tokens {
         // The streams will be kept in it: nobody but its owner reads them past the node.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
         let lock = private(&path, false).map_err(io)?;
+        // Two tools that change tokens at once would each write what they read, and one change
+        // would be lost.
         lock.lock().map_err(io)?;
         Ok((lock, Self::read(&Self::path(folder))?))
     }
@@ -221,7 +231,7 @@ impl Tokens {
     fn write(&self, file: &Path) -> Result<(), FileError> {
         let text = self.to_text();
         let content = |cause| FileError::Content { file: file.to_owned(), cause };
-        // What would not be read is not written.
+        // A text that could not be read back is not written.
         let table = text.parse().map_err(|e| content(no_toml(&text, &e)))?;
         Self::from_table(table).map_err(|cause| content(cause.to_string()))?;
         let io = |cause| FileError::Io { file: file.to_owned(), cause };
@@ -229,8 +239,12 @@ impl Tokens {
         Self::mark(folder).map_err(io)?;
         let new = file.with_extension("new");
         let mut out = private(&new, true).map_err(io)?;
+        // The bytes are synced before the rename. Otherwise a crash could leave an empty file of
+        // that name.
         out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(io)?;
         fs::rename(&new, file).map_err(io)?;
+        // The rename is an entry of the folder. Until that is synced, a revoked token could come
+        // back.
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
     }
 
@@ -270,6 +284,7 @@ fn private(path: &Path, truncate: bool) -> io::Result<File> {
 
 fn read_token(mut table: Table) -> Result<Token, InputError> {
     let name = text(&mut table, "name")?.unwrap_or_default();
+    // The name stands in logs, where a control character could forge a line.
     if !(1..=MAX_TOKEN_NAME_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
         return Err(format!("a token's name has 1 to {MAX_TOKEN_NAME_BYTES} bytes").into());
     }
@@ -279,6 +294,7 @@ fn read_token(mut table: Table) -> Result<Token, InputError> {
     let mut of = |right: Right| patterns(&mut table, right.name()).map_err(|e| wrong(&e.to_string()));
     let (read, publish, manage) = (of(Right::Read)?, of(Right::Publish)?, of(Right::Manage)?);
     let orders = of(Right::Orders)?;
+    // Each key is taken out as it is read, so that one which is left is an unknown one.
     let observe = match table.remove("observe") {
         None => false,
         Some(Value::Boolean(observe)) => observe,
@@ -331,8 +347,8 @@ fn read_hash(text: &str) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// What is wrong with a text, and in which line. The library's own words would show the line, which
-/// has the hash of a token.
+/// The fault of a text, and its line. The library's own words would show the line, which has the
+/// hash of a token.
 fn no_toml(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     format!("line {}: {}", before.matches('\n').count() + 1, error.message())

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use super::{Access, Pass};
 use crate::refusal::Refusal;
 
-/// What somebody has a connection by, for as long as it is granted.
+/// The grant of a connection, for as long as it holds.
 pub(crate) struct Grant {
     access: Arc<Access>,
     pass: Pass,
@@ -14,7 +14,7 @@ pub(crate) struct Grant {
     changes: watch::Receiver<u64>,
 }
 
-/// What a connection needs to stay.
+/// The right that a connection needs to stay.
 enum Need {
     /// To read all of this.
     Read(Pattern),

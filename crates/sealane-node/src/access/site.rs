@@ -1,4 +1,4 @@
-//! What a page of another site may not make a browser send here.
+//! The requests that a page of another site may not make a browser send here.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::refusal::Refusal;
 
-/// What pages of listed sites may send beside what every page may.
+/// The headers that pages of listed sites may send beside those that every page may.
 const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, idempotency-scope, \
                        last-event-id, traceparent";
 
@@ -29,6 +29,8 @@ impl Site {
     /// Whether the request is meant for this node, and not by a page that is none of ours.
     pub(super) fn check(&self, headers: &HeaderMap, guarded: bool) -> Result<(), Refusal> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        // Without tokens the host name is the only guard against DNS rebinding by a page of the
+        // web.
         if !guarded && !is_loopback(host) {
             return Err(Refusal::Site(format!("`Host: {}` is not this machine", brief(host))));
         }
@@ -44,6 +46,8 @@ impl Site {
 
     fn allows(&self, origin: &HeaderValue, host: &str) -> bool {
         let Ok(origin) = origin.to_str() else { return false };
+        // The scheme is not compared. A proxy in front of the node may speak TLS, which the node
+        // does not see.
         let own = origin.split_once("://").is_some_and(|(_, named)| named == host);
         own || self.is_listed(origin)
     }
@@ -78,6 +82,8 @@ pub(crate) async fn cross_site(
     let site = &app.access.site;
     let listed = origin.filter(|origin| origin.to_str().is_ok_and(|text| site.is_listed(text)));
     let Some(origin) = listed else { return next.run(request).await };
+    // A preflight carries no token (Fetch, CORS-preflight), so that it is answered before tokens
+    // are asked.
     let mut response = if request.method() == Method::OPTIONS {
         StatusCode::NO_CONTENT.into_response()
     } else {
@@ -94,6 +100,7 @@ pub(crate) async fn cross_site(
     for (name, value) in fields {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    // The origin is named and no `*`, since only listed pages may read answers.
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response
 }

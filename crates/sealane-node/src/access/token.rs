@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 
-/// What every token begins with, so that it is found where it was left by mistake.
+/// The beginning of every token, so that a token left somewhere by mistake can be found.
 const PREFIX: &str = concat!("sealane", "_");
 const SECRET_BYTES: usize = 32;
 
@@ -24,7 +24,7 @@ impl Secret {
         &self.0
     }
 
-    /// What a node keeps of it.
+    /// The hash of the secret, which the node keeps.
     pub fn hash(&self) -> [u8; 32] {
         blake3::derive_key("sealane token v1", self.0.as_bytes())
     }
@@ -39,6 +39,7 @@ impl FromStr for Secret {
         if random.len() != SECRET_BYTES * 4 / 3 + 1 {
             return Err(NotAToken);
         }
+        // A text that is no base64 is no guess at a token, and costs no hash.
         let bytes = base64_simd::URL_SAFE_NO_PAD.decode_to_vec(random).map_err(|_| NotAToken)?;
         if bytes.len() == SECRET_BYTES { Ok(Self(text.to_owned())) } else { Err(NotAToken) }
     }
@@ -98,14 +99,14 @@ fn is_control(topic: &Topic) -> bool {
     topic.as_str().strip_prefix("groups/").and_then(GroupTag::from_hex).is_some()
 }
 
-/// What a token grants.
+/// The rights of a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// What may be read.
+    /// The topics that may be read.
     pub read: Vec<Pattern>,
     /// Where may be published.
     pub publish: Vec<Pattern>,
-    /// What may be made, changed and removed.
+    /// The streams that may be made, changed and removed.
     pub manage: Vec<Pattern>,
     /// Which control streams of groups may be written, made, changed and removed.
     pub orders: Vec<Pattern>,
@@ -127,6 +128,8 @@ impl Rights {
     /// The pattern that grants a right on a topic. None of them grants a right that the topic does
     /// not ask for: `publish` and `manage` mean nothing on control streams, `orders` on any other.
     pub fn granting(&self, right: Right, topic: &Topic) -> Option<&Pattern> {
+        // A pattern such as `**` under `publish` must not grant control streams, which all members
+        // obey.
         let is_asked = right.on(topic) == right && (right != Right::Orders || is_control(topic));
         self.of(right).iter().find(|pattern| is_asked && pattern.matches(topic))
     }
@@ -159,12 +162,12 @@ pub struct Token {
 }
 
 impl Token {
-    /// What it is called.
+    /// The token's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it grants.
+    /// The token's rights.
     pub fn rights(&self) -> &Rights {
         &self.rights
     }
@@ -235,7 +238,7 @@ mod tests {
         };
         assert_eq!(granted("groups/*", "groups/0a1b2c3d"), [true, false, false, true]);
         assert_eq!(granted("**", "fleet/7"), [true, true, true, false]);
-        // What systems have of their own is granted by its name alone.
+        // A right on the topics of systems is granted by their name alone.
         for topic in ["groups/0a1b2c3d", "groups/other", "dead/fleet/7", "dead"] {
             assert_eq!(granted("**", topic), [false; 4], "{topic}");
         }

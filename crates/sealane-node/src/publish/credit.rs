@@ -1,4 +1,4 @@
-//! What a client may still publish.
+//! The credit that a client may still publish.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) struct Credit {
     /// Messages and bytes that the client may still send.
     left: u64,
     left_bytes: i64,
-    /// What it has sent and may send again, and has not been told of.
+    /// The credit that has come back or was added, and that is not granted yet.
     back: u64,
     back_bytes: u64,
     /// Whether the client has used more than half of its messages, or of its bytes, since it was
@@ -30,7 +30,7 @@ pub(super) struct Credit {
     is_pressed: Pressed,
     /// Until then nothing is granted.
     again: Option<Instant>,
-    /// What is reserved for what it has beyond its first credit, and for what it owes.
+    /// The reserved memory for all credit beyond the first, and for any overdraft.
     room: Room,
 }
 
@@ -52,7 +52,7 @@ struct Pressed {
 impl Size {
     const FIRST: Self = Self { messages: FIRST_PUBLISH_CREDIT, bytes: FIRST_PUBLISH_CREDIT_BYTES };
 
-    /// What it may take of memory, beyond the first credit.
+    /// The memory that it may take, beyond the first credit.
     fn room(self) -> u64 {
         let messages = self.messages - FIRST_PUBLISH_CREDIT;
         messages * PUBLISHED_MESSAGE_BYTES + self.bytes - FIRST_PUBLISH_CREDIT_BYTES
@@ -95,11 +95,15 @@ impl Credit {
         if self.left == 0 {
             return Err(Error::CreditExceeded { what: "messages" });
         }
+        // Only a debt refuses. The last message may go beyond, or a large one could never be sent
+        // on a small credit.
         if self.left_bytes <= 0 {
             return Err(Error::CreditExceeded { what: "bytes" });
         }
         self.left -= 1;
         self.left_bytes -= bytes as i64;
+        // Use of more than half says that the client waits for answers. Only then more credit makes
+        // it faster.
         self.is_pressed.messages |= self.left < self.size.messages / 2;
         self.is_pressed.bytes |= self.left_bytes < self.size.bytes as i64 / 2;
         self.reserve();
@@ -109,6 +113,7 @@ impl Credit {
     /// These messages were answered.
     pub(super) fn answered(&mut self, numbers: Numbers) {
         self.back += numbers.to - numbers.from + 1;
+        // More would mean that a message was answered twice.
         debug_assert!(self.left + self.back <= self.size.messages);
     }
 
@@ -127,19 +132,23 @@ impl Credit {
         self.again
     }
 
-    /// What is to be granted now, in messages and bytes, where it is worth a frame: one of so many
-    /// connections, which is given nothing for as long as `wait`.
+    /// The credit to be granted now, in messages and bytes, where it is worth a frame. The
+    /// connection shares with all `connections`. It is given nothing for as long as `wait`.
     pub(super) fn grant(
         &mut self,
         connections: usize,
         wait: Option<Duration>,
     ) -> Option<(u64, u64)> {
         self.again = wait.map(|wait| Instant::now() + wait);
+        // A token beyond its rate keeps its credit. New credit comes when the rate allows.
         if wait.is_some() {
             return None;
         }
+        // The size is settled before anything is granted, since a grant cannot be taken back.
         self.resize(self.room.part(connections));
         let is_short = self.left_bytes <= self.size.bytes as i64 / 2;
+        // Each credit is a frame and a system call. A quarter at a time keeps the client busy with
+        // few frames.
         let is_due = self.back >= self.size.messages / 4
             || (is_short && self.back_bytes >= self.size.bytes / 4);
         if !is_due || (self.back, self.back_bytes) == (0, 0) {
@@ -159,6 +168,8 @@ impl Credit {
     fn resize(&mut self, part: u64) {
         let before = self.size;
         let grown = before.grown(std::mem::take(&mut self.is_pressed));
+        // The room is reserved before the client is told. Otherwise many clients could be promised
+        // the same memory.
         if grown != before && grown.room() <= part && self.room.grow(grown.room() - before.room()) {
             self.back += grown.messages - before.messages;
             self.back_bytes += grown.bytes - before.bytes;
@@ -174,6 +185,7 @@ impl Credit {
     fn shrink(&mut self, part: u64) {
         let over = self.size.room() - part;
         let spare = self.size.messages - FIRST_PUBLISH_CREDIT;
+        // Only credit that has come back can be kept. The rest shrinks with later answers.
         let less = over.div_ceil(PUBLISHED_MESSAGE_BYTES).min(spare).min(self.back);
         self.back -= less;
         self.size.messages -= less;
@@ -187,6 +199,7 @@ impl Credit {
     /// Brings what is reserved to what is needed: a message that went beyond its credit counts,
     /// though nobody was asked.
     fn reserve(&mut self) {
+        // A debt is memory that is in use already, so that it counts though it was never granted.
         let owed = self.left_bytes.min(0).unsigned_abs();
         self.room.set(self.size.room() + owed);
     }
@@ -277,7 +290,7 @@ mod tests {
     fn all_together_are_asked_for_no_more_than_there_is_room_for() {
         let asked = Asked::new(MAX_ASKED_BYTES);
         let mut all: Vec<Credit> = Vec::new();
-        // Whoever comes early may be asked for much, and uses nothing of it.
+        // A client that comes early may be asked for much, and uses nothing of it.
         for connections in 1..=200 {
             let mut credit = Credit::new(asked.room());
             credit.grant(connections, None).unwrap();
@@ -290,8 +303,8 @@ mod tests {
         assert_eq!(asked.held(), held);
         let last = all.last().unwrap();
         assert!(last.left >= FIRST_PUBLISH_CREDIT, "whoever comes late has what all have at first");
-        // As they go on, those who have more than their part give it back, and all come to theirs.
-        // What was granted and not used goes first, which takes a while.
+        // As they go on, connections above their part give the excess back, and all come to theirs.
+        // Credit that was granted and not used goes first, which takes a while.
         let part = MAX_ASKED_BYTES / 200;
         (0..100).for_each(|_| all.iter_mut().for_each(|credit| flood(credit, 300, 200)));
         assert!(all.iter().all(|credit| (part / 4..=part).contains(&credit.size.room())));

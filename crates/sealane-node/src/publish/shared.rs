@@ -29,6 +29,7 @@ struct Shared {
 pub(super) async fn run(connection: Connection, mut grant: Grant) -> (Option<Connection>, End) {
     let mut stopping = connection.app.stopping.clone();
     let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
+        // The writer gets a weak hold. A connection that has ended must not live on in the hub.
         connection.publishing.answer_by(shared.clone());
         Shared { connection: Mutex::new(Some(connection)), runtime: Handle::current() }
     });
@@ -38,6 +39,7 @@ pub(super) async fn run(connection: Connection, mut grant: Grant) -> (Option<Con
             () = stopped(&mut stopping) => Error::Draining.into(),
         }
     });
+    // The token is looked at first, so that nothing more is done for one that was just revoked.
     let end = poll_fn(|cx| match allowed.as_mut().poll(cx) {
         Poll::Ready(end) => Poll::Ready(end),
         Poll::Pending => shared.poll(cx),
@@ -62,6 +64,8 @@ impl Shared {
                 return End::Refused(refusal);
             }
             if let Some(connection) = self.connection.lock().as_mut() {
+                // Each message asks the pass for its topic, so that a narrowed token counts from
+                // the next message on.
                 connection.pass = grant.pass().clone();
             }
         }
@@ -73,10 +77,13 @@ impl Direct for Shared {
         // The task that has it looks for answers before it lets go, or is woken.
         let Some(mut held) = self.connection.try_lock() else { return false };
         let Some(connection) = held.as_mut() else { return false };
+        // This is the writer's thread, which belongs to no runtime. A timer that is set here needs
+        // one.
         let _runtime = self.runtime.enter();
         // A defect ends this one connection, as it does in a task, and not the hub's writer.
         let answered = catch_unwind(AssertUnwindSafe(|| connection.answer_now()));
         answered.unwrap_or_else(|_| {
+            // After a panic the connection's state is unknown. Its task finds nothing and ends.
             *held = None;
             false
         })

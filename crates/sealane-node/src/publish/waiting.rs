@@ -34,6 +34,8 @@ impl Waiting {
 
     /// Gives the hub what it has room for.
     pub(super) fn hand_over(&mut self, session: &Publishing) -> Result<(), Error> {
+        // While earlier messages wait for room, later ones stay behind them. The numbers of a
+        // session must not overtake.
         if self.coming.is_some() || self.later.is_empty() {
             return Ok(());
         }
@@ -41,6 +43,8 @@ impl Waiting {
         match session.try_room(&items) {
             Some(room) => self.publish(session, items, room),
             None => {
+                // The future is kept between polls, since a semaphore serves in the order of
+                // asking.
                 self.coming = Some(Box::pin(session.room(&items)));
                 self.asked = items;
                 Ok(())
@@ -64,7 +68,9 @@ impl Waiting {
     }
 
     fn publish(&mut self, session: &Publishing, items: Vec<Item>, room: Room) -> Result<(), Error> {
+        // The room goes with the messages, and comes back when the writer has planned them.
         session.publish(items, self.keep, room)?;
+        // Bytes are let go together once nothing waits. Until then they are in memory here.
         if self.coming.is_none() && self.later.is_empty() {
             self.gone_bytes += std::mem::take(&mut self.bytes);
         }

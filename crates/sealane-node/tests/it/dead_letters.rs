@@ -1,4 +1,4 @@
-//! What cannot be processed is set aside, verbatim, and the consumer goes on.
+//! A message that cannot be processed is set aside, verbatim, and the consumer goes on.
 
 use sealane_codec::Codec;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! What is no frame of the WebSocket protocol ends the connection as the protocol says (RFC 6455
-//! §7.4.1), and is counted.
+//! If bytes are no frame of the WebSocket protocol, the connection ends as the protocol says (RFC
+//! 6455 §7.4.1). The node counts it.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn whatever_is_wrong_with_a_frame() {
         assert_eq!(socket.ending().await, Ending::new("WebSocketProtocol", 1002), "{what}");
     }
     assert_eq!(hub.metric(name).await, wrong.len() as u64);
-    // Whoever goes without a word has done nothing wrong.
+    // A client that goes without a word has done nothing wrong.
     drop(hub.subscribe("stream=a&from=new").await);
     hub.subscribe("stream=a&from=new").await.close().await;
     assert_eq!(hub.metric(name).await, wrong.len() as u64);

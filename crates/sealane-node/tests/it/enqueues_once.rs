@@ -257,7 +257,8 @@ async fn each_message_of_a_batch_is_stored_once_by_itself() {
     let one = |n: u64| json!({"id": format!("m{n}"), "n": n});
     let alone = scoped(&hub, "/v1/enqueue", json!({"to": "a", "envelope": one(2)})).await.json();
     assert_eq!(alone["offset"], 0);
-    // What came alone is known in a batch, and what stands there twice comes in once.
+    // A message that came alone is known in a batch. A message that stands in a batch twice comes
+    // in once.
     let batch = |all: &[u64]| {
         let all: Vec<_> = all.iter().map(|n| one(*n)).collect();
         json!({"to": "a", "envelopes": all})

@@ -1,4 +1,4 @@
-//! What `/metrics` says, read as Prometheus reads it.
+//! The text of `/metrics`, read as Prometheus reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

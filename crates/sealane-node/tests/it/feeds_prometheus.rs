@@ -59,7 +59,7 @@ async fn the_dashboard_and_the_rules_ask_for_what_a_node_tells() {
     for name in drawn.iter().chain(&named(RULES)) {
         assert!(told.names().contains(name), "nothing tells {name}");
     }
-    // What a node counts is drawn, but for what another panel shows as well.
+    // Each metric of a node is drawn, unless another panel shows it as well.
     let families = told.kinds.keys().map(String::as_str);
     let left: Vec<&str> = families
         .filter(|name| !drawn.iter().any(|drawn| drawn.starts_with(name)))
@@ -75,7 +75,7 @@ async fn a_prometheus_takes_the_rules_and_answers_the_dashboard() {
     answers(&hub, &questions()).await;
 }
 
-/// What no panel draws: it follows from others, or is told for single streams.
+/// The metrics that no panel draws: they follow from others, or are told for single streams.
 const SHOWN_OTHERWISE: &[&str] = &[
     "sealane_carry_spans_dropped_total",
     "sealane_carry_spans_total",
@@ -137,7 +137,7 @@ impl Prometheus {
         serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
     }
 
-    /// What an expression is now; nothing before the server answers.
+    /// The value of an expression now; nothing before the server answers.
     async fn ask(&self, expression: &str) -> Option<Vec<Value>> {
         let encoded: String = expression.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let path = format!("/api/v1/query?query={encoded}");

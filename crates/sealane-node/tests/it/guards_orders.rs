@@ -1,5 +1,6 @@
-//! What members of groups obey is written by nobody but who may give orders: every verb that
-//! changes a stream, with tokens of every kind, on control streams and on topics that look alike.
+//! The streams that members of groups obey are written by holders of the right to give orders
+//! alone. The test tries every verb that changes a stream, with tokens of every kind. It uses
+//! control streams and topics that look alike.
 
 use sealane_message::Pattern;
 use sealane_node::access::{Rights, Secret, Tokens};
@@ -26,14 +27,14 @@ const OF_SYSTEMS: [&str; 8] = [
     "dead/fleet/7",
 ];
 
-/// What a token may do, said by hand: the test does not ask the code that it tests.
+/// The expected rights of a token, said by hand: the test does not ask the code that it tests.
 struct Case {
     rights: Rights,
     /// Whether it gives orders in each stream of [`CONTROL`].
     orders: [bool; 2],
-    /// What it may do in [`OTHERS`].
+    /// Its rights in [`OTHERS`].
     others: Others,
-    /// What it may do in [`OF_SYSTEMS`].
+    /// Its rights in [`OF_SYSTEMS`].
     of_systems: Others,
 }
 
@@ -53,7 +54,7 @@ impl Case {
         if OF_SYSTEMS.contains(&topic) { self.of_systems } else { self.others }
     }
 
-    /// What a refusal says was missing; none: the verb is done.
+    /// The right that a refusal calls missing; none: the verb is done.
     fn missing(&self, verb: &Verb, topic: &str) -> Option<String> {
         let control = CONTROL.iter().position(|control| *control == topic);
         let (is_granted, right) = match control {

@@ -1,5 +1,5 @@
-//! What the hub and groups keep for themselves, `dead/` and `groups/`, is reached by its name
-//! alone: in patterns, lists, rights, and in how many streams there may be.
+//! The streams that the hub and groups keep for themselves, `dead/` and `groups/`, are reached by
+//! their name alone. This holds in patterns, lists, rights, and in the number of streams.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ async fn subscriptions_and_lists_reach_them_by_their_names() {
         let there: Vec<_> = expected.iter().filter(|topic| !topic.ends_with("later")).collect();
         assert_eq!(listed.iter().collect::<Vec<_>>(), there, "{pattern}");
     }
-    // Who asks for no pattern asks for what there is.
+    // A list without a pattern names every stream.
     assert_eq!(listed(&hub, "").await.len(), TOPICS.len());
 }
 

@@ -130,7 +130,7 @@ async fn reply_topics_that_come_and_go_refuse_nobody() {
     assert_eq!(hub.metric("sealane_stream_failed_commits_total").await, 0);
 }
 
-/// Whoever reads a stream that is being removed is told that, and never of damage.
+/// A reader of a stream that is being removed is told of the removal, and never of damage.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_of_a_stream_that_goes_is_not_told_of_damage() {
     let hub = Arc::new(Running::start().await);
@@ -270,7 +270,7 @@ async fn large_messages_behind_small_ones_do_not_change_the_order() {
                     all.push((frame["offset"].as_u64().unwrap(), frame["attempt"] == 1));
                 }
             }
-            // What it has goes back to the others when its socket is dropped.
+            // The messages of a member go back to the others when its socket is dropped.
             (all, member)
         }));
     }

@@ -14,7 +14,7 @@ use crate::http::{self, Reply};
 use crate::running::Running;
 use crate::socket::Ending;
 
-/// What a reply says, in short.
+/// The status and error name of a reply.
 fn said(reply: &Reply) -> (u16, String) {
     let name = if reply.status == 200 { String::new() } else { reply.error() };
     (reply.status, name)

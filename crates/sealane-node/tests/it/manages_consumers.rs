@@ -1,4 +1,5 @@
-//! Who runs a hub sees what consumers do and steers them, and what was answered survives a crash.
+//! The operator of a hub sees the work of consumers and steers it. The acknowledged changes survive
+//! a crash.
 
 use std::time::Duration;
 
@@ -216,7 +217,8 @@ async fn what_cannot_be_done_is_named_and_changes_nothing() {
         (json!({"skip": {"from": 0, "to": 4}}), 409, "BeyondEnd"),
         (json!({"skip": {"offset": u64::MAX}}), 409, "BeyondEnd"),
         (json!({"skip": {"from": 1, "to": 0}}), 400, "InvalidParameter"),
-        // What it was not given yet is not passed over with what stands between.
+        // A message that the consumer was not given yet is not skipped together with those before
+        // it.
         (json!({"skip": {"offset": 2}}), 400, "InvalidParameter"),
         (json!({"reset": "yesterday"}), 400, "InvalidParameter"),
         (json!({"pause": 1}), 400, "InvalidParameter"),

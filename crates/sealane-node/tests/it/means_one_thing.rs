@@ -45,7 +45,7 @@ async fn a_head_that_names_two_hosts_or_none() {
         "GET /v1/streams HTTP/1.1\r\nhost: localhost\r\nHost: evil.example",
         "GET http://evil.example/v1/streams HTTP/1.1\r\nhost: localhost",
         "GET /v1/streams HTTP/1.1\r\naccept: */*",
-        // What needs no token is not served either.
+        // A path that needs no token is not served either.
         "GET /health HTTP/1.1\r\nhost: localhost\r\nhost: localhost",
     ] {
         assert_eq!(ask(head).await, wrong, "{head}");
@@ -95,7 +95,7 @@ async fn a_body_of_two_lengths_ends_its_connection() {
     for (first, second) in [(fields[0], fields[1]), (fields[1], fields[0])] {
         let head =
             format!("POST /v1/enqueue HTTP/1.1\r\nhost: localhost\r\n{first}\r\n{second}\r\n\r\n");
-        // Whoever believed the other length would take this for what comes next.
+        // A server that believed the other length would take this for the next request.
         let behind = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
         let bytes = [head.as_bytes(), &chunk, behind].concat();
         let mut stream = TcpStream::connect(hub.address()).await.unwrap();

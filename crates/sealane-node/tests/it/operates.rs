@@ -1,4 +1,5 @@
-//! What those who run a node rely on: readiness, draining, and traces that are left alone.
+//! The features that the operator of a node relies on: readiness, draining, and traces that are
+//! left alone.
 
 use std::time::Duration;
 

@@ -55,7 +55,7 @@ impl Session {
         }
     }
 
-    /// What became of so many messages, by stream and number: the offset, or the error's name.
+    /// The answers to so many messages, by stream and number: the offset, or the error's name.
     async fn answers(&mut self, count: usize) -> HashMap<(String, u64), Result<u64, String>> {
         let mut all = HashMap::new();
         while all.len() < count {
@@ -203,7 +203,7 @@ async fn half_a_batch_is_stored_where_the_other_half_is_wrong() {
     assert_eq!((of("a", 1), of("b", 1)), (Ok(0), Ok(0)));
     assert_eq!((of("a", 2), of("a", 3)), (refused("InvalidEnvelope"), refused("NumberSkipped")));
     assert_eq!(of("a//b", 1), refused("InvalidTopic"));
-    // What was refused took no number, and the socket goes on.
+    // A refused message took no number, and the socket goes on.
     session.ask(json!([item("a", 2), item("a", 3)])).await;
     assert_eq!(session.answers(2).await.len(), 2);
     assert_eq!(hub.state("a").await["next"], 3);

@@ -1,4 +1,4 @@
-//! What is held back can be cancelled, and the oldest messages of a stream can be purged.
+//! A delayed message can be cancelled, and the oldest messages of a stream can be purged.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ async fn what_is_cancelled_never_comes_and_the_rest_does() {
     let again = hub.delete(path).await;
     assert_eq!((again.status, again.error().as_str()), (404, "NotDelayed"));
     assert_eq!(hub.delete("/v1/delayed/work").await.status, 400);
-    // What was answered holds behind a crash.
+    // The acknowledged changes hold after a crash.
     let hub = hub.crashed().await;
     let mut reader = hub.subscribe("stream=work&from=first").await;
     reader.credit(9).await;

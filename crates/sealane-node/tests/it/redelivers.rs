@@ -1,4 +1,4 @@
-//! What is not acknowledged comes again, what is acknowledged does not.
+//! A message that is not acknowledged comes again. An acknowledged message does not.
 
 use std::time::{Duration, Instant};
 

@@ -14,7 +14,7 @@ async fn reader(hub: &Running, query: &str) -> Socket {
     reader
 }
 
-/// What the first frame says of the place: offset, and whether everything is there.
+/// The place in the first frame: the offset, and whether everything is there.
 fn place(reader: &Socket) -> (u64, bool) {
     let first = &reader.first;
     (first["offset"].as_u64().unwrap(), first["recovered"].as_bool().unwrap())
@@ -141,7 +141,7 @@ async fn a_crash_gives_streams_that_may_have_lost_something_a_new_generation() {
         let delivered = reader.deliver().await;
         assert_eq!((delivered.offset, delivered.generation), (10, new), "{level}");
     }
-    // What was stored before keeps the generation in which it was appended.
+    // A message that was stored before keeps the generation in which it was appended.
     let mut reader = after.subscribe("stream=memory&from=9").await;
     reader.credit(2).await;
     let both = reader.take(2).await;

@@ -126,7 +126,7 @@ async fn a_slow_reader_is_told_what_has_gone() {
     });
     assert_eq!(gap, expected);
     assert_eq!(offsets(&slow.take(2).await), [80, 81]);
-    // Who comes back to an offset that has gone is told so at once.
+    // A reader that comes back to an offset that has gone is told so at once.
     let late = hub.subscribe("stream=log&from=5").await;
     assert_eq!((&late.first["offset"], &late.first["recovered"]), (&json!(80), &json!(false)));
 }
@@ -142,7 +142,7 @@ async fn a_consumer_goes_on_behind_what_has_gone() {
     assert_eq!(offsets(&member.take(5).await), [0, 1, 2, 3, 4]);
     hub.put("/v1/streams/log", json!({"maxCount": 20})).await;
     settles(&hub, "log", |state| state["first"] == 80).await;
-    // What was in flight is forgotten: it can be delivered to nobody again.
+    // The messages in flight are forgotten: they can be delivered to nobody again.
     assert_eq!(hub.consumer("log", "c").await["inFlight"], 0);
     assert_eq!(hub.metric("sealane_stream_expired_total").await, 5);
     member.send(json!({"nack": {"from": 0, "to": 4}, "credit": 100})).await;

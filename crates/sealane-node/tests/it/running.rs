@@ -43,7 +43,7 @@ impl Running {
         Running::over(self.stop().await, Level::Os).await
     }
 
-    /// What a crash at this moment leaves behind, opened by another node.
+    /// The files that a crash at this moment leaves behind, opened by another node.
     pub(crate) async fn crashed(&self) -> Running {
         let folder = tempfile::tempdir().unwrap();
         // The log first: pages that move from it to the database in between are then in both.

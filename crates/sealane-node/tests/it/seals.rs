@@ -17,7 +17,7 @@ use crate::running::Running;
 use crate::socket::{Delivered, Socket, offsets, places};
 
 pub(crate) const TAG: &str = "0a1b2c3d";
-/// What every body holds, and what no file of the hub may.
+/// The content of every body, which no file of the hub may hold.
 const SECRET: &str = "the way to the treasure";
 
 /// A group of two members with its keys, of which the hub has none. What they write is bound to one
@@ -363,7 +363,7 @@ async fn a_dead_letter_still_opens_for_the_members() {
     let letter = grave.deliver().await.envelope;
     assert_eq!((&letter["type"], &letter["stream"]), (&json!("dead-letter"), &json!("s")));
     assert_eq!(members.open(&letter["envelope"]), format!("{SECRET} 0"));
-    // What the hub writes there is open, so that nobody may make such a stream sealed.
+    // The hub writes open messages there, so no client may make such a stream sealed.
     assert_eq!(put(&hub, "dead/other", TAG).await.error(), "SealMismatch");
     let sealed = members.envelope("x", b"x");
     assert_eq!(refused(&hub, "dead/other", sealed).await, conflict("SealMismatch"));

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use crate::http;
 use crate::running::Running;
 
-/// What comes, comes within this time.
+/// An expected event comes within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Source {

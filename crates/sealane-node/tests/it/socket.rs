@@ -16,9 +16,9 @@ use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
 
 use crate::http::{from_json, to_json};
 
-/// What is to come comes within this time.
+/// An expected frame comes within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is not to come has not come after this time.
+/// An unwanted frame has not come after this time.
 const SILENCE: Duration = Duration::from_millis(150);
 
 pub(crate) struct Socket {

@@ -31,7 +31,7 @@ async fn run(hub: &Running, part: &'static str) {
 async fn ws_speaks_json() {
     let hub = Running::start().await;
     run(&hub, "json").await;
-    // What it did arrived: all but nothing is in flight, and one message came twice.
+    // The client's work arrived: all but nothing is in flight, and one message came twice.
     let inbox = hub.consumer("orders", "").await;
     assert_eq!((&inbox["inFlight"], &inbox["redelivered"]), (&json!(0), &json!(1)));
 }

@@ -151,7 +151,7 @@ async fn requests_of_sampled_traces_become_spans_and_no_others() {
     while hub.metric("sealane_carry_spans_total").await != 3 {
         assert!(start.elapsed() < Duration::from_secs(60), "what was taken is counted");
     }
-    // What was not told before the node stops is told then.
+    // A span that was not told before the node stops is told then.
     assert_eq!(enqueue(&hub, &[&sampled()]).await, 200);
     hub.stop().await;
     assert_eq!(collector.spans().await.len(), 1);

@@ -1,5 +1,5 @@
-//! What a node tells of itself at `/metrics`: each metric as its page says, by stream and by
-//! consumer within a bound, and how long things take.
+//! The figures of a node at `/metrics`: each metric as its page says, by stream and by consumer
+//! within a bound, and the durations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const OTHERS: &str = r#"stream="*other*",consumer="*other*""#;
 #[tokio::test]
 async fn every_metric_stands_on_its_page_with_its_kind_and_no_other() {
     let hub = Running::start().await;
-    // What relays and ends tell stands behind it.
+    // The metrics of relays and ends stand behind it.
     let (of_nodes, _) = PAGE.split_once("\n## Relays and ends\n").unwrap();
     let rows = of_nodes.lines().filter_map(|line| {
         let mut cells = line.split('|').map(str::trim).skip(1);
@@ -32,7 +32,7 @@ async fn every_metric_stands_on_its_page_with_its_kind_and_no_other() {
 #[tokio::test]
 async fn streams_and_consumers_are_told_apart() {
     let hub = Running::start().await;
-    // What would end a label's text early.
+    // These characters would end a label's text early.
     let odd = r#"b"c\d}"#;
     hub.enqueue_numbered("a", 0, 5).await;
     hub.enqueue_numbered(odd, 0, 3).await;
@@ -215,7 +215,7 @@ async fn what_takes_long_is_seen_in_its_histogram() {
     tokio::time::sleep(Duration::from_millis(250)).await;
     member.ack(json!({"from": 3, "to": 3})).await;
     let enqueue = r#"route="/v1/enqueue/batch""#;
-    // What a commit settles is seen before its own time is, which ends with it.
+    // The effects of a commit are seen before its own time, which ends with it.
     let told = loop {
         let told = Exposition::of(&hub).await;
         let is_acked = told.value("sealane_stream_acked_total", "") == Some(1.0);

@@ -1,4 +1,4 @@
-//! Whoever sends a wrong body or frame is told the form that is expected there.
+//! A client that sends a wrong body or frame is told the form that is expected there.
 
 use serde_json::{Value, json};
 

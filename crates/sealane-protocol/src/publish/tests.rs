@@ -76,7 +76,7 @@ fn a_frame_of_one_item_is_read_alike_in_each_form() {
     assert_eq!(expected[0].bytes, item.len());
     assert_eq!(json(&list).unwrap(), expected);
     assert_eq!(json(&spaced).unwrap(), expected);
-    // What only looks as if one item stood between the brackets.
+    // These frames only look as if one item stood between the brackets.
     for frame in [
         format!(r#"{{"publish":[{item}],"publish":[{item}]}}"#),
         format!(r#"{{"publish":[{item}],"x":[]}}"#),

@@ -106,7 +106,7 @@ impl Opened {
         self.context
     }
 
-    /// What it was protected by.
+    /// The class that protected it.
     pub fn class(&self) -> Class {
         self.header.key.class
     }

@@ -160,8 +160,8 @@ impl Pending<'_> {
         &self.opened
     }
 
-    /// What has to be stored durably before the message is accepted; nothing for most messages.
-    /// `now_ms` is any clock that does not go back.
+    /// The state that has to be stored durably before the message is accepted; none for most
+    /// messages. `now_ms` is any clock that does not go back.
     pub fn to_store(&mut self, now_ms: u64) -> Option<SessionState> {
         let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
         let session = self.opener.sessions.get_mut(slot)?;
@@ -215,12 +215,12 @@ impl Announced<'_> {
         &self.opened
     }
 
-    /// What the sender says of itself.
+    /// The sender's statement about itself.
     pub fn announcement(&self) -> Announcement {
         self.announcement
     }
 
-    /// What has to be stored durably before the announcement is accepted.
+    /// The state that has to be stored durably before the announcement is accepted.
     pub fn to_store(&mut self, now_ms: u64) -> Option<SessionState> {
         let (slot, epoch) = (self.opened.slot(), self.opened.epoch());
         let raise = self.session.raise(epoch, self.opened.counter(), now_ms)?;

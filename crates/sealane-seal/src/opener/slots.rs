@@ -1,4 +1,4 @@
-//! What is kept per sender, by slot.
+//! The state that is kept per sender, by slot.
 
 use crate::aead::Key;
 use crate::header::KeyId;
@@ -32,7 +32,7 @@ impl<T> Slots<T> {
     }
 }
 
-/// Whose key it is: one start of a sender, in one epoch.
+/// The owner of a key: one start of a sender, in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyOf {
     pub(super) epoch: Epoch,

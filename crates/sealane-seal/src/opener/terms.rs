@@ -1,4 +1,4 @@
-//! Who has which slot in which epochs.
+//! The members by slot, with the epochs of each.
 
 use crate::sign::VerifyingKey;
 use crate::{Epoch, Error, Slot};
@@ -12,7 +12,7 @@ pub struct Term {
     pub since: Epoch,
     /// The first epoch that it is no part of, if it has left.
     pub until: Option<Epoch>,
-    /// What verifies its class S.
+    /// The key that verifies its class S.
     pub verifying_key: [u8; 32],
 }
 

@@ -1,4 +1,4 @@
-//! What a reader holds, which no test through the public API can count.
+//! The state that a reader holds, which no test through the public API can count.
 
 use super::*;
 use crate::sign::SigningKey;

@@ -33,7 +33,7 @@ impl Link {
     }
 }
 
-/// What is known of those who read a message.
+/// The trust in the readers of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trust {
     /// Members whose keys were compared by people.
@@ -119,7 +119,7 @@ impl fmt::Display for Rate {
 pub struct Conditions {
     /// Where the message travels first.
     pub link: Link,
-    /// What is known of its readers.
+    /// The trust in its readers.
     pub trust: Trust,
     /// The sender's battery; none if it has none, or does not know.
     pub battery: Option<Battery>,

@@ -10,7 +10,7 @@ use crate::{Class, Suite};
 pub struct Decision {
     /// The class: at least the floor, at most the ceiling.
     pub class: Class,
-    /// What decided the class.
+    /// The rule that decided the class.
     pub rule: Rule,
     /// The class that a link or a trust asked for beyond the ceiling, if one did.
     pub capped: Option<Class>,
@@ -20,7 +20,7 @@ pub struct Decision {
     pub sending: Sending,
 }
 
-/// What decided a class.
+/// The rule that decided a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// The floor of the type; nothing raised it.
@@ -56,7 +56,7 @@ impl Pace {
     }
 }
 
-/// What battery and rate may change. None of it changes what is protected.
+/// The properties that battery and rate may change. None of them changes the protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sending {

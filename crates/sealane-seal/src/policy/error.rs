@@ -3,14 +3,14 @@ use sealane_message::{DataType, ErrorInfo};
 
 use crate::Class;
 
-/// What is wrong with a policy file first, and in which line.
+/// The first fault of a policy file, and its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
 #[non_exhaustive]
 pub struct PolicyError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The fault in that line.
     pub fault: Fault,
 }
 
@@ -18,7 +18,7 @@ sealane_message::errors! {
     /// The meaning of every code of the policy.
     pub const ERRORS;
 
-    /// What can be wrong with a policy file.
+    /// A fault of a policy file.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum Fault {
@@ -35,7 +35,7 @@ sealane_message::errors! {
         #[hint("Compare its rules with spec/policy.md, and then write `version = 1` in its first \
                 line.")]
         Version {
-            /// What it says.
+            /// The version that it names.
             found: Option<String>,
         },
         /// A key that is not known here.
@@ -59,7 +59,7 @@ sealane_message::errors! {
         Value {
             /// The key.
             key: String,
-            /// What it should have been.
+            /// The description of a right value.
             cause: String,
         },
         /// A floor below the built-in one, where that is not allowed at all.
@@ -74,7 +74,7 @@ sealane_message::errors! {
             data_type: DataType,
             /// The floor that is built in.
             built_in: Class,
-            /// What the file asks for.
+            /// The floor that the file asks for.
             floor: Class,
         },
         /// A rule weaker than the built-in one, without a reason.
@@ -86,9 +86,9 @@ sealane_message::errors! {
         NoReason {
             /// The key.
             key: String,
-            /// What is built in.
+            /// The class that is built in.
             built_in: Class,
-            /// What the file asks for.
+            /// The class that the file asks for.
             asked: Class,
         },
         /// A ceiling that does not meet the floor.

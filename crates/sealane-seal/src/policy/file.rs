@@ -247,7 +247,8 @@ impl<'a> Table<'a> {
         Ok(Some(floor))
     }
 
-    /// What a link or trust asks for; less than what is built in needs a reason.
+    /// The class that a link or trust asks for. If it is less than the built-in class, it needs a
+    /// reason.
     fn raise(&self, built_in: Class) -> Result<Class, PolicyError> {
         let because = self.reason()?;
         let asked = self.class("raise")?.unwrap_or(built_in);

@@ -21,7 +21,7 @@ pub struct Bounds {
     pub because: Option<String>,
 }
 
-/// What a kind of link, or a trust, asks for.
+/// The class that a kind of link, or a trust, asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LinkRule {
     pub(super) raise: Class,

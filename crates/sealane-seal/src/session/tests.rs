@@ -1,4 +1,4 @@
-//! What is stored of a session, and when.
+//! The stored state of a session, and when it is stored.
 
 use super::*;
 
@@ -125,8 +125,9 @@ fn a_later_epoch_begins_anew() {
     assert_eq!(session.window.check(4), Ok(()));
 }
 
-/// What is stored ahead is at rest while messages come. If a lower ceiling is stored meanwhile, the
-/// one that was asked for must not count, whichever of the two was written last.
+/// A ceiling that is stored ahead is at rest while messages come. If a lower ceiling is stored
+/// meanwhile, the ceiling that was asked for must not count. It does not matter which of the two
+/// was written last.
 #[test]
 fn a_ceiling_that_is_stored_ahead_is_void_once_another_one_is() {
     let mut session = fast();

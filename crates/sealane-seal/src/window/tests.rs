@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What the window must say.
+/// The answer that the window must give.
 fn expected(accepted: &BTreeSet<u64>, counter: u64) -> Result<(), Error> {
     match accepted.last() {
         Some(last) if last + 1 > counter + WINDOW_BITS => Err(Error::Stale),
@@ -55,7 +55,8 @@ proptest! {
     }
 }
 
-/// What a restart leaves of a window: nothing below its end is taken, and all from there on is.
+/// A restart leaves of a window its end: no counter below the end is taken, and all from there on
+/// are.
 #[test]
 fn a_closed_window_takes_nothing_below_its_end() {
     for next in [0, 1, 63, 64, 1023, 1024, 1025, 5000, 1 << 39] {

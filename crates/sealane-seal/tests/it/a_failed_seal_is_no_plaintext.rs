@@ -1,4 +1,4 @@
-//! What could not be sealed cannot be sent: the body is gone, and nothing was appended.
+//! A message that could not be sealed cannot be sent: the body is gone, and nothing was appended.
 
 use crate::shared::world::{self, *};
 use sealane_seal::*;

@@ -12,8 +12,8 @@ use sealane_seal::*;
 /// Messages of a round.
 const MESSAGES: usize = 4;
 
-/// What a round of sealing in place and opening live, and of appending and opening from a store, in
-/// both forms, asks for once warm.
+/// The allocations of a round once warm. A round seals in place and opens live, and appends and
+/// opens from a store, in both forms.
 fn warm(suite: Suite, class: Class, size: usize) -> usize {
     let group = group_of(suite, class);
     let epochs = epochs(group);
@@ -81,7 +81,7 @@ fn in_class_s_only_within_the_signature_library() {
     }
 }
 
-/// What the library asks for to sign the messages of a round and to verify them.
+/// The allocations of the library to sign the messages of a round and to verify them.
 fn library_alone(size: usize) -> usize {
     use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, ParsedPublicKey};
     let pair = Ed25519KeyPair::from_seed_unchecked(&[9; 32]).unwrap();

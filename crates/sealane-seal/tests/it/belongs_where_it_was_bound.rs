@@ -56,7 +56,7 @@ fn each_class_and_form_in_each_place() {
     }
 }
 
-/// What two groups share can only be their secret, by mistake or by malice of one of them.
+/// Two groups can share only their secret, by mistake or by malice of one of them.
 #[test]
 fn another_group_with_the_same_secret() {
     for class in Class::ALL {

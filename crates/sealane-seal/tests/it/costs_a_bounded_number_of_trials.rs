@@ -1,5 +1,5 @@
-//! Whoever makes contexts up costs a live reader a bounded number of keys, and disturbs no session
-//! that the reader knows.
+//! An attacker that makes contexts up costs a live reader a bounded number of keys. It disturbs no
+//! session that the reader knows.
 
 use crate::shared::world::*;
 use sealane_seal::*;
@@ -55,7 +55,7 @@ fn as_many_are_allowed_however_often() {
     assert_eq!(tried.count(), limits::MAX_TRIALS as usize);
 }
 
-/// What can be told without a key costs no trial.
+/// A message that can be refused without a key costs no trial.
 #[test]
 fn what_is_no_announcement_costs_none() {
     let group = group(Suite::Aes256Gcm);

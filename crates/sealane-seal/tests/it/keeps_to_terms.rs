@@ -95,7 +95,7 @@ fn each_epoch_is_verified_by_the_key_of_its_member() {
     }
 }
 
-/// What is told later counts alone, for messages of keys that are known already as well.
+/// Only the terms that are told later count, also for messages of keys that are known already.
 #[test]
 fn a_member_that_left_is_not_read_any_more() {
     for class in Class::ALL {

@@ -1,4 +1,4 @@
-//! What holds for every message: it opens to itself, in any form, and has the size it must have.
+//! Laws of every message: it opens to itself, in any form, and has the size it must have.
 
 use crate::shared::world::*;
 use proptest::prelude::*;

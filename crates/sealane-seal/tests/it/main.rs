@@ -18,12 +18,12 @@ mod speaks_sframe;
 mod stores_ceilings_ahead;
 mod vectors;
 
-/// What holds of every policy file, which its fuzz target asserts too.
+/// Laws of every policy file, which its fuzz target asserts too.
 #[path = "../../../../fuzz/src/policy.rs"]
 #[allow(unreachable_pub, reason = "it is the public module of another crate")]
 mod policy_laws;
 
-/// What several of them use.
+/// Modules that several of them use.
 mod shared {
     pub(crate) mod cases;
     pub(crate) mod live;

@@ -1,5 +1,5 @@
-//! Whoever recorded a session, announcement and all, plays it in vain: before, while and after its
-//! reader starts again.
+//! An attacker that has recorded a session, announcement and all, plays it in vain: before, while
+//! and after its reader starts again.
 
 use crate::shared::node::{Fate, Node, Sent, Start};
 use crate::shared::world::*;

@@ -209,7 +209,7 @@ fn chat_is_signed_in_a_group_of_people_and_is_for_two_in_a_pair() {
     assert_eq!(usual(&low), [signed, Ok(Class::Authenticated)]);
     assert_eq!(usual("type.chat.ceiling = 'C'"), [signed, Ok(Class::Peer)]);
     assert_eq!(usual("type.chat.floor = 'S'"), [signed, signed]);
-    // Whoever asks for less says so, and whoever asks for P sends to pairs alone.
+    // A file that asks for less says so, and a file that asks for P sends to pairs alone.
     let less = format!("type.chat.group_floor = 'C'\n{because}");
     assert_eq!(usual(&less), [Ok(Class::Group), Ok(Class::Peer)]);
     assert_eq!(usual("type.chat.floor = 'P'")[0], Err(Refusal::NeedsPair { data_type: chat }));

@@ -105,7 +105,7 @@ fn a_failing_reload_keeps_the_rules() {
     let mut policy = Policy::from_toml("version = 1\ntype.location.floor = 'S'").unwrap();
     let before = policy.clone();
     for (text, _, _) in BAD {
-        // What comes before the fault in the file must not have been taken either.
+        // A rule before the fault in the file must not have been taken either.
         let text = text.replace("version = 1\n", "version = 1\ntype.vitals.floor = 'S'\n");
         policy.reload(&text).unwrap_err();
         assert_eq!(policy, before, "{text:?}");
@@ -137,7 +137,7 @@ fn types_of_applications_have_floors_of_their_own() {
     assert_eq!(policy.applications().len(), 3);
     let others = (65..=71).chain(73..=78).chain([0, 14, 63, 80, u16::MAX]);
     assert!(others.into_iter().all(|number| classes(&policy, number) == "CCP"));
-    // What it leaves out is as the file has it of `unknown`, wherever that stands.
+    // A key that it leaves out is as the file has it of `unknown`, wherever that stands.
     let text = "version = 1\ntype.72.ceiling = 'S'\ntype.unknown = { floor = 'S' }";
     let policy = Policy::from_toml(text).unwrap();
     assert_eq!([0, 71, 72].map(|number| classes(&policy, number)), ["SSS"; 3]);

@@ -182,8 +182,8 @@ fn a_member_cannot_sign_for_another() {
     assert_eq!(message.stored(&mut told_nothing, 0).unwrap_err(), Error::NotMember);
 }
 
-/// What slot 1 has signed, as it lies within the ciphertext, in the hands of another member, who
-/// holds the group's secrets and so can compute every key.
+/// The message that slot 1 has signed, as it lies within the ciphertext, in the hands of another
+/// member. The other member holds the group's secrets and so can compute every key.
 struct Insider {
     group: Group,
     epochs: Epochs,

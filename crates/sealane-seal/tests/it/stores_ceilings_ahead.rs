@@ -69,7 +69,7 @@ fn a_slow_sender_loses_nothing() {
     }
 }
 
-/// What a burst leaves does not count against what comes slowly after it.
+/// The state after a burst does not count against the slow messages after it.
 #[test]
 fn a_sender_that_became_slow_loses_nothing() {
     let (mut sender, mut node) = met();

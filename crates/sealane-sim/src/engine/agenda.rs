@@ -1,12 +1,12 @@
-//! What is yet to happen, in the order in which it does.
+//! The events that are yet to happen, in the order in which they happen.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Time;
 
-/// What is to be done at a time. What is due at one time is done in the order in which it was put
-/// here, so that a run repeats.
+/// The events to come, each with its time. Events due at one time happen in the order in which they
+/// were put here, so that a run repeats.
 ///
 /// The heap has places of events, so that little is moved in it.
 #[derive(Debug)]

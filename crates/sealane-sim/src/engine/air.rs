@@ -35,7 +35,7 @@ pub(super) struct Air {
     free: Vec<usize>,
 }
 
-/// What decides who hears whom.
+/// The distances that decide which machines hear a sender.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reach {
     range_m: f64,
@@ -46,7 +46,7 @@ pub(super) struct Reach {
     farthest_m: f64,
 }
 
-/// What is in the air.
+/// A transmission in the air.
 #[derive(Debug)]
 pub(super) struct Transmission {
     pub(super) from: u32,
@@ -58,16 +58,16 @@ pub(super) struct Transmission {
     pub(super) draws: Draws,
     pub(super) starts: Time,
     pub(super) ends: Time,
-    /// Who sent at the same time.
+    /// The transmissions at the same time.
     pub(super) over: Vec<Rival>,
 }
 
-/// What a transmission is.
+/// The kind of a transmission.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum What {
     /// A unit, which the transmission holds.
     Unit { slot: SlotId, to: To },
-    /// What a radio answers to a unit for it alone: to whom.
+    /// The answer of a radio to a unit for it alone, and the machine that it answers.
     Acknowledgement { to: u32 },
 }
 
@@ -116,7 +116,7 @@ pub(super) fn chance(plan: &MediumPlan, metres: f64) -> f64 {
     }
 }
 
-/// What a direction of a pair loses beside: the same throughout a run.
+/// The extra loss of one direction of a pair: the same throughout a run.
 pub(super) fn own_loss(plan: &MediumPlan, seed: u64, from: u32, to: u32) -> f64 {
     if plan.asymmetry == 0.0 {
         return 0.0;
@@ -200,7 +200,8 @@ impl Transmission {
         let rivals = self.over.iter().filter(|rival| rival.side == body.side);
         let metres = rivals.map(|rival| rival.place.metres_to(body.place));
         let metres = || metres.clone().filter(|metres| *metres <= reach.farthest_m);
-        // Whoever is as near is as loud, and a quarter of that is enough: powers take long.
+        // A rival that is as near is as loud, and a quarter of that is enough. Distances are
+        // compared first, because powers take long.
         metres().any(|metres| metres <= near.metres)
             || metres().map(|metres| reach.power(metres)).sum::<f64>() * CAPTURE > near.power
     }

@@ -36,7 +36,7 @@ pub(crate) struct Body {
     pub(crate) wakes: Option<Time>,
 }
 
-/// What is left of a battery.
+/// The energy left in a battery.
 #[derive(Debug)]
 pub(crate) struct Battery {
     pub(crate) left_j: f64,
@@ -203,7 +203,7 @@ impl Port {
         true
     }
 
-    /// What is to be sent: again what was not acknowledged, or what waits first.
+    /// The next unit to send: again the unit that was not acknowledged, or the first that waits.
     pub(crate) fn next(&mut self) -> Option<Waiting> {
         match self.trying {
             Some(trying) => Some(trying.unit),

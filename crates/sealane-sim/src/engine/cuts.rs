@@ -1,4 +1,5 @@
-//! Who does not hear whom, though they are near: as if a wall stood between them.
+//! The pairs of machines that do not hear each other, though they are near: as if a wall stood
+//! between them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Who hears what was sent, and what becomes of it at each.
+//! The machines that hear a transmission, and its fate at each of them.
 
 use super::air::{Air, Transmission, What};
 use super::near::{Near, Scene};
@@ -11,7 +11,7 @@ use crate::scenario::{Capture, Manners};
 use crate::watch::{Loss, Sent};
 use crate::{SimError, Span};
 
-/// What became of a unit at one machine.
+/// The fate of a unit at one machine.
 enum Fate {
     /// It is no receiver: too far, away, or not meant.
     Nothing,
@@ -120,7 +120,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Who has heard a transmission, and why the others near have not.
+    /// The machines that have heard a transmission, and why the others near have not.
     fn receivers(&mut self, medium: usize, over: &Transmission, meant: Meant) -> Sent {
         let air_time = over.ends - over.starts;
         let mut sent = self.watch.fresh(over.from, medium as u32, over.starts, air_time);
@@ -170,7 +170,7 @@ impl Run<'_> {
 }
 
 impl Air {
-    /// What becomes of a transmission at a machine that listened throughout.
+    /// The fate of a transmission at a machine that listened throughout.
     #[inline]
     fn fate(&self, over: &Transmission, near: &Near, body: &super::Body) -> Fate {
         let happens = |about, odds| over.draws.happens(near.node, about, odds);

@@ -13,7 +13,7 @@ pub(crate) struct Ledger {
     pub(crate) tally: Tally,
 }
 
-/// What became of messages, all together.
+/// The fates of all messages together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) messages: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Tally {
     pub(crate) delivered: u64,
     /// To who had them already, or was not there when they were sent.
     pub(crate) again: u64,
-    /// To whom they were not.
+    /// Deliveries to machines that the message was not for.
     pub(crate) astray: u64,
 }
 
@@ -31,7 +31,7 @@ struct Message {
     sent: Time,
     from: u32,
     to: Expected,
-    /// What each receiver answers.
+    /// The answer that each receiver is asked for.
     asked: Option<Asked>,
     is_urgent: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Asked {
     pub(crate) within: Span,
 }
 
-/// What a delivery was.
+/// The result of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) took: Span,
@@ -179,7 +179,7 @@ impl Latencies {
         }
     }
 
-    /// What this part of all stays within, to a sixteenth of it.
+    /// The latency that this part of all stays within, to a sixteenth of it.
     pub(crate) fn within(&self, part: f64) -> Span {
         let rank = (self.all as f64 * part).ceil() as u64;
         let mut passed = 0;

@@ -22,11 +22,11 @@ const TRIES: u64 = 17;
 pub(super) struct Lines {
     medium: usize,
     shape: Shape,
-    /// Who is on it, in order.
+    /// The machines on the medium, in order.
     on: Vec<u32>,
     /// Those whom a machine has a link with, where the scenario lists them.
     listed: BTreeMap<u32, Vec<u32>>,
-    /// What is special about a link.
+    /// The links with settings of their own.
     special: BTreeMap<Pair, LinkPlan>,
     used: BTreeMap<Pair, Use>,
     reach: Reach,
@@ -36,7 +36,7 @@ pub(super) struct Lines {
     source: u64,
 }
 
-/// What a link has carried.
+/// The traffic that a link has carried.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
     /// Until when it is taken.
@@ -62,7 +62,7 @@ struct Crossing {
     draws: Draws,
 }
 
-/// What befalls each packet that is sent over a link.
+/// The odds of each packet that is sent over a link.
 #[derive(Clone, Copy)]
 struct Odd {
     arrives: Odds,
@@ -130,7 +130,7 @@ impl Lines {
         let place = |node: u32| self.on.binary_search(&node).ok();
         let (Some(own), Some(other)) = (place(from), place(to)) else { return false };
         let by_shape = match self.shape {
-            // Who is too far of a radio is found out when it is sent.
+            // A machine that is too far for a radio is found out when a unit is sent.
             Shape::All => true,
             Shape::Chain => own.abs_diff(other) == 1,
             Shape::Star => own == 0 || other == 0,
@@ -140,7 +140,7 @@ impl Lines {
             && (by_shape || self.listed.get(&from).is_some_and(|others| others.contains(&to)))
     }
 
-    /// What befalls units on a link.
+    /// The impairments of units on a link.
     fn manners(&self, plan: &MediumPlan, pair: Pair) -> Manners {
         let link = self.special.get(&pair);
         Manners {
@@ -162,7 +162,7 @@ impl Lines {
     ) -> Option<Crossing> {
         let used = self.used.entry(pair).or_default();
         let free = used.until;
-        // What waits is told by when the link will be free.
+        // The time until the link is free tells how much waits for it.
         let turn = match profile {
             Profile::BleConnection { interval, .. } => *interval,
             _ => air_time,

@@ -1,4 +1,5 @@
-//! Who is in reach of whom on a shared medium, and what the distance makes of what is sent.
+//! The machines in reach of each other on a shared medium, and the effect of distance on a
+//! transmission.
 
 use super::air::{Reach, chance, own_loss};
 use super::body::Body;
@@ -12,7 +13,7 @@ use crate::scenario::MediumPlan;
 pub(super) struct Near {
     /// The chance that the radio carries a unit so far.
     pub(super) arrives: Odds,
-    /// What this direction loses beside.
+    /// The extra loss of this direction.
     pub(super) own_loss: Odds,
     /// The mean power of the sender there, where 1 is what is just received.
     pub(super) power: f64,
@@ -50,7 +51,7 @@ struct List {
     age: Option<u64>,
 }
 
-/// What a list is reckoned from.
+/// The inputs from which a list is reckoned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub(super) medium: usize,

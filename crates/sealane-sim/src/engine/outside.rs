@@ -11,7 +11,7 @@ use crate::scenario::{Kind, Scenario};
 use crate::watch::Loss;
 use crate::{SimError, Span, Time};
 
-/// What has happened to machines outside since it was asked for last.
+/// The events at machines outside since the outbox was read last.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     departures: Vec<Departure>,
@@ -24,7 +24,7 @@ pub(crate) struct Departure {
     pub(crate) node: u32,
     pub(crate) port: usize,
     pub(crate) from: u32,
-    /// What Ethernet said of it, if it came from outside, too.
+    /// The Ethernet header of the unit, if the unit came from outside, too.
     pub(crate) cover: Option<Cover>,
     pub(crate) unit: Vec<u8>,
 }
@@ -94,7 +94,7 @@ impl Run<'_> {
         };
         let Some(medium) = body.ports.get(port).map(|port| port.medium) else { return Ok(()) };
         if body.capture.is_some() {
-            // What it sends of its own and of others looks alike from here.
+            // From here, its own units look like those that it sends on.
             return self.watch.loses(self.now, node, Loss::Captured);
         }
         let slot = self.slots.put(unit.into());

@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(routes.take(2, ways(&[(4, 0), (1, 1)])), [circle]);
         assert_eq!(routes.take(2, ways(&[(4, 0), (1, 1)])), [], "it is told once");
         assert_eq!(routes.take(2, ways(&[(4, 3)])), []);
-        // Who has left closes nothing.
+        // A machine that has left closes no loop.
         routes.forget(0);
         assert_eq!(routes.take(2, ways(&[(4, 0)])), []);
         assert_eq!(routes.take(0, ways(&[(4, 1)])), [circle]);

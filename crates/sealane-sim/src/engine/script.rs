@@ -1,4 +1,4 @@
-//! What happens to machines: they join and leave, move, sleep, and are taken.
+//! The events of machines: they join and leave, move, sleep, and are captured.
 
 use super::body::Waiting;
 use super::ledger::{Asked, Entry};
@@ -93,7 +93,8 @@ impl Run<'_> {
         let why = if is_awake { Happening::Wake } else { Happening::Sleep };
         self.watch.happens(now, why, node, place)?;
         if is_awake {
-            // What it would have done meanwhile it does now, and what waits is sent.
+            // The machine now does the work of the time that it slept, and the waiting units are
+            // sent.
             self.give(node, Input::Tick)?;
             media.into_iter().try_for_each(|medium| self.contend(medium, node))?;
         }
@@ -269,7 +270,7 @@ impl Run<'_> {
         let Some(body) = self.body_mut(node) else { return Ok(()) };
         body.capture = Some(by);
         let (life, place, is_up) = (body.life, body.place, body.is_up);
-        // What waited for its radios is not sent either, whoever made it.
+        // The units that waited for its radios are not sent either, whichever machine made them.
         let waiting: Vec<_> = body.ports.iter_mut().flat_map(|port| port.clear()).collect();
         for unit in waiting {
             self.slots.release(unit.slot);

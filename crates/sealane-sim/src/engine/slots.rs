@@ -20,7 +20,7 @@ struct Slot {
     cover: Option<Cover>,
 }
 
-/// What Ethernet says of a unit that came from outside of the simulator.
+/// The Ethernet header of a unit that came from outside of the simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cover {
     /// Addresses of target and source, and the type of what is inside.
@@ -52,7 +52,7 @@ impl Slots {
         }
     }
 
-    /// What Ethernet says of it, if it came from outside.
+    /// The Ethernet header of the unit, if it came from outside.
     pub(crate) fn cover(&self, id: SlotId) -> Option<Cover> {
         self.slots.get(id.0 as usize)?.cover
     }

@@ -10,7 +10,7 @@ pub(super) type Mac = [u8; 6];
 const HEADER_BYTES: usize = 14;
 /// The type of units: `spec/link.md`, section *Raw Ethernet*.
 const UNITS: [u8; 2] = [0x88, 0xb5];
-/// What all addresses of cards here begin with: locally administered.
+/// The prefix of all addresses of cards here: locally administered.
 const OURS: [u8; 3] = [0x02, 0x53, 0x4c];
 /// Before a unit of a radio, since Ethernet may put zeros behind what is short.
 const LENGTH_BYTES: usize = 2;
@@ -23,7 +23,7 @@ pub(super) struct Place {
     pub(super) is_radio: bool,
 }
 
-/// What a process has sent.
+/// A frame that a process has sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Inside<'a> {
     pub(super) to: To,

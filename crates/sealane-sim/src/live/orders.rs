@@ -139,7 +139,7 @@ impl Door {
     }
 }
 
-/// What is told of an order that is not done.
+/// The answer to an order that is not done.
 pub(super) fn refusal(error: &SimError) -> Value {
     let info = error.info();
     json!({ "v": 1, "error": { "code": info.code, "message": error.to_string() } })

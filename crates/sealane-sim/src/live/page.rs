@@ -28,7 +28,7 @@ struct Desk {
     readers: AtomicUsize,
 }
 
-/// What somebody asks for.
+/// A request to the page's server.
 #[derive(Debug, Default)]
 struct Request {
     line: String,

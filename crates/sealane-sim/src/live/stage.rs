@@ -24,7 +24,7 @@ use crate::{Profile, SimError};
 const REAPER: &str = "trap '' INT TERM HUP; read -r _; for name; do \
                       ip netns pids $name | xargs -r kill -9; ip netns delete $name; done; \
                       if [ -n \"$KEYS\" ]; then rm -rf -- \"$KEYS\"; fi";
-/// What the kernel allows (IFNAMSIZ, with its end).
+/// The longest name that the kernel allows (IFNAMSIZ, with its end).
 const MAX_CARD_NAME: usize = 15;
 
 /// Where processes of a live run are made.

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Span;
 
-/// What a medium is made of.
+/// The kind of a medium.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Profile {
     /// LoRa: everybody hears everybody, and listens first unless it is said not to.
@@ -28,7 +28,7 @@ pub enum Profile {
     Wire {
         /// Of each direction.
         bits_per_second: u64,
-        /// What it carries at once.
+        /// The bytes that it carries at once.
         mtu: usize,
     },
 }
@@ -37,13 +37,13 @@ pub enum Profile {
 const ATT_HEADER_BYTES: usize = 3;
 /// Of a connection: the link layer's 4, around each value L2CAP's 4 and ATT's 3.
 const L2CAP_HEADER_BYTES: usize = 4;
-/// What an extended advertisement has room for beside its own headers and the manufacturer's.
+/// The room in an extended advertisement beside its own headers and the manufacturer's.
 const BLE_ADVERTISEMENT_BYTES: usize = 229;
 /// IPv4 and UDP.
 const DATAGRAM_HEADER_BYTES: usize = 28;
 
 impl Profile {
-    /// What one transmission carries.
+    /// The bytes that one transmission carries.
     pub fn unit_bytes(&self) -> usize {
         match self {
             // LoRaWAN regional parameters RP002-1.0.4, EU868: data rates 0 to 2, 3, 4 and 5.
@@ -100,8 +100,8 @@ impl Profile {
         matches!(self, Profile::Dot11p | Profile::BleConnection { .. })
     }
 
-    /// What a radio cannot notice that listens before it sends: what began less than so long ago.
-    /// Nothing where it does not listen.
+    /// If a radio listens before it sends, it cannot notice a transmission that began less than
+    /// this ago. Nothing where the radio does not listen.
     pub(crate) fn notices(&self) -> Option<Span> {
         match self {
             Profile::Lora(lora) => lora.listens.then(|| lora.listening_time()),
@@ -134,8 +134,9 @@ impl Profile {
         if matches!(self, Profile::Lora(_)) { 10_000 } else { 1_000_000 }
     }
 
-    /// What a radio takes of a battery while it sends and while it listens, in milliwatts. Typical
-    /// figures of data sheets: SX1276 at 14 dBm, an 802.11p modem, nRF52840 at 0 dBm.
+    /// The power that a radio takes of a battery while it sends and while it listens, in
+    /// milliwatts. Typical figures of data sheets: SX1276 at 14 dBm, an 802.11p modem, nRF52840 at
+    /// 0 dBm.
     pub fn usual_power(&self) -> Power {
         match self {
             Profile::Lora(_) => Power { sends_mw: 145.0, listens_mw: 38.0 },
@@ -148,7 +149,7 @@ impl Profile {
     }
 }
 
-/// What a radio takes of a battery.
+/// The power that a radio takes of a battery.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Power {
     /// In milliwatts.

@@ -23,7 +23,7 @@ const MAX_STEP_S: f64 = 0.25;
 pub(super) struct Streets {
     plan: StreetPlan,
     vehicles: Vec<Vehicle>,
-    /// Who is on a lane, the first ahead. It is kept to be filled again.
+    /// The vehicles on each lane, the first ahead. The map is kept to be filled again.
     lanes: BTreeMap<Lane, Vec<usize>>,
 }
 
@@ -52,7 +52,7 @@ struct Vehicle {
     turns: Random,
 }
 
-/// Who drives ahead.
+/// The vehicle ahead.
 #[derive(Debug, Clone, Copy)]
 struct Ahead {
     gap_m: f64,
@@ -124,7 +124,8 @@ impl Streets {
         self.keep_apart();
     }
 
-    /// Who is on which lane, the first ahead; of two at one place the one of the lower seat.
+    /// Sorts the vehicles into lanes, the first ahead. Of two vehicles at one place, that of the
+    /// lower seat comes first.
     fn fill_lanes(&mut self) {
         self.lanes.values_mut().for_each(Vec::clear);
         for (seat, vehicle) in self.vehicles.iter().enumerate() {

@@ -87,7 +87,7 @@ impl Sample {
     }
 }
 
-/// What was read so far.
+/// The part of a trace that was read so far.
 #[derive(Debug, Default)]
 struct Reader<'a> {
     trace: Trace,

@@ -11,7 +11,7 @@ use crate::{Random, Span, Time};
 pub(crate) struct Beacon {
     node: u32,
     every: Span,
-    /// What was sent last: it is written anew where nobody holds it any more.
+    /// The unit that was sent last. It is written anew once nobody else holds it.
     unit: Arc<[u8]>,
     random: Random,
     ports: usize,

@@ -15,7 +15,7 @@ use super::Mark;
 use super::mesh::Seat;
 use crate::{SimError, Time};
 
-/// What a scenario's machines know of each other who keep documents.
+/// The knowledge about each other of a scenario's machines that keep documents.
 pub(super) struct Team {
     signing: BTreeMap<u32, [u8; 32]>,
     terms: Vec<Term>,
@@ -57,13 +57,13 @@ impl Team {
         Ok(Self { signing, terms, air })
     }
 
-    /// What a machine signs with.
+    /// The signing key of a machine.
     pub(super) fn signing_key(&self, node: u32) -> Option<SigningKey> {
         SigningKey::from_seed(self.signing.get(&node)?).ok()
     }
 }
 
-/// What a machine keeps, and what it tells of it.
+/// The documents that a machine keeps, and its messages about them.
 pub(super) struct Documents {
     agent: Agent,
     own: Seat,
@@ -124,7 +124,7 @@ impl Documents {
 
     /// Takes a message of a neighbour.
     pub(super) fn hear(&mut self, by: Neighbour, message: &[u8]) {
-        // What is wrong with it is counted.
+        // The agent counts a fault in the message.
         let _ = self.agent.hear(by, message);
     }
 
@@ -177,7 +177,7 @@ impl fmt::Debug for Documents {
     }
 }
 
-/// What the mesh has room for.
+/// The documents that the mesh has room for.
 fn room(mesh: &mesh::Mesh) -> Option<Lot> {
     let has_room = |urgency| mesh.documents_room(urgency) > 0;
     match (has_room(mesh::Urgency::Normal), has_room(mesh::Urgency::Urgent)) {

@@ -26,7 +26,7 @@ const DATA_TAG: GroupTag = GroupTag::from_bytes([0xda; 4]);
 const EMERGENCY: u16 = 7;
 const COUNTER: u16 = 1;
 
-/// Who is in the mesh of a scenario, and whose keys they have.
+/// The members of the mesh of a scenario, and the source of their keys.
 pub(crate) struct Crew {
     keys: Keys,
     seats: Vec<Seat>,
@@ -92,7 +92,7 @@ impl Crew {
     ///
     /// # Errors
     ///
-    /// What the group refuses.
+    /// A refusal of the group.
     pub(crate) fn of_group(
         members: BTreeMap<u32, sealane_group::Member>,
         seed: u64,
@@ -118,7 +118,7 @@ impl Crew {
         self.seats.get(at)
     }
 
-    /// What a machine holds when it starts.
+    /// The keys of a machine when it starts.
     fn keys(&self, node: u32, context: [u8; 8], start_ms: u64) -> Option<mesh::Keys> {
         match &self.keys {
             Keys::Nobody => None,
@@ -135,7 +135,7 @@ impl Crew {
         let mut member = locked(members.get(&node)?);
         let before = member.orders();
         let notice = Notice::from_bytes(notice).ok()?;
-        // What cannot be obeyed leaves everything as it was.
+        // A notice that cannot be obeyed leaves everything as it was.
         member.apply(&notice).ok()?;
         if member.orders() == before {
             return None;
@@ -154,7 +154,7 @@ impl fmt::Debug for Crew {
     }
 }
 
-/// What a scenario makes a machine in the mesh.
+/// The part that a scenario gives a machine in the mesh.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Post {
     pub(super) role: MeshRole,
@@ -369,7 +369,7 @@ impl Member {
         }
     }
 
-    /// What people want to know, with machines instead of slots.
+    /// A mesh event that people want to know, with machines instead of slots.
     fn tidings(&self, event: mesh::Event) -> Option<Tidings> {
         let (what, of, via) = match event {
             mesh::Event::NeighbourFound { slot, .. } => ("neighbour-found", Some(slot), None),
@@ -408,7 +408,7 @@ fn key(random: &mut Random) -> [u8; 32] {
     key
 }
 
-/// What the machine has to know of a medium.
+/// The medium, as the mesh has to know it.
 fn medium(profile: &Profile, duty_ppm: u32) -> mesh::Medium {
     let mtu = profile.unit_bytes();
     let fixed = profile.air_time(0);

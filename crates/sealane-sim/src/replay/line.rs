@@ -99,7 +99,7 @@ lines! {
         message: u64,
         took: u64,
     }
-    /// What a machine of the mesh has found out.
+    /// A finding of a machine of the mesh.
     MeshLine {
         node: u32,
         what: String,
@@ -112,11 +112,11 @@ lines! {
         to: u32,
         length: u64,
     }
-    /// What happens to no machine.
+    /// An event of no machine.
     NoteLine {
         what: String,
     }
-    /// What happens to a machine.
+    /// An event of a machine.
     PlaceLine {
         node: u32,
         x: f64,
@@ -181,7 +181,7 @@ impl Line {
         })
     }
 
-    /// What happens to a machine, if that is what it tells.
+    /// The event of a machine, if the line tells of it.
     pub(super) fn happening(&self) -> Option<(crate::watch::Happening, &PlaceLine)> {
         use crate::watch::Happening;
         Some(match self {

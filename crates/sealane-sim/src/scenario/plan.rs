@@ -14,7 +14,7 @@ use crate::{Profile, Span};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Scenario {
-    /// What it is called.
+    /// The scenario's name.
     pub name: String,
     /// Where randomness comes from, unless another seed is asked for.
     pub seed: u64,
@@ -33,10 +33,10 @@ pub struct Scenario {
     pub(crate) events: Vec<EventPlan>,
 }
 
-/// Who shares a mesh in a live run: machines of the simulator and processes.
+/// The mesh that machines of the simulator and processes share in a live run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MeshPlan {
-    /// What the mesh's group is called in key folders.
+    /// The name of the mesh's group in key folders.
     pub(crate) group: String,
     /// A group of the processes alone, whose frames the mesh carries.
     pub(crate) ends: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct MeshPlan {
 pub(crate) struct MediumPlan {
     pub(crate) name: String,
     pub(crate) profile: Profile,
-    /// Who has a link with whom, where not everybody near has.
+    /// The links between machines, where not all near machines have them.
     pub(crate) shape: Shape,
     /// Nothing, where all within the range hear and nobody else.
     pub(crate) fading: Option<Fading>,
@@ -62,7 +62,7 @@ pub(crate) struct MediumPlan {
     pub(crate) power: Power,
 }
 
-/// What befalls a unit that was sent, whatever the radio.
+/// The impairments of a unit that was sent, whatever the radio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Manners {
     pub(crate) loss: f64,
@@ -150,7 +150,7 @@ pub(crate) enum Placement {
     },
 }
 
-/// What a machine runs.
+/// The program of a machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     /// Sends a beacon now and then, and nothing else.
@@ -163,7 +163,7 @@ pub(crate) enum Kind {
     Process,
 }
 
-/// What a machine is to the others of the mesh.
+/// The role of a machine in the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MeshRole {
     Gateway,
@@ -216,7 +216,7 @@ pub(crate) struct FlowPlan {
     pub(crate) document: Option<DataType>,
 }
 
-/// For whom messages are.
+/// The receivers of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Receivers {
     Everybody,
@@ -224,7 +224,7 @@ pub(crate) enum Receivers {
     OneOf(Range<usize>),
 }
 
-/// What happens to machines or media.
+/// An event of machines or media.
 #[derive(Debug, Clone)]
 pub(crate) struct EventPlan {
     pub(crate) at: Span,
@@ -264,7 +264,7 @@ pub(crate) enum Act {
     },
 }
 
-/// What a machine does that was taken.
+/// The behaviour of a machine that was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capture {
     /// Takes part in the routing, and sends nothing of others on.

@@ -16,7 +16,7 @@ pub(super) struct Spot<'a> {
 }
 
 impl Spot<'_> {
-    /// What is wrong with it.
+    /// The error for a fault in this table.
     pub(super) fn refuses(&self, what: impl Display) -> SimError {
         let (line, table, name) = (line_of(self.text, self.at), self.table, self.name);
         let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
@@ -83,7 +83,7 @@ impl Spot<'_> {
     }
 }
 
-/// What the reader of TOML says, with the line, and the key that was probably meant.
+/// The error of the TOML reader, with the line, and the key that was probably meant.
 pub(super) fn syntax(text: &str, error: &toml::de::Error) -> SimError {
     let line = line_of(text, error.span().map_or(0, |span| span.start));
     let said = error.message();
@@ -102,7 +102,8 @@ fn meant(said: &str) -> Option<&str> {
     nearest(unknown, quoted)
 }
 
-/// What is most like a name among others; of two that are as much, the one that begins as it does.
+/// The most similar of the other names. If two are equally similar, the one with the same first
+/// letter.
 pub(super) fn nearest<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let begin = name.chars().next();
     let far = |other: &str| (distance(name, other), other.chars().next() != begin);

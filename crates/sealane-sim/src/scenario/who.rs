@@ -320,7 +320,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What an event does.
+    /// The action of an event.
     pub(super) fn act(&self, spot: &Spot<'_>, file: &file::Event) -> Result<Act, SimError> {
         let name = file.act.as_str();
         spot.known("do", name, &ACTS)?;

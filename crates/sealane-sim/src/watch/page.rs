@@ -19,7 +19,7 @@ pub struct Page {
     next: Time,
     /// The pictures so far, as the page has them.
     pictures: String,
-    /// What has changed since the last one.
+    /// The machines, and the changes since the last picture.
     shown: Vec<Shown>,
     changed: BTreeSet<u32>,
     senders: BTreeSet<u32>,

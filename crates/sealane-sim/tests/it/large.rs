@@ -25,7 +25,7 @@ fn row(what: &str, demanded: impl Display, measured: impl Display, is_met: bool)
     println!("\n{what:<44} | {demanded:<30} | {measured:<44} | {verdict}");
 }
 
-/// What a run came to, and what it took.
+/// The result of a run, and its cost.
 struct Timed {
     summary: Summary,
     /// Of the thread's own, which others on the machine disturb less than the clock.
@@ -81,7 +81,7 @@ fn a_city_begins_and_its_channel_is_not_full() {
     println!("messages that came: {delivered}");
 }
 
-/// What a log says of the messages that are for everybody, as it comes.
+/// The lines of a log about messages for everybody, as they come.
 #[derive(Default)]
 struct Emergencies {
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What holds of media, whatever runs over them.
+//! The laws of media, whatever runs over them.
 
 use sealane_sim::{Run, Summary, Watch};
 

@@ -63,7 +63,7 @@ impl Live {
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let page =
             said.find_map(|line| line.unwrap().split_once("page: ").map(|two| two.1.to_owned()));
-        // What else it says is read, so that it never waits for that.
+        // The rest of its output is read, so that it never waits for a reader.
         std::thread::spawn(move || said.for_each(drop));
         let live = Self { dir, prefix, child, page: page.unwrap() };
         live.waits("it takes orders", || live.ctl(&["status"]).is_some());

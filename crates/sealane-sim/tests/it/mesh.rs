@@ -1,5 +1,5 @@
-//! What the mesh must show: `cargo xtask prove mesh` prints rows of what is demanded and what was
-//! measured. The daily tests run the same with smaller numbers.
+//! The demands on the mesh: `cargo xtask prove mesh` prints rows of demands and measurements. The
+//! daily tests run the same with smaller numbers.
 
 mod churn;
 mod density;

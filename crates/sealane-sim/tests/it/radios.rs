@@ -1,4 +1,5 @@
-//! What radios do of themselves: acknowledge and repeat, or say nothing, and whose chance is whose.
+//! The behaviour of radios themselves: they acknowledge and repeat, or say nothing, and each has
+//! its own chance.
 
 use sealane_sim::{Run, Summary, Watch};
 

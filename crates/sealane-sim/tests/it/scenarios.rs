@@ -69,7 +69,7 @@ fn a_team_of_twenty_is_reached_over_seven_hops() {
     assert!(2 * sent.back.came >= sent.back.offered, "{sent:?}");
 }
 
-/// What went along the team, and the answers.
+/// The messages along the team, and the answers.
 #[derive(Debug, Default)]
 struct Sent {
     there: Share,
@@ -97,7 +97,7 @@ fn documents_are_with_all_after_a_cut_and_a_start_that_has_lost_all() {
         assert!(summary.messages > 130, "seed {seed}: {summary}");
         // At 30 % loss, over a cut of a minute; nobody writes in the last one.
         assert_eq!(summary.delivered, summary.expected, "seed {seed}: {summary}");
-        // Who has started anew gets again what it had.
+        // A machine that has started anew gets its documents again.
         assert!((50..200).contains(&summary.again), "seed {seed}: {summary}");
         assert_eq!((summary.astray, summary.loops()), (0, 0), "seed {seed}: {summary}");
     }

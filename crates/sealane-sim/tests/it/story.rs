@@ -33,7 +33,7 @@ impl Line {
         self.kind == kind
     }
 
-    /// What a machine of the mesh has found out.
+    /// Whether this line is that finding of a machine of the mesh.
     pub(crate) fn tells(&self, what: &str) -> bool {
         self.kind == "mesh" && self.what == what
     }

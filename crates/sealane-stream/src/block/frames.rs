@@ -244,8 +244,9 @@ pub fn take_encoded() -> u64 {
     ENCODED.with(|count| count.replace(0))
 }
 
-/// What was validated when it was enqueued translates; were it ever not to, readers of the other
-/// codec see `null` and the log says why, rather than the stream ending for them.
+/// Translates a stored message. The hub validated it when it was enqueued, so this succeeds. If it
+/// ever failed, readers of the other codec would see `null` and the log would say why. Their stream
+/// would not end.
 fn translate(
     scratch: &mut Transcoder,
     own: Codec,

@@ -1,7 +1,7 @@
-//! What a consumer did between two commits, as the store keeps it (spec/store.md §5).
+//! The changes of a consumer between two commits, as the store keeps them (spec/store.md §5).
 //!
-//! A consumer may have 65,536 messages in flight, and acknowledge a few of them in each commit.
-//! What is stored then is what changed, in runs of offsets.
+//! A consumer may have 65,536 messages in flight, and acknowledge a few of them in each commit. The
+//! store then gets the changes alone, in runs of offsets.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -30,6 +30,7 @@ impl Touched {
     }
 
     pub(super) fn note(&mut self, offset: u64) {
+        // Offsets behind the stored cursor are written as new ones anyway.
         if self.all || offset >= self.stored_cursor {
             return;
         }
@@ -40,6 +41,7 @@ impl Touched {
         }
         if self.ranges.len() > RANGES_MAX {
             self.merge();
+            // A list that stays long after merging costs more than the whole state.
             self.all = self.ranges.len() > RANGES_MAX / 2;
         }
     }
@@ -72,6 +74,7 @@ pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -
         return None;
     }
     let old = touched.stored_cursor;
+    // Buried messages are done by this commit, and in memory only once it stands.
     let dead = buried.iter().filter(|offset| **offset < old).map(|offset| (*offset, *offset));
     touched.ranges.extend(dead);
     touched.merge();
@@ -86,6 +89,8 @@ pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -
     let mut index = 0;
     runs.retain(|run| {
         index += 1;
+        // New messages that were given once are the usual case, so that a reader fills them in by
+        // itself.
         index <= changed || run.state != FIRST
     });
     let mut out = Vec::with_capacity(8 + runs.len() * 4);
@@ -159,6 +164,8 @@ impl Image {
                 0 => None,
                 attempt => Some(Kept { attempt, due_ms: read_varint(&mut rest)? }),
             };
+            // A run beyond the old cursor leaves those before it as given once: that is how they
+            // were left out.
             if to >= self.cursor {
                 self.fill(new..from, FIRST)?;
                 new = new.max(to.checked_add(1)?);
@@ -174,12 +181,17 @@ impl Image {
     fn fill(&mut self, offsets: std::ops::Range<u64>, kept: Option<Kept>) -> Option<()> {
         match kept {
             Some(kept) => {
+                // The row may be damaged. A range of 2^60 must not be allocated before it is
+                // refused.
                 let count = usize::try_from(offsets.end.saturating_sub(offsets.start)).ok()?;
-                // What is done later in this very change may stand beside it for a moment.
+                // Messages that this very change marks as done later may stand beside it for a
+                // moment.
                 (count <= 2 * MAX_IN_FLIGHT).then_some(())?;
                 self.pending.extend(offsets.map(|offset| (offset, kept)));
             }
             None => {
+                // `BTreeMap::range` panics on a range that ends before it begins, which a damaged
+                // row can have.
                 let done: Vec<u64> = match offsets.is_empty() {
                     true => Vec::new(),
                     false => self.pending.range(offsets).map(|(offset, _)| *offset).collect(),
@@ -193,7 +205,7 @@ impl Image {
     }
 }
 
-/// What became of a consumer's messages that ran out of attempts, counted from its first one on.
+/// The fate of a consumer's messages that ran out of attempts, counted from its first message on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DeadCounts {
     /// They are dead letters.
@@ -215,7 +227,7 @@ pub(crate) fn write_piece(consumer: u64, piece: &[u8], row: &mut Vec<u8>) {
     row.extend_from_slice(piece);
 }
 
-/// What a row of `progress` holds: consumers and what they did.
+/// The content of a row of `progress`: consumers and their changes.
 pub(crate) fn pieces(mut row: &[u8]) -> Vec<(u64, &[u8])> {
     let mut all = Vec::new();
     while let Some(consumer) = read_varint(&mut row)

@@ -1,8 +1,8 @@
-//! What those who run a consumer do to it, and what they see of it.
+//! The operator's actions on a consumer, and the operator's view of it.
 //!
-//! A consumer is steered by a commit: what it is going to be is stored first, as
-//! [`Consumer::steered`] says, and [`Consumer::steer`] makes it so once that stands. What members
-//! did between the two is not lost: it is stored whole by the commit after.
+//! A commit steers a consumer. The new state is stored first, as [`Consumer::steered`] says. Once
+//! the commit stands, [`Consumer::steer`] applies it. The changes that members make between the two
+//! are not lost: the commit after stores the whole consumer.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use sealane_protocol::PendingMessage;
 
 use super::{Consumer, Kept, Pending, PendingState, again};
 
-/// What is done to a consumer.
+/// An action on a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Steer {
     /// It gives out nothing more, since this time.
@@ -21,7 +21,7 @@ pub(crate) enum Steer {
     Reset(u64),
     /// These messages are done, but for what is behind the next one that it gives out.
     Skip(RangeInclusive<u64>),
-    /// What is not done comes again at once.
+    /// All messages that are not done come again at once.
     Redeliver,
 }
 
@@ -38,13 +38,14 @@ impl Consumer {
         self.paused_ms > 0
     }
 
-    /// What is stored before the consumer is steered.
+    /// The state that is stored before the consumer is steered.
     pub(crate) fn steered(&self, steer: &Steer) -> Steered {
         let paused_ms = match steer {
             Steer::Pause { since_ms } => self.pause(*since_ms),
             Steer::Resume => 0,
             Steer::Reset(_) | Steer::Skip(_) | Steer::Redeliver => self.paused_ms,
         };
+        // Cursor and messages are computed without a change. The commit may still fail.
         let cursor = self.cursor_after(steer);
         let keep = |entry: &Pending| {
             let kept = entry.kept(&[])?;
@@ -65,6 +66,8 @@ impl Consumer {
             Steer::Resume => self.paused_ms = 0,
             Steer::Reset(offset) => {
                 let anew = Consumer::new(*offset, self.settings);
+                // A reset goes to another place. It neither ends a pause nor takes back what was
+                // counted.
                 let (paused_ms, redelivered) = (self.paused_ms, self.redelivered);
                 *self = Consumer { paused_ms, redelivered, ..anew };
             }
@@ -82,6 +85,7 @@ impl Consumer {
 
     /// A consumer that is paused once more is paused since the first time.
     fn pause(&self, since_ms: u64) -> u64 {
+        // 0 means that it runs. A second pause keeps the time of the first.
         if self.is_paused() { self.paused_ms } else { since_ms.max(1) }
     }
 
@@ -100,6 +104,8 @@ impl Consumer {
             let state = match entry.state {
                 PendingState::InFlight { .. } => again(entry, max, now_ms, now_ms),
                 PendingState::Delayed { .. } => PendingState::Ready,
+                // A dead message waits for its letter. Redelivered, it could be given out and
+                // buried at once.
                 PendingState::Ready | PendingState::Dead | PendingState::Done => continue,
             };
             self.set(index, state);

@@ -177,7 +177,7 @@ fn steer() -> impl Strategy<Value = Steer> {
     ]
 }
 
-/// What the writer looks at before it accepts it.
+/// The writer's check before it accepts the action.
 fn may_be(steer: &Steer, consumer: &Consumer, end: u64) -> bool {
     match steer {
         Steer::Reset(offset) => *offset <= end,
@@ -200,7 +200,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What must hold, kept beside the consumer by the simplest means.
+/// The expected state, kept beside the consumer by the simplest means.
 struct Model {
     consumer: Consumer,
     end: u64,
@@ -444,7 +444,7 @@ impl Stored {
         let read = |snapshot: &[u8], pieces: &[Vec<u8>], counts: &mut DeadCounts| {
             let settings = self.consumer.settings;
             let mut restored = Consumer::restore(settings, snapshot, pieces, counts).unwrap();
-            // What was due by now need not be said to be.
+            // Messages that are due by now may be stored with or without their time.
             restored.expire(self.now);
             restored.snapshot(&[])
         };

@@ -1,4 +1,4 @@
-//! What those who run a hub see and do of consumers, delayed messages and what streams keep.
+//! The operator's view of consumers, delayed messages and retention, and the actions on them.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ impl Hub {
         let steer = match verb {
             ConsumerVerb::Pause => Steer::Pause { since_ms: now_ms() },
             ConsumerVerb::Resume => Steer::Resume,
+            // A time becomes an offset before the writer is asked, since the search reads the disk.
             ConsumerVerb::Reset(start) => Steer::Reset(self.place(topic, start).await?),
             ConsumerVerb::Skip(offsets) => Steer::Skip(offsets),
             ConsumerVerb::Redeliver => Steer::Redeliver,
@@ -104,6 +105,7 @@ impl Hub {
     /// it was then.
     pub async fn purge(&self, topic: &Topic, before: Start) -> Result<Purged, Error> {
         let before = self.place(topic, before).await?;
+        // The writer decides how many went. Between place and commit retention may have taken some.
         let purged = self.manage(topic, Deed::Purge { before }).await?;
         let stream = self.find(topic)?;
         let state = stream.state.lock();
@@ -130,7 +132,7 @@ impl Hub {
         answer.await.unwrap_or(Err(Error::Draining))
     }
 
-    /// What is shown of consumers of a stream, but for their connections and messages.
+    /// The state of consumers of a stream, but for their connections and messages.
     async fn inform(
         &self,
         stream: &Arc<Stream>,
@@ -158,6 +160,7 @@ impl Hub {
             let state = stream.state.lock();
             offsets.iter().map(|offset| state.time_of(*offset)).collect()
         };
+        // Consumers that keep up are answered from memory. Only real backlogs cost a read.
         if recent.iter().all(Option::is_some) {
             return Ok(recent.into_iter().flatten().collect());
         }

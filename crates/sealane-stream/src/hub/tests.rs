@@ -1,4 +1,4 @@
-//! What the writer promises on a store that fails when it is told to.
+//! The writer's promises on a store that fails when it is told to.
 
 use std::time::Duration;
 
@@ -61,8 +61,8 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
     assert!(is_read, "first {first}, next {next}: offset {offset} was acknowledged");
 }
 
-/// What a removed stream was answered for and the store had not got yet is not stored any more,
-/// also when a commit without what adds has removed it.
+/// If a stream is removed, its acknowledged messages that the store has not got yet are not stored
+/// any more. This also holds if the removing commit was stripped of all that adds.
 #[tokio::test]
 async fn nothing_is_stored_of_a_stream_that_was_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,8 +158,8 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
     assert_eq!((info.consumers[0].next, info.consumers[0].in_flight), (5, 1));
 }
 
-/// Who may make streams of all other names takes no group its control stream, and no message its
-/// dead letter.
+/// A client that may make streams of all other names takes no group its control stream, and no
+/// message its dead letter.
 #[tokio::test]
 async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,8 +202,8 @@ async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
     let _ = hub.close();
 }
 
-/// What is kept in memory of a session is what the store holds, whichever statement of a commit
-/// fails: each number is stored once, and said to be where it is.
+/// The memory of a session equals the store, whichever statement of a commit fails. Each number is
+/// stored once, and the answer names its true place.
 #[tokio::test]
 async fn a_session_goes_on_whichever_statement_fails() {
     let folder = tempfile::tempdir().unwrap();

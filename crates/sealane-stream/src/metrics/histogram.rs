@@ -24,8 +24,8 @@ const BOUNDS_US: [u64; 17] = [
     300_000_000,
 ];
 
-/// What was timed so far. The library that writes metrics has histograms as well; theirs lock for
-/// each time, and take one at a time.
+/// The durations that were recorded so far. The library that writes metrics has histograms as well.
+/// They lock for each value and take one value at a time.
 #[derive(Debug, Default)]
 pub struct Histogram {
     bounded: [AtomicU64; BOUNDS_US.len()],
@@ -42,7 +42,7 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// What a histogram has at one time.
+/// The values of a histogram at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
     /// By ascending bounds.
@@ -62,11 +62,13 @@ impl Histogram {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let index = BOUNDS_US.partition_point(|bound| *bound < took_us);
         let bucket = self.bounded.get(index).unwrap_or(&self.beyond);
+        // Two relaxed additions take no lock. A reader may see a count without its sum, which a
+        // metric can bear.
         bucket.fetch_add(count, Ordering::Relaxed);
         self.sum_us.fetch_add(took_us.saturating_mul(count), Ordering::Relaxed);
     }
 
-    /// What was taken down so far.
+    /// The durations that were recorded so far.
     pub fn read(&self) -> Spread {
         let uppers = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
         let counts = self.bounded.iter().chain([&self.beyond]);

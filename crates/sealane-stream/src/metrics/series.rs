@@ -12,14 +12,14 @@ use crate::limits::{MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
 use crate::registry::Registry;
 use crate::stream::{ConsumerEntry, Stream};
 
-/// What is counted of a stream.
+/// The counts of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct StreamCounts {
     pub(crate) stored: AtomicU64,
     pub(crate) delivered: AtomicU64,
 }
 
-/// What is counted of a consumer.
+/// The counts of a consumer.
 #[derive(Debug, Default)]
 pub(crate) struct ConsumerCounts {
     pub(crate) redelivered: AtomicU64,
@@ -126,7 +126,7 @@ impl Series {
     }
 }
 
-/// What can be said of a stream, or of all together that have no series of their own.
+/// The figures of a stream, or of all streams together that have no series of their own.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct StreamFigures {
     /// The topic; of others none.
@@ -143,7 +143,7 @@ pub struct StreamFigures {
     pub delivered: u64,
 }
 
-/// What can be said of a consumer, or of all together that have no series of their own.
+/// The figures of a consumer, or of all consumers together that have no series of their own.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ConsumerFigures {
     /// The topic of its stream; of others none.
@@ -173,7 +173,7 @@ pub struct Figures {
     pub consumers: Vec<ConsumerFigures>,
 }
 
-/// What can be said now. It looks at every stream.
+/// The figures now. This call looks at every stream.
 pub(crate) fn figures(registry: &Registry) -> Figures {
     let series = &registry.series;
     let mut other = StreamFigures::counted(&series.other_streams);

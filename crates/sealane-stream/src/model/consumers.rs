@@ -13,7 +13,7 @@ use crate::{ConsumerChange, Error, Hub, Output, Start, Subscription, Who};
 /// Deliveries after which a message of the consumer `c1` is a dead letter.
 const ATTEMPTS: u32 = 2;
 
-/// What was last seen of a message.
+/// The last known state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     Held {
@@ -29,11 +29,11 @@ enum Last {
     Dead {
         is_sure: bool,
     },
-    /// Who runs the hub has skipped it, or set the consumer behind it.
+    /// The operator has skipped it, or set the consumer behind it.
     Passed,
 }
 
-/// What is known of one consumer of one stream.
+/// The known state of one consumer of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     last: BTreeMap<Position, Last>,
@@ -44,7 +44,7 @@ pub(super) struct Ledger {
     was_reset: bool,
 }
 
-/// What is done to a consumer or the beginning of its stream.
+/// An action on a consumer or on the beginning of its stream.
 #[derive(Debug, Clone)]
 pub(super) enum Verb {
     Steer(ConsumerVerb),
@@ -123,7 +123,7 @@ impl Ledger {
         self.last.extend(positions.into_iter().map(|position| (position, Last::Passed)));
     }
 
-    /// What the hub has done is done here; `all` are the messages of the stream.
+    /// Repeats the hub's action in the model; `all` are the messages of the stream.
     pub(super) fn steer(&mut self, verb: &ConsumerVerb, all: &[Position], name: &str) {
         match verb {
             ConsumerVerb::Pause => self.is_paused = true,
@@ -148,7 +148,7 @@ impl Ledger {
         }
     }
 
-    /// What a member had goes back, or is out of attempts.
+    /// A message that a member had goes back, or is out of attempts.
     fn back(&mut self, position: Position, name: &str) {
         if let Some(last) = self.last.get_mut(&position) {
             *last = match *last {
@@ -169,7 +169,7 @@ struct Member {
     held: Vec<Position>,
 }
 
-/// Who reads now.
+/// The members that read now.
 #[derive(Default)]
 pub(super) struct Members {
     all: Vec<Member>,

@@ -86,7 +86,7 @@ async fn look(hub: &Hub, world: &mut World, random: &mut Random) -> Option<Reque
         world.look(hub, &topic).await;
         let state = hub.stream(&topic).unwrap();
         let known = world.stream(&topic);
-        // What was held back may have come in between, which the next look finds.
+        // A delayed message may have come in between. The next look finds it.
         if known.messages.len() as u64 == state.next {
             world.looked.push(state);
         }
@@ -239,7 +239,7 @@ fn accepted(hub: &Hub, world: &mut World, request: Request, answer: Answer) {
         (Request::Delay { topic, id, .. }, Answer::Appended(_)) => {
             world.stream(&topic).delayed.insert(id);
         }
-        // What the hub itself makes is not followed.
+        // The model does not follow streams that the hub itself makes.
         (Request::Configure { topic, .. }, _) if topic.as_str().starts_with("dead/") => {}
         (Request::Configure { topic, change }, Answer::Configured(made)) => {
             assert_eq!(made, !world.has(&topic), "seed {seed} {topic}: made");

@@ -1,4 +1,4 @@
-//! What must be in the hub.
+//! The expected content of the hub.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::sessions::Numbers;
 use super::{Random, until};
 use crate::{Error, Hub, Level, Output, Start, StreamState};
 
-/// What is known of a message that was acknowledged.
+/// The known state of a message that was acknowledged.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) id: String,
@@ -32,12 +32,12 @@ pub(super) struct Known {
     pub(super) purged: u64,
     /// By offset.
     pub(super) messages: BTreeMap<u64, Message>,
-    /// What came with an idempotency key, and where it is.
+    /// The messages that came with an idempotency key, and their offset.
     pub(super) keys: HashMap<u64, (Vec<String>, u64)>,
     /// Ids that are held back.
     pub(super) delayed: HashSet<String>,
     pub(super) consumers: BTreeMap<String, Ledger>,
-    /// What publishing sessions have had stored.
+    /// The messages that publishing sessions have had stored.
     pub(super) sessions: BTreeMap<usize, Numbers>,
     /// Names of consumers that were removed: those who have them now are not the first.
     pub(super) loose: BTreeSet<String>,
@@ -62,7 +62,7 @@ pub(super) struct World {
     pub(super) looked: Vec<StreamState>,
 }
 
-/// What one look at a stream has found.
+/// The result of one look at a stream.
 #[derive(Default)]
 struct Found {
     messages: BTreeMap<u64, Message>,
@@ -128,9 +128,9 @@ impl World {
         let last = known.messages.last_key_value();
         let is_same = last.is_some_and(|(_, last)| last.generation == seen.generation)
             && known.messages.len() as u64 == seen.next;
-        // What is cancelled by the same commit keeps its stream all the same.
+        // A delayed message that the same commit cancels keeps its stream all the same.
         let is_given = topic.as_str().starts_with("d/");
-        // Whoever read an earlier stream of this topic may read this one, too.
+        // A member that read an earlier stream of this topic may read this one, too.
         let is_read = |info: StreamState| info.consumers.iter().any(|one| one.members > 0);
         let may_be_read = !known.consumers.is_empty() || !known.loose.is_empty();
         let is_used = is_given || may_be_read || hub.stream(topic).map_or(true, is_read);
@@ -188,7 +188,7 @@ impl World {
         let is_given = topic.as_str().starts_with("d/");
         let known = self.streams.get_mut(topic).unwrap();
         if is_given {
-            // What was held back has an offset from now on.
+            // A message that was held back has an offset from now on.
             for (offset, message) in &found.messages {
                 if !known.messages.contains_key(offset) {
                     let was_held = known.delayed.remove(&message.id);

@@ -86,6 +86,7 @@ impl PatternFollowers {
         {
             return Ok(());
         }
+        // The place was taken before the check, so that two at the bound cannot both pass.
         self.unfollow(1);
         let limit = MAX_FOLLOWED_STREAMS as u64;
         Err(Error::TooMany { what: "streams followed by all subscriptions", limit })

@@ -16,7 +16,7 @@ const STORE: &str = "streams.db";
 /// The same while it is not complete.
 const PART: &str = "streams.db.part";
 
-/// What a copy holds.
+/// The content of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
     /// Streams.
@@ -44,6 +44,7 @@ pub fn backup(folder: &Path, to: &Path) -> Result<Backup, Error> {
         // SQLite fills an empty file, and keeps who may read it.
         private(part)?;
         let path = part.to_str().ok_or_else(|| failed(part, "the path is not UTF-8"))?;
+        // `VACUUM INTO` reads one snapshot in WAL mode, so that the hub goes on writing.
         let copied = source.execute("VACUUM INTO ?1", [path]);
         copied.map(|_| ()).map_err(|error| unreadable(&store, error))
     })
@@ -60,6 +61,8 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
     if !copy.is_file() {
         return Err(Error::NoStore(said(from, "there is no backup")));
     }
+    // A log beside the file holds commits that the file lacks. A copy without it would lose them in
+    // silence.
     if copy.with_extension("db-wal").exists() {
         let cause = "this is a store that a hub uses, no backup";
         return Err(Error::NoStore(said(from, cause)));
@@ -71,8 +74,8 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
     })
 }
 
-/// What a store holds, once its pages and tables have been found whole. The checksums of single
-/// records are looked at when they are read, and what is damaged is told to readers.
+/// The content of a store, once its pages and tables have been found whole. The checksums of single
+/// records are checked when they are read. Readers are told of damaged records.
 ///
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`] naming the first damage, [`Error::StoreTooNew`], and
@@ -118,15 +121,20 @@ fn into_new(
     if ["", "-wal", "-journal"].iter().any(|end| folder.join(format!("{STORE}{end}")).exists()) {
         return Err(Error::TargetExists(folder.display().to_string()));
     }
-    // What an interrupted copy has left is of no use.
+    // The files that an interrupted copy has left are of no use.
     for end in ["", "-wal", "-shm", "-journal"] {
         let _ = fs::remove_file(folder.join(format!("{PART}{end}")));
     }
+    // The mark gives each stream a new generation when it is opened, since messages after the copy
+    // are missing.
     let marked = copy(&part).and_then(|()| mark(&part, source));
+    // The copy is checked before it gets its name. A damaged one never looks like a backup.
     let copied = marked.and_then(|()| check_file(&part, source));
     let kept = copied.and_then(|backup| {
         let durable = || -> io::Result<()> {
             OpenOptions::new().write(true).open(&part)?.sync_all()?;
+            // The bytes are synced before the name. A crash leaves a part that the next run
+            // removes.
             fs::rename(&part, &store)?;
             File::open(folder)?.sync_all()
         };
@@ -188,7 +196,7 @@ fn check_file(path: &Path, source: &Path) -> Result<Backup, Error> {
     })
 }
 
-/// What is wrong with a file that SQLite takes for no database, or for a damaged one.
+/// The damage of a file that SQLite takes for no database, or for a damaged one.
 fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
     match Fault::from(error) {
         Fault::NotAStore(what) => Error::NotAStore(said(path, &what)),

@@ -21,7 +21,7 @@ pub(crate) enum Fault {
     NotAStore(String),
     /// The store was written by a newer program.
     TooNew(i64),
-    /// What the system or SQLite says.
+    /// The message of the system or of SQLite.
     Failed(String),
 }
 

@@ -1,4 +1,4 @@
-//! What brings a store of an earlier version to this one.
+//! The migrations that bring a store of an earlier version to this one.
 
 use rusqlite::Connection;
 
@@ -35,7 +35,8 @@ CREATE INDEX delayed_stream ON delayed (stream);
 INSERT INTO meta VALUES ('stream', 1);
 ";
 
-/// What version 4 brought for consumers and delayed messages, for new stores and for old ones.
+/// The columns that version 4 brought for consumers and delayed messages, for new stores and for
+/// old ones.
 pub(super) const CONSUMERS_SINCE_4: &str = "
 ALTER TABLE consumer ADD COLUMN paused_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE delayed ADD COLUMN id BLOB NOT NULL DEFAULT x'';
@@ -57,7 +58,7 @@ CREATE TABLE session (
 CREATE INDEX session_hour ON session (hour);
 ";
 
-/// What each earlier version lacks: the first is what brings version 1 to version 2.
+/// The statements that each earlier version lacks: the first entry brings version 1 to version 2.
 const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
     &["ALTER TABLE stream ADD COLUMN sealed BLOB CHECK (length(sealed) = 4)"],
     &[
@@ -95,6 +96,8 @@ pub(super) fn run(connection: &Connection, version: i64) -> Result<(), Fault> {
     for step in steps.copied().flatten() {
         transaction.execute_batch(step)?;
     }
+    // The version changes with the tables in one transaction. A crash leaves the old store or the
+    // new one.
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     tracing::info!(from = version, to = VERSION, "the store was brought to this version");

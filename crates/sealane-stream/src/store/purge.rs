@@ -1,4 +1,4 @@
-//! What is taken off streams on request: their oldest messages, consumers, delayed messages.
+//! The removals on request: the oldest messages of streams, consumers, delayed messages.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -66,6 +66,8 @@ impl Writes {
         if gone >= cut.count {
             return Ok(None);
         }
+        // If a length in the block is damaged, the block stays whole. Cutting elsewhere would lose
+        // good messages.
         let at = (0..gone).try_fold(0, |at, _| behind(&cut.data, at));
         Ok(at.map(|at| (block, Cut { at, count: cut.count - gone, ..cut })))
     }

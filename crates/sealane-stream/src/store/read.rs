@@ -77,6 +77,8 @@ impl Reads {
                     .optional()?;
                 match found {
                     Some((key, _, last)) if last as u64 >= time_ms => {
+                        // `min` and `max` make the range shrink even where a damaged row overlaps
+                        // another, so that the search ends.
                         high = offset_of(key).max(low).min(middle);
                     }
                     Some((key, count, _)) => {
@@ -141,10 +143,13 @@ impl Reads {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
+            // Readers have connections of their own: WAL lets them read while the writer commits.
             None => open_for_reading(&self.folder)?,
         };
         let result = read(&connection);
         let mut idle = self.idle.lock();
+        // A crowd of readers opens many connections. Keeping all would hold their files and caches
+        // for ever.
         if idle.len() < 8 {
             idle.push(connection);
         }

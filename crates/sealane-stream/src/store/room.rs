@@ -29,7 +29,7 @@ pub(crate) struct Room {
     /// Held as long as SQLite has the file open: closing it would drop SQLite's locks.
     store: File,
     log: PathBuf,
-    /// What is kept aside for the log, and again for the database.
+    /// The bytes kept aside for the log, and again for the database.
     kept_bytes: u64,
     /// The database's file owns blocks up to here.
     owned_bytes: u64,
@@ -45,6 +45,7 @@ impl Room {
         let path = folder.join("streams.db");
         let store = OpenOptions::new().read(true).write(true).open(path)?;
         let disk = rustix::fs::fstatvfs(&store)?;
+        // A small disk cannot spare the whole bound of the log.
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / KEPT_SHARE;
         let kept_bytes = share.clamp(KEPT_BYTES_MIN, MAX_LOG_BYTES);
         let room = Self {
@@ -73,6 +74,8 @@ impl Room {
     fn fill_log(&self) -> io::Result<()> {
         let mut log = OpenOptions::new().append(true).open(&self.log)?;
         let size = log.metadata()?.len();
+        // Zeros are written, since a hole would take room only when the disk may be full. SQLite
+        // reads zeros as no log.
         io::copy(&mut io::repeat(0).take(self.kept_bytes.saturating_sub(size)), &mut log)?;
         Ok(())
     }
@@ -87,6 +90,7 @@ impl Room {
             self.free_pages = self.look(connection, pages)?;
         }
         match self.free_pages.checked_sub(pages) {
+            // This file system sets nothing aside. A full disk then shows at the commit.
             _ if !self.is_kept => Ok(()),
             Some(left) => {
                 self.free_pages = left;
@@ -104,6 +108,7 @@ impl Room {
         let page = PAGE_BYTES as u64;
         let used = pages * page + self.kept_bytes;
         let ahead = used + wanted.saturating_sub(free) * page;
+        // A larger piece is asked for first, so that not every commit asks the file system.
         for end in [ahead + self.kept_bytes, ahead] {
             if self.owned_bytes >= ahead || !self.is_kept {
                 break;

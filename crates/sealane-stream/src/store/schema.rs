@@ -91,7 +91,7 @@ pub(crate) struct Opened {
     pub(crate) next: Next,
 }
 
-/// What the hub goes on counting from.
+/// The counters at which the hub goes on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Next {
     /// No new stream has a generation below.
@@ -136,11 +136,11 @@ pub(crate) struct ConsumerRow {
     pub(crate) dead_lettered: u64,
     pub(crate) dead_dropped: u64,
     pub(crate) state: Vec<u8>,
-    /// What it did since `state` was written.
+    /// The changes since `state` was written.
     pub(crate) changes: Changes,
 }
 
-/// What a consumer did since its row was written, a piece for each commit, oldest first.
+/// The changes of a consumer since its row was written, a piece for each commit, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) pieces: Vec<Vec<u8>>,
@@ -161,6 +161,7 @@ pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Fault> {
 fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<Opened, Fault> {
     make_private(folder, path)?;
     let connection = Connection::open(path)?;
+    // The lock is taken before the first pragma, which would already change a store in use.
     let lock = lock(&connection, folder)?;
     create(&connection)?;
     let running_at = boot_and_file(path);
@@ -180,14 +181,16 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<Opened, Fault> {
     Ok(Opened { connection, lock, streams, next })
 }
 
-/// Makes the folder and the file for their owner alone: the bodies of open streams are in it.
-/// What others made wider by hand stays as they made it, but for the file, which nobody else needs.
+/// Makes the folder and the file for their owner alone: the bodies of open streams are in it. If
+/// the owner has widened an existing folder by hand, it stays so. The file is made private again,
+/// since no other user needs it.
 fn make_private(folder: &Path, path: &Path) -> Result<(), Fault> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
     let failed = |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", folder.display()));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     let mut options = std::fs::OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(path) {
+        // SQLite would make the file readable for others. Made here first, it never is.
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             // SQLite gives its log and index the same mode.
@@ -238,10 +241,12 @@ fn lock(connection: &Connection, folder: &Path) -> Result<File, Fault> {
 
 fn create(connection: &Connection) -> Result<(), Fault> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // A newer store may mean something else by the same tables. It is not even read.
     if version > VERSION {
         return Err(Fault::TooNew(version));
     }
     if version == 0 {
+        // The page size counts only before the first table is written.
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     }
     connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -273,6 +278,7 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Fault> {
             max_count: row.get::<_, i64>(5)? as u64,
             max_bytes: row.get::<_, i64>(6)? as u64,
         };
+        // A row without a topic is no damage of one message. The whole file is somebody else's.
         let mut stream = StreamRow {
             number,
             topic: topic
@@ -321,6 +327,8 @@ fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Fa
         })
         .optional()?;
     if let Some((key, count, last_ms)) = last {
+        // The stored `next` may be ahead, where retention removed all blocks. Offsets never go
+        // back.
         stream.next = stream.next.max(offset_of(key) + count as u64);
         stream.last_ms = last_ms as u64;
     }
@@ -410,6 +418,8 @@ fn renew_generations(
     let copied = transaction.execute("DELETE FROM meta WHERE name = 'copied'", [])? > 0;
     for stream in streams {
         let lost = match (&running, stream.level) {
+            // Messages after the copy exist elsewhere. Their offsets will be given again here, to
+            // other messages.
             _ if copied => true,
             (None, _) | (_, Level::Disk) => false,
             (Some(before), Level::Os) => before != running_at,
@@ -417,6 +427,7 @@ fn renew_generations(
         };
         if lost || stream.generations.is_empty() {
             let last = stream.generations.last().map_or(0, |(_, generation)| *generation);
+            // The clock alone could repeat a generation after it was set back.
             let generation = (now_ms / 1000).max(last + 1);
             transaction.execute(
                 "INSERT INTO generation VALUES (?1, ?2, ?3)",

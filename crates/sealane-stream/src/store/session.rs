@@ -1,4 +1,4 @@
-//! What publishing sessions have had stored, so that what they repeat is stored once
+//! The messages that publishing sessions have had stored, so that a repeated message is stored once
 //! (spec/store.md §10).
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use sealane_protocol::{Outcome, Position};
 
 use super::{Fault, Writes};
 
-/// What one session has had stored in one stream.
+/// The messages that one session has had stored in one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Session {
     /// The number of the last message that was stored.
@@ -47,7 +47,7 @@ impl SessionRow {
     }
 }
 
-/// What a number is to a session.
+/// The meaning of a message number for a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The one that comes next.
@@ -61,8 +61,10 @@ pub(crate) enum Next {
 }
 
 impl Session {
-    /// What the number `n` is.
+    /// The meaning of the number `n`.
     pub(crate) fn look(&self, n: u64) -> Next {
+        // Numbers follow without a gap. A gap means that a message was lost on the way, and storing
+        // on would hide it.
         match n.checked_sub(self.n) {
             Some(1) => Next::New,
             Some(ahead) if ahead > 1 => Next::Skipped(self.n + 1),
@@ -89,9 +91,13 @@ impl Session {
         self.n += count;
         self.kept += count;
         match self.places.back_mut() {
+            // Messages of a session mostly stand side by side. One run then holds thousands of
+            // places.
             Some(run) if run.first.behind(run.count) == place => run.count += count,
             _ => self.places.push_back(Run { count, first: place }),
         }
+        // Only places that may still be unanswered are needed. A client repeats none that it has
+        // seen answered.
         while let Some(oldest) = self.places.front()
             && self.kept - oldest.count >= keep
         {
@@ -137,6 +143,8 @@ impl Session {
                 Outcome::At(position) => position,
                 Outcome::Due(due_ms) => Position { generation: 0, offset: due_ms },
             };
+            // Most runs follow the one before in the same generation, and then cost two short
+            // numbers.
             let ahead = before
                 .filter(|before| before.generation == place.generation && place.generation > 0)
                 .and_then(|before| place.offset.checked_sub(before.offset));
@@ -160,6 +168,7 @@ impl Session {
         let places = read_places(places).unwrap_or_default();
         let kept = places.iter().fold(0_u64, |sum, run| sum.saturating_add(run.count));
         let whole = Self { n, places, kept, hour: Some(hour), certain: n };
+        // A damaged row loses its places and keeps its number, so that nothing is stored twice.
         if kept <= n { whole } else { Self { places: VecDeque::new(), kept: 0, ..whole } }
     }
 }
@@ -210,7 +219,7 @@ fn read_number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 impl Writes {
-    /// What a session has had stored in a stream.
+    /// The stored state of a session in a stream.
     pub(crate) fn find_session(&self, stream: u32, session: &[u8]) -> Result<Session, Fault> {
         #[cfg(test)]
         self.trouble.statement()?;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::Fault;
 use crate::commit::StoreCommit;
 
-/// What is to go wrong. Every statement of the writer asks here first.
+/// The planned faults. Every statement of the writer asks here first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trouble(Arc<Mutex<Planned>>);
 

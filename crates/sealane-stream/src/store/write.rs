@@ -26,7 +26,7 @@ pub(crate) struct Writes {
     pub(crate) trouble: super::trouble::Trouble,
 }
 
-/// What an idempotency key is found by.
+/// The fields by which an idempotency key is found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     /// The token's and the client's key.
@@ -35,7 +35,7 @@ pub(crate) struct Key {
     pub(crate) body: [u8; 16],
 }
 
-/// What was answered when an idempotency key came first.
+/// The answer that an idempotency key got when it came first.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyRow {
     pub(crate) body: Vec<u8>,
@@ -52,7 +52,7 @@ pub(crate) struct DelayedRow {
     pub(crate) data: Vec<u8>,
 }
 
-/// What a stream's owner chooses.
+/// The settings that a stream's owner chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) level: Level,
@@ -143,6 +143,7 @@ impl Writes {
 
     /// Says whether the next transaction is synced when it commits; not allowed within one.
     pub(crate) fn set_sync(&mut self, sync: bool) -> Result<(), Fault> {
+        // The pragma costs a statement. Commits of one level follow each other.
         if sync != self.synced {
             let level = if sync { "FULL" } else { "NORMAL" };
             self.connection.pragma_update(None, "synchronous", level)?;
@@ -154,6 +155,7 @@ impl Writes {
     /// Waits for less long while the store is held by somebody else, so that nobody's answer is
     /// held up by those before it.
     pub(crate) fn set_patient(&self, patient: bool) {
+        // While the store fails, each wait is in vain and holds up clients that could be refused.
         let patience = if patient { PATIENCE } else { IMPATIENCE };
         if let Err(error) = self.connection.busy_timeout(patience) {
             tracing::error!(%error, "the store's patience could not be set");
@@ -161,6 +163,7 @@ impl Writes {
     }
 
     pub(crate) fn rollback(&self) {
+        // SQLite rolls back by itself after some faults. A second rollback would be an error.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
@@ -213,6 +216,8 @@ impl Writes {
             self.run(&format!("DELETE FROM {table} WHERE stream = ?1"), [stream])?;
         }
         self.run("DELETE FROM stream WHERE number = ?1", [stream])?;
+        // Blocks of a large stream go later, bit by bit. Until then the number must not be given
+        // again.
         self.run("INSERT OR IGNORE INTO removed VALUES (?1)", [stream])
     }
 
@@ -273,7 +278,7 @@ impl Writes {
         )
     }
 
-    /// What was answered to `key` before.
+    /// The earlier answer to `key`.
     pub(crate) fn find_key(&self, stream: u32, key: &[u8]) -> Result<Option<KeyRow>, Fault> {
         #[cfg(test)]
         self.trouble.statement()?;
@@ -425,6 +430,8 @@ impl Writes {
         let (busy, pages, copied) = self.connection.query_row(&query, [], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         })?;
+        // Only a log that was copied whole begins anew. Its counted length would be wrong
+        // otherwise.
         let whole = busy == 0 && pages == copied;
         if whole {
             self.log_pages.store(0, Ordering::Relaxed);
@@ -457,7 +464,7 @@ impl Writes {
     }
 }
 
-/// What a look at a removed stream's rows has removed.
+/// The rows of a removed stream that one sweep has removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Swept {
     pub(crate) keys: u64,

@@ -90,7 +90,7 @@ impl StreamTail {
     }
 }
 
-/// What a block of the tail is counted as: itself and its frames in one codec.
+/// The size for which a block of the tail counts: itself and its frames in one codec.
 fn tail_bytes(block: &Block) -> usize {
     // Frames of further codecs are not counted: few streams are read in more than one.
     block.memory_bytes() * 2

@@ -1,4 +1,4 @@
-//! What many readers are sent as the same bytes.
+//! The bytes that many readers are sent alike.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ impl Burst {
     /// Adds a delivery; returns whether it follows the others.
     pub(super) fn add(&mut self, delivery: &Delivery) -> bool {
         let Delivery { block, index, attempt } = delivery;
+        // A burst is one slice of one block's bytes, so that only neighbours of the same block join
+        // it.
         let follows =
             *attempt == 1 && *index == self.indexes.end && Arc::ptr_eq(block, &self.block);
         self.indexes.end += usize::from(follows);
@@ -54,7 +56,8 @@ impl Burst {
     }
 }
 
-/// What a subscription has for its connection, with the messages together that all are sent alike.
+/// The output of a subscription to its connection. Messages that all readers are sent alike stand
+/// together.
 #[derive(Debug)]
 pub enum Piece {
     /// Messages, each for the first time.

@@ -40,11 +40,15 @@ impl Subscription {
             Work::Reader { next } => {
                 let mut from = *next;
                 let more = read(&self.registry, &stream, &mut from, turn, out).await;
+                // The place moves even if the read failed halfway: what is in `out` has been
+                // delivered.
                 *next = from;
                 let more = more?;
                 if !more {
                     lane.queued = false;
                     lane.waiter.arm();
+                    // The lane asked for a wake first and looks again after. A message between the
+                    // two is not missed.
                     if !matches!(stream.find(from), Found::AtEnd)
                         || stream.removed.load(Ordering::SeqCst)
                     {
@@ -110,15 +114,20 @@ impl Subscription {
                 self.rest(index, stream, entry);
                 return Ok(false);
             };
+            // The block is read before messages are handed out. Handed first, they would go back
+            // behind others (decision 8).
             let Some(block) = locate(&self.registry, stream, entry, offset, out).await? else {
                 if stream.removed.load(Ordering::SeqCst) {
                     return self.lose(index);
                 }
                 continue;
             };
+            // A block may reach below a purge. Messages there are gone for everybody.
             let offsets = block.first.max(visible.start)..(block.last + 1).min(visible.end);
             let handed = hand(entry, self.member, &block, offsets, &mut left);
             if !handed.is_empty() {
+                // From here on the clock watches the deadlines, even if this connection never
+                // answers.
                 self.registry.mark_timed(stream, entry);
                 self.registry.mark_dirty(stream, entry);
             }
@@ -133,6 +142,7 @@ impl Subscription {
         lane.queued = false;
         lane.waiter.arm();
         let visible = stream.state.lock().visible();
+        // Work that came between the look and `arm` was signalled to nobody.
         if entry.state.lock().has_work(&visible) || lane.is_gone() {
             lane.waiter.wake();
         }
@@ -151,6 +161,8 @@ impl Subscription {
         for Handed { offset, attempt } in handed {
             let at = block.index_of(offset);
             if block.records.get(at).is_none_or(|record| record.offset != offset) {
+                // A damaged message would come back to every member for ever. It is named as a gap
+                // and passed.
                 entry.state.lock().pass_over(offset..offset + 1);
                 out.push(gap(stream, offset, offset, "damaged"));
                 continue;
@@ -160,6 +172,8 @@ impl Subscription {
             self.registry.metrics.redelivered.fetch_add(redelivered, Ordering::Relaxed);
             let counts = self.registry.series.of_consumer(entry);
             counts.redelivered.fetch_add(redelivered, Ordering::Relaxed);
+            // The id is known here before the message leaves, so that no acknowledgement can come
+            // too early.
             self.in_flight.insert(delivery.id(), Delivered { lane: index, offset });
             burst::push(out, start, delivery);
         }
@@ -190,6 +204,7 @@ impl Subscription {
         }
         if let Some(lane) = self.lanes.take(index) {
             self.registry.unfollow(1);
+            // The index is free from now on. An old id must not acknowledge in another stream.
             self.in_flight.lose(index);
             lane.close(&self.registry, self.member);
         }
@@ -246,6 +261,7 @@ pub(crate) async fn read(
             }
             Found::Behind => match load(registry, stream, *next).await? {
                 Some(block) => block,
+                // Without this look a removed stream would be asked for again and again.
                 None if stream.removed.load(Ordering::SeqCst) => return Ok(false),
                 None => continue,
             },
@@ -324,6 +340,7 @@ async fn load(
     offset: u64,
 ) -> Result<Option<Arc<Block>>, Error> {
     let (reader, topic, number) = (registry.clone(), stream.topic.clone(), stream.number);
+    // The disk may take long. On a worker of the runtime every connection there would wait.
     let read = blocking(move || Ok(reader.reads.block(&topic, number, offset)?)).await;
     registry.metrics.blocks_read.fetch_add(1, Ordering::Relaxed);
     let (first, leaving, stored, next) = {
@@ -373,6 +390,7 @@ fn holes(block: &Block) -> Vec<(u64, u64)> {
         }
         expected = record.offset + 1;
     }
+    // A block with its last records damaged ends early. Its row still says how far it went.
     if expected <= block.last {
         holes.push((expected, block.last));
     }
@@ -381,6 +399,7 @@ fn holes(block: &Block) -> Vec<(u64, u64)> {
 
 /// Damage is named and kept where it is; it is never a reason to delete.
 fn note_damage(registry: &Registry, stream: &Arc<Stream>, from: u64, to: u64) {
+    // Many readers meet the same damage. Only the first one logs, counts and stores it.
     if stream.note_damage(from, to) {
         tracing::error!(stream = %stream.topic, from, to, "stored messages are damaged");
         registry.metrics.damaged.fetch_add(to - from + 1, Ordering::Relaxed);

@@ -31,6 +31,7 @@ pub(super) struct InFlight {
 impl InFlight {
     pub(super) fn insert(&mut self, id: &[u8], delivered: Delivered) {
         let hash = self.hash.hash_one(id);
+        // Almost every id is in flight once, so that one small map serves nearly all.
         let first = *self.first.entry(hash).or_insert(delivered);
         if first != delivered {
             self.repeats.entry(hash).or_default().insert(delivered);
@@ -67,6 +68,8 @@ impl InFlight {
     /// Forgets what was acknowledged by offset, once that is half of all.
     pub(super) fn prune(&mut self, acked: usize, member: Member, lanes: &Lanes) {
         self.stale += acked;
+        // Acknowledgements by offset do not know ids. Cleaning at half keeps the cost of each
+        // constant.
         if self.stale >= 1024 && self.stale * 2 >= self.first.len() {
             self.forget(member, lanes);
         }
@@ -76,6 +79,7 @@ impl InFlight {
     /// that may be half of all.
     pub(super) fn bound(&mut self, member: Member, lanes: &Lanes) {
         let repeats: usize = self.repeats.len();
+        // Messages that time out go to others without a word here. This bound finds them.
         if self.first.len() + repeats > 1024 + 2 * self.held {
             self.forget(member, lanes);
         }

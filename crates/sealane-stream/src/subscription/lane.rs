@@ -55,6 +55,8 @@ impl Lane {
                     let mut consumer = entry.state.lock();
                     let before = consumer.settings;
                     consumer.settings.change(*change);
+                    // Changed settings stand only in the consumer's whole row, which the next
+                    // commit then writes.
                     entry.kept.lock().is_changed |= consumer.settings != before;
                     consumer.cursor()
                 };
@@ -65,10 +67,13 @@ impl Lane {
                 registry.mark_timed(&stream, &entry);
                 let lane = Self::new(stream, Work::Member { entry }, signal, member, index);
                 if let Work::Member { entry } = &lane.work {
+                    // The member is listed first and the removal looked at after. In the other
+                    // order a removal could miss it.
                     entry.members.lock().insert(member, lane.waiter.clone());
                 }
                 if lane.is_consumer_gone() {
-                    // Whoever removed it may not have found this member among those to be told.
+                    // The thread that removed the consumer may not have found this member among
+                    // those to be told.
                     lane.close(registry, member);
                     return Err(Error::ConsumerRemoved);
                 }
@@ -107,6 +112,8 @@ impl Lane {
         index: usize,
     ) -> Self {
         let waiter = Arc::new(Waiter::new(signal.clone(), index));
+        // The waiter is there before the first look, so that no message falls between look and
+        // registration.
         stream.waiters.lock().insert(member, waiter.clone());
         Self { stream, waiter, queued: true, announced: false, work }
     }
@@ -118,6 +125,8 @@ impl Lane {
                 self.stream.readers.fetch_sub(1, Ordering::Relaxed);
             }
             Work::Member { entry } => {
+                // The member leaves the list before its messages come free, so that it is not woken
+                // for them.
                 entry.members.lock().remove(&member);
                 entry.state.lock().leave(member, now_ms());
                 registry.mark_dirty(&self.stream, &entry);
@@ -164,6 +173,8 @@ pub(crate) async fn start_offset(
             let (registry, number) = (registry.clone(), stream.number);
             let search = move || Ok(registry.reads.offset_at(number, first..stored, time_ms)?);
             let found = super::fetch::blocking(search).await?;
+            // Messages of `memory` streams may be newer than the store. Memory is asked only beyond
+            // it.
             if found < stored {
                 return Ok(found);
             }

@@ -46,6 +46,8 @@ impl Lanes {
     pub(super) fn insert(&mut self, lane: Lane) {
         let index = self.next();
         self.of_topic.insert(lane.stream.topic.clone(), index);
+        // Indexes are given again, so that a pattern over short-lived streams does not grow the
+        // list for ever.
         match self.free.pop().and_then(|index| self.all.get_mut(index)) {
             Some(target) => *target = Some(lane),
             None => self.all.push(Some(lane)),

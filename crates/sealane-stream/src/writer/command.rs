@@ -1,4 +1,4 @@
-//! What the writer is asked to do, and what it answers.
+//! The writer's commands, and its answers.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::{Change, Error, Level};
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// What the writer is asked to do. Streams are named by their topic: which stream that is, the
-/// order of the queue decides.
+/// A command to the writer. It names its stream by topic. The order of the queue decides which
+/// stream that is.
 pub(crate) enum Command {
     Append(Append),
     Publish(Publish),
@@ -50,7 +50,7 @@ pub(crate) struct Append {
 
 /// Numbered messages of a session, each accepted or refused by itself.
 pub(crate) struct Publish {
-    /// What the session is stored under.
+    /// The key under which the session is stored.
     pub(crate) key: Arc<[u8]>,
     pub(crate) outbox: Arc<Outbox>,
     /// How many places of messages of one stream are remembered: as many as may be unanswered.
@@ -76,7 +76,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// What its session is told of it.
+    /// The answer that its session gets for it.
     pub(crate) fn told(&self, result: Result<Placed, Error>) -> Answered {
         Answered { stream: self.topic.clone(), from: self.n, to: self.n, result }
     }
@@ -100,7 +100,7 @@ pub(crate) struct Remove {
     pub(crate) reply: Reply<bool>,
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
     /// The stream.
@@ -140,7 +140,7 @@ pub(crate) enum Refusal {
     BeyondEnd {
         next: u64,
     },
-    /// What is to be skipped begins beyond what the consumer is given next.
+    /// The range to be skipped begins beyond the next offset of the consumer.
     NotGivenYet,
     NotDelayed {
         stream: Topic,
@@ -184,6 +184,7 @@ impl From<Refusal> for Error {
 /// Checks that a message of `group`, or an open one, is for what `stream` is.
 pub(crate) fn check_seal(stream: Option<GroupTag>, group: Option<GroupTag>) -> Result<(), Refusal> {
     match (stream, group) {
+        // The header's group is all that the hub can check. Members check the rest with their keys.
         (stream, Some(asked)) if stream != group => Err(Refusal::SealMismatch { stream, asked }),
         (Some(group), None) => Err(Refusal::NotSealed { group }),
         _ => Ok(()),
@@ -234,11 +235,12 @@ impl Command {
     /// Tells whoever asked that the store failed.
     pub(super) fn fail(self, fault: &Fault) {
         let error = Error::from(fault.clone());
-        // Whoever does not wait any more is not told.
+        // A client that does not wait any more is not told.
         let _ = match self {
             Command::Append(append) => append.reply.send(Err(error)).is_ok(),
             Command::Publish(publish) => {
                 let all = publish.items.iter().map(|item| item.told(Err(error.clone())));
+                // Each message of a session has a number, and so needs an answer of its own.
                 publish.outbox.tell(all);
                 true
             }
@@ -251,7 +253,7 @@ impl Command {
     }
 }
 
-/// What a command is told when its commit has ended.
+/// The answer to a command when its commit has ended.
 pub(super) enum Answer {
     Append(Reply<Appended>, Result<Appended, Refusal>),
     Publish(Arc<Outbox>, Answered),
@@ -271,6 +273,8 @@ impl Answer {
         match self {
             Answer::Append(reply, result) => drop(reply.send(result.map_err(Error::from))),
             Answer::Publish(outbox, answered) => {
+                // The connection is told once for all its answers of this commit. One send costs
+                // more than planning a message.
                 return outbox.add([answered]).then_some(outbox);
             }
             Answer::Configure(reply, result) => drop(reply.send(result.map_err(Error::from))),
@@ -288,6 +292,8 @@ impl Answer {
         match self {
             Answer::Append(reply, _) => drop(reply.send(Err(error))),
             Answer::Publish(outbox, answered) => {
+                // Even what was placed is answered as failed: the commit that held it does not
+                // exist.
                 outbox.tell([Answered { result: Err(error), ..answered }]);
             }
             Answer::Configure(reply, _) => drop(reply.send(Err(error))),

@@ -8,6 +8,8 @@ use crate::stream::Stream;
 
 /// Answers a repeated key as it was answered first.
 pub(super) fn replay(stream: &Stream, row: KeyRow, body: &[u8]) -> Result<Appended, Refusal> {
+    // The same key with another body is a client's mistake. Answering it as before would hide a
+    // lost request.
     if row.body != body {
         return Err(Refusal::KeyReused);
     }

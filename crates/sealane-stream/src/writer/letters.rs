@@ -25,7 +25,7 @@ const BLOCKS_READ_MAX: usize = 32;
 /// The least that each consumer gets of a commit.
 const SHARE_MIN: usize = 16;
 
-/// What a commit does to the messages of one consumer that are out of attempts.
+/// The effect of a commit on the messages of one consumer that are out of attempts.
 pub(super) struct Buried {
     pub(super) entry: Arc<ConsumerEntry>,
     /// The messages that are done by it, ascending.
@@ -62,6 +62,7 @@ pub(super) fn plan(
         let grave = match plan.grave(planner, stream) {
             Grave::Stream(grave) => Some(grave),
             Grave::None => None,
+            // The stream of letters is being removed by this commit. The next one can make it anew.
             Grave::Later => continue,
         };
         let mut buried =
@@ -78,7 +79,7 @@ pub(super) fn plan(
     }
 }
 
-/// What letters of one commit may still take.
+/// The room that is left for the letters of one commit.
 struct Budget {
     bytes: usize,
     blocks: usize,
@@ -106,6 +107,7 @@ fn bury(
             let record = block.records.get(block.index_of(handed.offset))?;
             (record.offset == handed.offset).then_some((block, record))
         });
+        // A message that is gone is done as well, or it would be asked for at every commit.
         buried.offsets.push(handed.offset);
         let Some((block, record)) = record else {
             // Retention or damage took the message. It counts as done, or its consumer would ask
@@ -117,6 +119,7 @@ fn bury(
         budget.bytes = budget.bytes.saturating_sub(letter.body.len());
         let now_ms = plan.now_ms;
         let staged = plan.staged(grave);
+        // The letter must not be readable before its message is done. A crash would show it twice.
         staged.waits = true;
         staged.push(vec![letter], now_ms);
         buried.lettered += 1;
@@ -147,6 +150,8 @@ fn locate(
     }
     *block = match stream.find(offset) {
         Found::Block(block) => Some(block),
+        // Reading from disk holds up every client of this commit, so that it has a bound of its
+        // own.
         Found::Behind if budget.blocks == 0 => return ControlFlow::Break(()),
         Found::Behind => {
             budget.blocks -= 1;

@@ -1,7 +1,7 @@
-//! What those who run a hub do to consumers, to delayed messages, and to what streams keep.
+//! The operator's actions on consumers, on delayed messages, and on the messages that streams keep.
 //!
-//! Each deed is planned like any other command, stored, and takes effect once the commit stands.
-//! One commit does one of them to a stream; the next one waits for the next commit.
+//! Each deed is planned like any other command, stored, and takes effect once the commit stands. A
+//! commit does only one deed to a stream; the next deed waits for the next commit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct Manage {
     pub(crate) reply: Reply<u64>,
 }
 
-/// What is done.
+/// The action.
 pub(crate) enum Deed {
     /// To this consumer.
     Steer { consumer: String, steer: Steer },
@@ -39,7 +39,7 @@ pub(crate) enum Deed {
     Purge { before: u64 },
 }
 
-/// What a commit does of it.
+/// The effect of these deeds on a commit.
 #[derive(Default)]
 pub(super) struct Managed {
     pub(super) steered: Vec<Steering>,
@@ -110,7 +110,10 @@ impl Managed {
     /// The commit stands.
     pub(super) fn settle(&self, counts: &AppliedCounts, registry: &Registry) {
         for Steering { stream, entry, steer } in &self.steered {
+            // Members went on since the plan. The stored state is not copied back, or their work
+            // would be lost.
             entry.state.lock().steer(steer, now_ms());
+            // The next commit stores what members did between plan and commit.
             registry.mark_dirty(stream, entry);
             registry.mark_timed(stream, entry);
             entry.wake();
@@ -155,6 +158,8 @@ impl Managed {
     pub(super) fn fail(&self) {
         for Purging { stream, .. } in self.purged.values() {
             let mut state = stream.state.lock();
+            // The messages are still there. A reader that finds one missing has to take it for
+            // damage again.
             state.leaving = state.first;
         }
     }
@@ -197,6 +202,8 @@ impl Plan {
                     Ok(rows) => self.cancel(&stream, id, rows),
                     Err(fault) => {
                         let result = Err(Refusal::Unstorable(fault.clone()));
+                        // The store failed under this very look-up, so that the answer cannot wait
+                        // for a commit.
                         Answer::Manage { reply, result, removes }.send();
                         return Err(fault);
                     }
@@ -212,6 +219,7 @@ impl Plan {
         let next = stream.state.lock().next;
         match &steer {
             Steer::Reset(offset) if *offset > next => return Err(Refusal::BeyondEnd { next }),
+            // A skip beyond the end would pass over messages that nobody has written yet.
             Steer::Skip(offsets) if *offsets.end() >= next => {
                 return Err(Refusal::BeyondEnd { next });
             }
@@ -241,6 +249,7 @@ impl Plan {
     }
 
     fn cancel(&mut self, stream: &Stream, id: String, rows: Vec<i64>) -> Result<u64, Refusal> {
+        // Another command of this commit may cancel the same id. Each message counts once.
         let is_new = |row: &i64| !self.managed.cancelled.contains(row);
         let rows: Vec<i64> = rows.into_iter().filter(is_new).collect();
         if rows.is_empty() {

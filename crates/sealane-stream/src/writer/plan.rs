@@ -37,14 +37,14 @@ use crate::stream::Stream;
 use replies::ReplyPlan;
 use streams::StreamPlan;
 
-/// What planning looks at and counts by.
+/// The state that planning reads, and the counters that it uses.
 pub(super) struct Planner<'a> {
     pub(super) registry: &'a Registry,
     pub(super) writes: &'a Writes,
     pub(super) defaults: Settings,
     pub(super) next: &'a mut Next,
     pub(super) unsaved: &'a [Staged],
-    /// What the store holds of the sessions that published last.
+    /// The stored state of the sessions that published last.
     pub(super) sessions: &'a Sessions,
     /// Delayed messages that are stored.
     pub(super) delayed: u64,
@@ -58,12 +58,12 @@ pub(super) struct Plan {
     pub(super) now_ms: u64,
     /// Streams that come, change and go.
     pub(super) streams: StreamPlan,
-    /// What streams gain, by their numbers.
+    /// The gains of streams, by their numbers.
     pub(super) gains: BTreeMap<u32, Staged>,
     pub(super) delayed: Vec<Delayed>,
     pub(super) damage: Vec<(Arc<Stream>, (u64, u64))>,
     pub(super) progress: ProgressPlan,
-    /// What those who run the hub do.
+    /// The operator's actions.
     pub(super) managed: Managed,
     /// What is done by the clock.
     pub(super) upkeep: UpkeepPlan,
@@ -104,7 +104,7 @@ pub(super) enum Grave {
     Later,
 }
 
-/// What an append asks for.
+/// The request of an append.
 struct Asked {
     topic: Topic,
     envelopes: Vec<Envelope>,
@@ -154,7 +154,7 @@ impl Plan {
     }
 
     fn plan(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
-        // Whoever asks for a topic comes behind all who asked for it before.
+        // A command for a topic comes behind all earlier commands for it.
         if command.topic().is_some_and(|topic| self.replies.awaits(topic)) {
             self.replies.defer(command);
             return Ok(());
@@ -183,9 +183,9 @@ impl Plan {
             || self.progress.stored.iter().any(|consumer| is_disk(&consumer.stream))
     }
 
-    /// Makes what streams of level `memory` gain readable and answers for it; it is stored next.
-    /// What the hub itself gives is taken from elsewhere by this commit, so that it waits for it,
-    /// and so does the stream that it is given to.
+    /// Makes the gains of streams of level `memory` readable and answers for them. They are stored
+    /// next. Messages that the hub itself gives are taken from elsewhere by this commit, so they
+    /// wait for it. The stream that receives them waits as well.
     pub(super) fn publish_memory(&mut self, registry: &Registry) -> Vec<Staged> {
         let made: HashSet<u32> = self.streams.made().map(|stream| stream.number).collect();
         let is_early = |number: &u32, staged: &mut Staged| {
@@ -299,7 +299,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What was answered when the key came before.
+    /// The answer that the key got when it came before.
     fn find_key(
         &self,
         planner: &Planner,

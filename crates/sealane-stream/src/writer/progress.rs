@@ -1,5 +1,5 @@
-//! What consumers do, stored as changes: a row for each commit holds those of all consumers, and a
-//! consumer's own row is written again when its changes have outgrown it.
+//! The changes of consumers, stored as a row for each commit that holds those of all consumers. If
+//! its changes have outgrown a consumer's own row, that row is written again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -128,6 +128,7 @@ impl Progress {
             let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
             for entry in consumers {
                 let first = entry.kept.lock().first;
+                // Consumers whose row holds everything keep no row of progress alive.
                 if first > 0 {
                     oldest.entry(first).or_default().push((stream.clone(), entry));
                 }
@@ -179,6 +180,7 @@ impl Progress {
             kept.number = consumer.number;
             match &consumer.written {
                 Written::Whole => {
+                    // A whole row holds all changes before it, so that the rows of progress may go.
                     self.forget(kept.first, &consumer.entry);
                     (kept.first, kept.bytes) = (0, 0);
                 }
@@ -204,6 +206,7 @@ impl Progress {
             let first = std::mem::take(&mut entry.kept.lock().first);
             self.forget(first, entry);
         }
+        // A commit without changes of consumers writes no row, and its number stays free.
         self.next += u64::from(is_used);
         self.first = self.first.max(plan.progress.dropped);
     }
@@ -234,7 +237,7 @@ fn describe(
     next: &mut Next,
     whole: bool,
 ) {
-    // What changes from here on is stored by another commit.
+    // Another commit stores the changes from here on.
     entry.dirty.store(false, Ordering::SeqCst);
     let kept = {
         let mut kept = entry.kept.lock();
@@ -253,6 +256,8 @@ fn describe(
     let mut consumer = entry.state.lock();
     let changes = consumer.changes(buried);
     let size = 64 + 4 * consumer.in_flight() as u64;
+    // Once the changes are larger than the state, the state itself is cheaper and ends the row's
+    // history.
     let is_small = |piece: &Vec<u8>| kept.bytes + piece.len() as u64 <= size.max(CHANGES_BYTES_MIN);
     // A piece names its consumer's row: without one, or with other settings, all of it is written.
     let can_change = kept.number > 0 && !kept.is_changed && !whole;
@@ -282,6 +287,7 @@ fn steered(plan: &mut ProgressPlan, steering: &Steering, next: &mut Next) {
         lettered: entry.dead_lettered.load(Ordering::Relaxed),
         dropped: entry.dead_dropped.load(Ordering::Relaxed),
     };
+    // Nothing is changed here: the steering takes effect in `settle`, if the commit stands.
     let consumer = entry.state.lock();
     let settings = consumer.settings;
     let Steered { paused_ms, state } = consumer.steered(steer);

@@ -70,6 +70,7 @@ impl CommandQueue {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
+        // The yield above pays only where many ask. A lone client would wait for nobody.
         self.is_shared = batch.len() > 1;
     }
 }

@@ -1,6 +1,6 @@
-//! What the store holds of the sessions that published last, so that a message of theirs is planned
-//! without a look at the store: outside a transaction such a look takes and gives back a lock of
-//! the file, which costs more than the rest of planning.
+//! The stored state of the sessions that published last. With it a message of theirs is planned
+//! without a look at the store. Outside a transaction the look takes and gives back a lock of the
+//! file. That costs more than the rest of planning.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,26 +10,27 @@ use crate::store::Session;
 /// How much one half holds, in runs of places. 16,384 sessions of one run each, or fewer that share
 /// their streams with others: about 8 MiB.
 const HALF_SIZE_MAX: usize = 1 << 18;
-/// What a session takes beside its runs.
+/// The size of a session beside its runs.
 const SESSION_SIZE: usize = 15;
 
 /// A stream's number and a session's key.
 type Place = (u32, Arc<[u8]>);
 
-/// Two halves: when the one that is written is full, the other is forgotten and takes its place.
-/// Whoever publishes on is always found in one of them.
+/// Two halves: when the one that is written is full, the other is forgotten and takes its place. A
+/// session that publishes on is always found in one of them.
 #[derive(Default)]
 pub(super) struct Sessions {
     recent: HashMap<Place, Session>,
     before: HashMap<Place, Session>,
-    /// What `recent` holds, in runs.
+    /// The size of `recent`, in runs.
     size: usize,
 }
 
 impl Sessions {
-    /// What the store holds of a session. None: the store has to be asked.
+    /// The stored state of a session. None: the store has to be asked.
     pub(super) fn find(&self, stream: u32, key: &Arc<[u8]>) -> Option<&Session> {
         let place = (stream, key.clone());
+        // A session that is found in the older half moves to the newer one with its next commit.
         self.recent.get(&place).or_else(|| self.before.get(&place))
     }
 
@@ -37,9 +38,12 @@ impl Sessions {
     pub(super) fn keep(&mut self, stream: u32, key: Arc<[u8]>, session: Session) {
         self.size += size(&session);
         if let Some(old) = self.recent.insert((stream, key), session) {
+            // The session was counted when it was kept before.
             self.size -= size(&old);
         }
         if self.size > HALF_SIZE_MAX {
+            // Half is dropped at once. The store has every row, so that a forgotten session costs
+            // one look-up.
             self.before = std::mem::take(&mut self.recent);
             self.size = 0;
         }

@@ -1,4 +1,4 @@
-//! What a commit means once it stands, or was given up.
+//! The effect of a commit once it stands, or was given up.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,13 +13,15 @@ use crate::stream::Stream;
 /// The commit stands: makes everything readable, then answers. Returns what the next commit
 /// begins with.
 pub(super) fn settle(mut plan: Plan, counts: &AppliedCounts, registry: &Registry) -> Vec<Command> {
-    // Whoever is told of a stream finds in it what it was made with.
+    // A client that is told of a stream finds in it the settings that it was made with.
     for (stream, settings) in plan.streams.settings() {
         apply(stream, *settings, registry);
     }
     for stream in plan.streams.made() {
         registry.insert(stream);
     }
+    // The streams were inserted above, since a message must not be told of before its stream can be
+    // found.
     for staged in std::mem::take(&mut plan.gains).into_values() {
         staged.note_stored(registry);
         registry.publish(&staged.stream, staged.blocks);
@@ -46,6 +48,8 @@ pub(super) fn fail(mut plan: Plan, registry: &Registry, fault: &Fault) {
     }
     plan.managed.fail();
     for consumer in &plan.progress.stored {
+        // The changes were taken out of the consumer by the plan. Only its whole state still has
+        // them.
         consumer.is_unstored(registry);
     }
     registry.give_back(std::mem::take(&mut plan.progress.set_aside));
@@ -87,7 +91,7 @@ pub(super) fn trim(stream: &Stream, trimmed: Trimmed, registry: &Registry) {
     for entry in consumers {
         let forgotten = entry.state.lock().forget(0..first);
         registry.metrics.expired.fetch_add(forgotten, Ordering::Relaxed);
-        // Who had as much in flight as it may have has room again.
+        // A consumer that was at its limit of messages in flight has room again.
         entry.wake();
     }
 }

@@ -1,4 +1,4 @@
-//! What one stream gains by a commit.
+//! The gains of one stream by a commit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct Staged {
     pub(super) blocks: Vec<Arc<Block>>,
     /// Idempotency keys that came with the messages.
     pub(super) keys: HashMap<Vec<u8>, KeyRow>,
-    /// What publishing sessions have had stored when the commit stands, by their keys.
+    /// The messages that publishing sessions have had stored when the commit stands, by their keys.
     pub(super) sessions: HashMap<Arc<[u8]>, Session>,
     /// Whether nobody is told before the commit stands: the hub itself gives some of the messages,
     /// which are taken from elsewhere by this very commit, or a session has messages held back.
@@ -41,6 +41,7 @@ pub(super) struct Staged {
 impl Staged {
     pub(super) fn new(stream: Arc<Stream>) -> Self {
         let state = stream.state.lock();
+        // The extent is copied, since readers go on with the stream's own until the commit stands.
         let (generation, next, last_ms) = (state.generation(), state.next, state.last_ms);
         let level = state.settings.level;
         drop(state);
@@ -130,6 +131,7 @@ impl Staged {
         if self.stream.sealed.is_some() {
             registry.metrics.stored_sealed.fetch_add(messages, Ordering::Relaxed);
         }
+        // Blocks ascend, so that the last one says how far the store reaches.
         if let Some(last) = self.blocks.last() {
             let bytes = self.blocks.iter().map(|block| block.stored_bytes()).sum();
             self.stream.note_stored(last.last, bytes);

@@ -1,5 +1,5 @@
-//! What the writer does by the clock: delayed messages, retention, old idempotency keys, and what
-//! removed streams have left.
+//! The writer's work by the clock: delayed messages, retention, old idempotency keys, and the rows
+//! that removed streams have left.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -128,6 +128,8 @@ impl Upkeep {
         let is_wanted = self.keys > 0
             || self.has_old_sessions(now_ms)
             || registry.bounded.load(Ordering::Relaxed);
+        // Retention walks all bounded streams. Four times a second bounds that walk, whatever the
+        // rate of commits is.
         is_wanted && self.retained.elapsed() >= RETAIN_EVERY
     }
 
@@ -196,7 +198,7 @@ impl Upkeep {
             }
             plan.upkeep.released.push(row.number);
             let stream = planner.registry.by_number(row.stream);
-            // What was held back for a stream that is gone goes with it.
+            // A message that was held back for a stream that is gone goes with it.
             if let Some(stream) = stream.filter(|s| !plan.streams.removes(&s.topic)) {
                 give(plan, &stream, row);
             }
@@ -233,6 +235,7 @@ impl Upkeep {
     /// The commit was given up: what it should have released is tried again soon.
     pub(super) fn fail(&mut self) {
         let soon = now_ms() + RELEASE_AGAIN_MS;
+        // A message that is due would otherwise wake the writer at once, into the same failure.
         self.next_due_ms = self.next_due_ms.map(|due_ms| due_ms.max(soon));
         // Retention waits for its turn after a failure, too, instead of being tried again at once.
         self.retained = Instant::now();
@@ -247,6 +250,7 @@ fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
     let now_ms = plan.now_ms;
     let staged = plan.staged(stream);
     match record {
+        // An offset beyond the key's 40 bits would fall into the next stream's blocks.
         Some(record) if staged.next < MAX_OFFSET => {
             let envelope = Envelope { content: record.content, id: record.id, body: record.body };
             staged.waits = true;
@@ -273,6 +277,7 @@ fn retain(plan: &mut Plan, planner: &Planner, stream: Arc<Stream>) -> Result<(),
     let limit = if has_purged { PURGE_BLOCKS } else { TRIM_BLOCKS };
     let mut taken = 0;
     let too_old = plan.now_ms.saturating_sub(retention.max_age_ms);
+    // Whole blocks go, so that a stream keeps up to a block more than it must (decision 2).
     let too_many = next.saturating_sub(retention.max_count);
     let found = planner.writes.find_expired(stream.number, limit, |last, last_ms, bytes| {
         let by_age = retention.max_age_ms > 0 && last_ms < too_old;

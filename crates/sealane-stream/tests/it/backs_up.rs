@@ -141,7 +141,7 @@ async fn what_is_no_copy_or_no_place_for_one_is_refused_by_name() {
     std::fs::write(&file, bytes).unwrap();
     let new = place.path().join("new");
     refused(check(&copy), "NotAStore");
-    // What is wrong is told of the file that was named, and not of the copy that began.
+    // The fault is told of the file that was named, and not of the copy that began.
     let damaged = restore(&copy, &new).unwrap_err();
     let expected = format!("{}: pages of the store are damaged", file.display());
     assert_eq!((damaged.to_string(), damaged.info().name), (expected, "NotAStore"));

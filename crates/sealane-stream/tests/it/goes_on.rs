@@ -124,8 +124,8 @@ async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
     assert_eq!(next, [("s".into(), 2)], "nothing is in flight, and there is credit");
 }
 
-/// What retention takes between the moment when a reader by pattern is told of a stream and the
-/// moment when it looks is neither a gap nor said by `recovered`.
+/// A reader by pattern is told of a stream, and looks at it later. If retention takes messages in
+/// between, a gap or `recovered` tells the reader.
 #[tokio::test]
 async fn a_reader_by_pattern_is_told_of_what_retention_took_before_it_looked() {
     let folder = tempfile::tempdir().unwrap();
@@ -199,8 +199,8 @@ async fn a_damaged_consumer_begins_anew_only_once() {
     assert_eq!((consumer.next, consumer.in_flight), (3, 0), "all were acknowledged");
 }
 
-/// What was in flight for the last time when the hub ended is dead when it is opened again, and
-/// the clock does not look after a consumer that nobody has joined since.
+/// If a message was in flight for the last time when the hub ended, it is dead after the restart.
+/// The clock does not look after a consumer that no member has joined since.
 #[tokio::test]
 async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();

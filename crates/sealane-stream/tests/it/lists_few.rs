@@ -1,5 +1,5 @@
-//! Whoever looks for few streams among many looks at few of them at a time, describes no other,
-//! and comes by each one once.
+//! A search for few streams among many looks at few of them at a time. It describes no other, and
+//! comes by each one once.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ async fn few_of_many() {
     assert!(most <= 256 && topics.is_empty(), "{most} {topics:?}");
     let (_, topics) = walk(&hub, "", 10, |topic| topic.as_str().ends_with("99"));
     assert_eq!(topics.len(), CROWD / 100);
-    // What begins otherwise is not even looked at.
+    // A stream that begins otherwise is not even looked at.
     assert_eq!(walk(&hub, "crowd/69", 1000, |_| true).0, 10);
     assert_eq!(walk(&hub, "crowded", 10, |_| true), (1, vec!["crowded".into()]));
     assert_eq!(walk(&hub, "none", 10, |_| true), (0, vec![]));

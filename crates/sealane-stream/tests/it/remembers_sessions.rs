@@ -1,5 +1,5 @@
-//! What a publishing session repeats is stored once and answered as it was first, whatever came in
-//! between; what it skips is refused.
+//! A message that a publishing session repeats is stored once. It is answered as it was first,
+//! whatever came in between. A message behind a skipped number is refused.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak, mpsc};
@@ -178,7 +178,7 @@ async fn a_stream_that_is_made_anew_counts_anew() {
     let skipped = publish(&hub, &session, "a", [4]).await;
     assert_eq!(skipped, [Err(Error::NumberSkipped { next: 1 })]);
     publish(&hub, &session, "a", [1]).await;
-    // What the removed stream has left goes with its blocks.
+    // The rows that the removed stream has left go with its blocks.
     for _ in 0..2400 {
         if sessions(folder.path()) == 1 {
             return;

@@ -203,7 +203,7 @@ impl Control {
         let fault = self.is_rolled_back.then_some(RolledBack { shown: cursor.shown, seen });
         let was = std::mem::replace(&mut group.keys().rolled_back, fault);
         if self.is_rolled_back {
-            // What was shown once stays the measure.
+            // The greatest order count that the stream ever showed stays the measure.
             self.cursor = kept;
             if was != fault {
                 let error = sealane_group::Error::RolledBack { shown: cursor.shown, seen };

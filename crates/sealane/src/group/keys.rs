@@ -1,4 +1,4 @@
-//! What a process holds of a group: its member, sender and opener.
+//! The state of a group in one process: its member, sender and opener.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,7 +25,7 @@ pub(crate) struct GroupKeys {
     /// Made when something is sealed for the first time: it reserves counters on disk.
     sender: Option<Sender>,
     opener: Opener,
-    /// What the control stream has shown and shows no more, if it has lost orders.
+    /// The orders that the control stream showed once and shows now, if it has lost some.
     pub(super) rolled_back: Option<RolledBack>,
     pub(super) policy: Policy,
     pub(super) conditions: Conditions,
@@ -245,8 +245,8 @@ impl GroupKeys {
         Ok(Shown { opened, data_type, codec, sender, time_ms, orders, live_from, envelope })
     }
 
-    /// What a body says: a datum of its codec, or, without one, a document or an event as its value
-    /// in JSON.
+    /// A body as an envelope: a datum of its codec. Without a codec it is a document or an event,
+    /// as its value in JSON.
     fn envelope(
         &mut self,
         codec: u8,

@@ -38,7 +38,7 @@ impl Origin {
     }
 }
 
-/// What is known of a message that comes.
+/// Whether a message that comes was seen before.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     /// It is new.

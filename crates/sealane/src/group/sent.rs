@@ -1,4 +1,5 @@
-//! What a client has sealed and met of late, for the case that somebody is removed.
+//! The messages that a client has sealed, and the streams that it has met, of late. They serve the
+//! case that a member is removed.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use crate::group::Sent;
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) envelope: Bytes,
-    /// What was made of the envelope for the group, once it was sealed.
+    /// The sealed envelope for the group, once the message was sealed.
     pub(super) sealed: Option<Sealed>,
     /// Whether the hub may have it.
     was_sent: bool,

@@ -50,7 +50,7 @@ impl Requests {
                     Item::Flush(done) => {
                         self.store(&mut batch).await;
                         let outcome = self.failed.clone().map_or(Ok(self.stored), Err);
-                        // Whoever asked may have gone; the outcome stays for the next who asks.
+                        // The caller may have gone; the outcome stays for the next flush.
                         let _ = done.send(outcome);
                     }
                 }

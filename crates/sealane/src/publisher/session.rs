@@ -43,7 +43,7 @@ pub(super) struct Session {
     seal: Option<Sealing>,
     name: String,
     pending: Pending,
-    /// Who waits until so many messages are answered.
+    /// Callers that wait until so many messages are answered.
     flushes: VecDeque<(u64, oneshot::Sender<Result<Stored, Error>>)>,
     stored: Stored,
     trouble: Option<Trouble>,
@@ -54,7 +54,7 @@ pub(super) struct Session {
     failed: Option<Error>,
 }
 
-/// What has gone wrong since a message was stored last.
+/// The failures since a message was last stored.
 struct Trouble {
     since: Instant,
     attempts: u32,
@@ -194,7 +194,7 @@ impl Session {
     fn accept(&mut self, taken: &mut Vec<Item>) {
         for item in taken.drain(..) {
             match item {
-                // What comes behind a failure is let go, so that nobody waits for room.
+                // Envelopes behind a failure are dropped, so that nobody waits for room.
                 Item::Envelope(..) if self.failed.is_some() => {}
                 Item::Envelope(envelope, room) => self.pending.push(envelope, room),
                 Item::Flush(done) => self.flushes.push_back((self.pending.pushed(), done)),
@@ -208,7 +208,7 @@ impl Session {
         let outcome = self.failed.clone().map_or(Ok(self.stored), Err);
         let answered = self.pending.answered();
         while let Some((_, done)) = self.flushes.pop_front_if(|(count, _)| *count <= answered) {
-            // Whoever asked may have gone; the outcome stays for the next who asks.
+            // The caller may have gone; the outcome stays for the next flush.
             let _ = done.send(outcome.clone());
         }
     }
@@ -264,7 +264,7 @@ impl Session {
             PublishFrame::Credit { messages, bytes } => self.pending.granted(messages, bytes),
             PublishFrame::Published(placed) => self.placed(placed)?,
             PublishFrame::Refused(refused) => self.refused(refused)?,
-            // What only a newer hub says.
+            // Frames that only a newer hub sends are ignored.
             _ => {}
         }
         Ok(())

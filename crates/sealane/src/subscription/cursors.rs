@@ -41,7 +41,7 @@ impl Cursors {
         }
     }
 
-    /// What a new connection of a pattern asks before its first credit.
+    /// The operations that a new connection of a pattern sends before its first credit.
     pub(super) fn seeks(&self) -> Vec<Op> {
         if self.single {
             return Vec::new();

@@ -19,7 +19,7 @@ use crate::{Error, Message};
 /// How long an acknowledgement waits for others.
 const ACK_DELAY: Duration = Duration::from_millis(5);
 
-/// What the user's side of a subscription and its connection share.
+/// The state that the user's side of a subscription shares with its connection.
 pub(crate) struct Shared {
     state: Mutex<State>,
     /// Wakes the connection: there is credit to grant, something to acknowledge, or the end.
@@ -68,7 +68,7 @@ pub(super) struct Other {
     pub(super) again_ms: Option<u64>,
 }
 
-/// What the connection is to do now.
+/// The operations that the connection is to send now.
 pub(super) struct Work {
     pub(super) ops: Vec<Op>,
     pub(super) closing: bool,
@@ -148,7 +148,7 @@ impl Shared {
             state.nacks.push((stream, offset, delay_ms));
             return self.schedule(state);
         }
-        // What is due after the end of the clock comes again when `ack_wait` is over.
+        // If the clock cannot hold the due time, the message comes again when `ack_wait` is over.
         if let Some(due) = Instant::now().checked_add(Duration::from_millis(delay_ms)) {
             state.held.push(Held { due, stream, offset });
             self.work.notify_one();
@@ -210,7 +210,7 @@ impl Shared {
         state.connection
     }
 
-    /// What there is to do now, and until when it can wait.
+    /// The work to do now, and until when it can wait.
     pub(super) fn work(&self) -> Work {
         let mut state = self.lock();
         let mut ops = Vec::new();

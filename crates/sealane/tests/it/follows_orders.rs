@@ -99,7 +99,7 @@ async fn a_later_member_reads_the_past_that_it_was_given() {
     let heir = heir.group(&client).await;
     let mut all = heir.subscribe("log").from(Start::First).await.unwrap();
     assert_eq!(numbers(&mut all, 2).await, [0, 1]);
-    // What was said before it came is closed to the newcomer, the present epoch's messages too.
+    // Messages from before the newcomer joined stay closed to it, also those of the present epoch.
     authority.catch_up().await.unwrap();
     publish(&authority, 2).await;
     let newcomer = newcomer.group(&client).await;

@@ -1,5 +1,5 @@
-//! What a member gone bad, a removed member, an outsider with a token or a hub that drops things
-//! can do to the others: each attack by its own hands, with real keys, past every policy.
+//! The attacks of a member gone bad, a removed member, an outsider with a token, and a hub that
+//! drops messages. Each attack works by its own hands, with real keys, past every policy.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
     page.messages.iter().map(frame).collect()
 }
 
-/// What somebody with a member's folder seals by hand.
+/// The tools of an attacker with a member's folder, for sealing by hand.
 struct Forgery<'a> {
     with: &'a Member,
     keys: &'a KeyFolder,
@@ -158,13 +158,14 @@ async fn without_a_mark_the_first_message_behind_a_removal_is_one() {
     for notice in base.member().notices(given).unwrap() {
         enqueue_notice(&client, &sender, &notice).await;
     }
-    // Who has met the stream remembers where it ended, also for a reader that begins anew.
+    // A member that has met the stream remembers its end, also for a reader that begins anew.
     sender.catch_up().await.unwrap();
     enqueue(&client, "log", &as_member(&mal, &old, 0).seal("log", 666)).await;
     let mut met = car.group(&client).await.subscribe("log").from(Start::First).await.unwrap();
     assert_eq!(numbers(&mut met, 1).await, [0]);
     assert!(is_silent(&mut met).await);
-    // Who has not, reads what stands before the first message of the new epoch, and nothing behind.
+    // A member that has not met it reads the messages before the first one of the new epoch. It
+    // reads nothing behind.
     publish(&sender, "log", 1).await;
     enqueue(&client, "log", &as_member(&mal, &old, 1).seal("log", 667)).await;
     let stranger = invite(&base, "late", Past::All).group(&client).await;

@@ -85,7 +85,7 @@ async fn a_hub_without_publishing_sockets_is_sent_requests() {
     assert_eq!((stored.messages, stored.next), (1, Some(8)));
 }
 
-/// What sends for it runs where it was made, and ends with that runtime.
+/// The publisher's task runs in the runtime that made it, and ends with that runtime.
 #[test]
 fn a_publisher_whose_runtime_is_gone_has_ended() {
     let runtime = || tokio::runtime::Runtime::new().unwrap();

@@ -1,4 +1,4 @@
-//! What `examples/` shows does what it says, against a node.
+//! The programs in `examples/` do what they show, against a node.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

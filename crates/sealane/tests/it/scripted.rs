@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message as WsMessage;
 
-/// What it says, as JSON; each client gets it in its own codec.
+/// The script's frames, as JSON; each client gets them in its own codec.
 #[derive(Default)]
 pub(crate) struct Script {
     /// The frames of each subscription. Those behind the first `null` wait for credit, and at

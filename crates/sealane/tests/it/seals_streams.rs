@@ -1,4 +1,4 @@
-//! What one member publishes another reads, through a hub that sees nothing of it.
+//! The messages that one member publishes reach another, through a hub that sees nothing of them.
 
 use sealane::policy::Policy;
 use sealane::{Class, Client, Codec, DataType, Start, Value};

@@ -20,7 +20,7 @@ pub(crate) enum Served {
 pub(crate) struct Process {
     child: Child,
     address: SocketAddr,
-    /// What it goes on to write must have somewhere to go.
+    /// Kept open, so that the process can go on writing.
     _output: ChildStdout,
 }
 

@@ -15,7 +15,7 @@ const CHATS_KEPT: usize = 32;
 const SENDER: &[u8] = b"ALPHA";
 const TEXT: &str = "ridge line is clear, we are moving on,";
 
-/// What a node holds.
+/// The state of one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Document {
     version: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Document {
     chats: BTreeMap<(u64, u32), Chat>,
 }
 
-/// What a node says of itself.
+/// The status that a node reports of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Peripheral {
     callsign: [u8; CALLSIGN_BYTES],
@@ -42,7 +42,7 @@ struct Chat {
 }
 
 impl Document {
-    /// What a node holds that says how it is.
+    /// The state of a node that reports its status.
     pub(crate) fn new(node: u32) -> Self {
         let mut document = Self { node, ..Self::default() };
         document.say(1);
@@ -113,7 +113,7 @@ impl Document {
         out
     }
 
-    /// What another node sent.
+    /// Reads the bytes that another node sent.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut input = Input(bytes);
         let (version, node) = (input.u32()?, input.u32()?);

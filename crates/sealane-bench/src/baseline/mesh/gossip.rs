@@ -21,7 +21,7 @@ pub(crate) struct Gossip {
     every: Span,
     next: Time,
     number: u32,
-    /// What came of the documents that are under way, by their senders.
+    /// The parts of documents that are under way, by their senders.
     parts: BTreeMap<usize, Parts>,
     outgoing: VecDeque<Unit>,
 }

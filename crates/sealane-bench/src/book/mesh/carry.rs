@@ -21,7 +21,7 @@ const AFTER: Span = Span::seconds(5);
 /// Half of the interval in which the two ends of a connection meet.
 const MEAN_WAIT_NS: f64 = 15e6;
 
-/// What came of one document.
+/// The cost of carrying one document.
 struct Carried {
     bytes: u64,
     air: Span,

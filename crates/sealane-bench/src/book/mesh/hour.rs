@@ -44,8 +44,8 @@ const LINE_S: u64 = 30;
 struct Gossips {
     name: &'static str,
     every: Span,
-    /// What may be taken of its bytes at most. It is demanded beside gossip that is as fast, and
-    /// what is told every 5 s is tens of times slower.
+    /// The most that may be taken of its bytes. This is demanded beside gossip that is as fast.
+    /// Gossip every 5 s is tens of times slower.
     demanded_percent: Option<f64>,
 }
 
@@ -63,7 +63,7 @@ impl Gossips {
     }
 }
 
-/// What a machine says.
+/// A message of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
     Location,
@@ -73,14 +73,14 @@ enum Says {
     Line(u64),
 }
 
-/// What the hour is told to.
+/// A machine that takes part in the hour.
 trait Team: Machine {
     fn say(&mut self, now: Time, says: Says) -> Result<(), field::Error>;
     /// Whether it holds that line of another machine.
     fn has_line(&self, number: u64) -> bool;
 }
 
-/// Whose turn it is to say a line.
+/// The machine whose turn it is to say a line.
 fn speaker(number: u64) -> usize {
     (number % ROWS.len() as u64) as usize
 }
@@ -139,7 +139,7 @@ impl Team for Gossip {
     }
 }
 
-/// What an hour came to.
+/// The result of an hour.
 struct Hour {
     control: Share,
     data: Share,
@@ -148,7 +148,7 @@ struct Hour {
     /// Nanoseconds from a line to the last machine that got it.
     spread_ns: Vec<f64>,
     said: usize,
-    /// What makes an hour of the time that was run.
+    /// The factor from the time that was run to an hour.
     scale: f64,
 }
 
@@ -294,7 +294,7 @@ fn is_there<M: Team>(field: &Field<M>, number: u64) -> bool {
     field.machines.iter().all(|machine| machine.has_line(number))
 }
 
-/// What a machine says in a second; each has a second of its own.
+/// The messages that a machine sends in a second; each machine has a second of its own.
 fn due(machine: usize, second: u64) -> Vec<Says> {
     let turn = second + machine as u64;
     let every = [(LOCATION_S, Says::Location), (COUNTER_S, Says::Count), (VITALS_S, Says::Vitals)];

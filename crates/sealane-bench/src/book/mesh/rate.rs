@@ -14,7 +14,7 @@ use crate::measure::{self, Figure, Plan, Unit, Variant};
 /// Lines of chat that the document holds, of which it sends eight.
 const CHATS: u64 = 10;
 const BYTES: usize = 632;
-/// What the report says of a document in the open, and of one that is encrypted.
+/// The report's figures for a document in the open, and for an encrypted document.
 const PUBLISHED_PLAIN: f64 = 247_743.0;
 const PUBLISHED_ENCRYPTED: f64 = 7_148.0;
 

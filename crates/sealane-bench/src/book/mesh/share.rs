@@ -1,4 +1,4 @@
-//! What sealing takes beside the time that the link is busy with the same document.
+//! The time of sealing, beside the time that the link is busy with the same document.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use crate::baseline::mesh::{ChaCha, SAMPLES};
 use crate::field::Radio;
 use crate::measure::{self, Cost, Figure, Plan, Unit, Variant};
 
-/// What classes without a signature may take of the link's time.
+/// The share of the link's time that classes without a signature may take.
 const DEMANDED_PERCENT: f64 = 0.1;
 const CLASSES: [Class; 4] = [Class::Authenticated, Class::Group, Class::Peer, Class::Signed];
 

@@ -20,7 +20,7 @@ const MEMBERS: usize = 20;
 const IN_A_ROW: usize = 5;
 const LOSS: f64 = 0.1;
 const SETTLES: Span = Span::seconds(8);
-/// What is waited for after the call, and after the last acknowledgement.
+/// The wait after the call, and after the last acknowledgement.
 const LULL: Span = Span::seconds(5);
 /// In this time all are to have all, and so long the CPU is counted.
 const WITHIN: Span = Span::seconds(2);
@@ -33,7 +33,7 @@ const CLOCK_LOOKS: usize = 1000;
 /// Elsewhere, as long as so many verifications.
 const VERIFICATIONS: f64 = 25.0;
 
-/// What one storm came to.
+/// The result of one storm.
 struct Storm {
     /// Nanoseconds of each machine, in the time that all have to have all.
     spent_ns: Vec<f64>,

@@ -19,7 +19,7 @@ pub(super) const LINE: [u8; 48] =
     *b"\x00\x01\x02\x03\x04\x05\x06\x07ridge line is clear, we are moving on, 9";
 /// The furthest that a document is carried.
 pub(super) const HOPS: usize = 7;
-/// What a message to a neighbour has on a link that carries as much.
+/// The bytes that a message to a neighbour fills, on a link that carries as much.
 const MESSAGE_BYTES: usize = 1000;
 
 /// How the origin is, without the frame around it.
@@ -59,7 +59,7 @@ impl Chain {
         Ok(Self { members: members.map_err(broken)? })
     }
 
-    /// What the origin holds, sealed.
+    /// Seals the documents that the origin holds.
     pub(super) fn build(&mut self, lines: u64) -> Result<usize, Error> {
         let Some(origin) = self.members.first_mut() else { return Ok(0) };
         let mut bytes = origin.seal(DataType::VITALS, &vitals()?).map_err(broken)?.len();

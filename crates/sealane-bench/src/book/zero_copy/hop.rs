@@ -88,7 +88,7 @@ struct Stand {
     forwarder: Forwarder,
 }
 
-/// What passes frames on.
+/// The program that passes frames on.
 enum Forwarder {
     Relay(Relay),
     Bare { _thread: Bare },
@@ -216,7 +216,7 @@ fn pass(own: &Link, stops: &AtomicBool) {
                     hop.fill(0xb1);
                 }
             }
-            // What does not go is missed at the other end.
+            // A frame that is not sent is missed at the other end.
             let _ = own.send(Address::Memory(GATEWAY), segments, arrived.segment_bytes);
         }
     }

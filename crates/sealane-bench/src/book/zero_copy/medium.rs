@@ -1,4 +1,4 @@
-//! What the report's simulator does for each receiver of a frame, and what Sealane's does.
+//! The work of the report's simulator for each receiver of a frame, and the work of Sealane's.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -10,7 +10,7 @@ use super::{Control, DESTINATION, Error, FROM, HOPS_AT, Heartbeat, Message, ORIG
 use super::{Cost, Members, Plan, RELAY, Variant, fresh, measure, members};
 use crate::baseline::forward::reply_into;
 
-/// What the report says of it: nanoseconds of its old way and of its new one.
+/// The report's figures: nanoseconds of its old way and of its new way.
 pub(super) const PUBLISHED: (&str, f64, f64) = ("heartbeat reply, written", 65.0, 9.5);
 
 pub(super) fn beat() -> Heartbeat {

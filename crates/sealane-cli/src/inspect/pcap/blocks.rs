@@ -185,7 +185,7 @@ fn parts_per_second(power: u8) -> Option<u128> {
     base.checked_pow(u32::from(power & 0x7f))
 }
 
-/// What fills a length up to whole words.
+/// The bytes that fill a length up to whole words.
 fn padding(len: usize) -> usize {
     len.next_multiple_of(4) - len
 }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use super::{Bytes, Order, Record, bounded};
 use crate::inspect::capture::CaptureError;
 
-/// What the header of a capture says of its records.
+/// The facts about its records from the header of a capture.
 pub(super) struct Records {
     order: Order,
     /// Parts of a second in a millisecond.

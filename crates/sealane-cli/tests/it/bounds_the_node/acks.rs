@@ -76,7 +76,7 @@ fn topic(number: usize) -> String {
 /// The only member of its consumer.
 struct Consumer {
     socket: WebSocket,
-    /// What it has and did not acknowledge.
+    /// The messages that it has and did not acknowledge.
     held: Vec<String>,
     random: Random,
 }

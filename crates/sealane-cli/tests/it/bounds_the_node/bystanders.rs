@@ -22,7 +22,7 @@ pub(crate) struct Bystanders {
     nodes: usize,
 }
 
-/// What one bystander saw of one node.
+/// The waits of one bystander at one node.
 #[derive(Default, Clone)]
 struct Waits {
     took: Vec<Duration>,

@@ -1,4 +1,4 @@
-//! What a node takes of its machine, and how long its clients wait.
+//! The machine's resources that a node takes, and how long its clients wait.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ const FOLLOWERS: usize = 100;
 /// Of each stream that a subscription follows: where it is, and how it is woken.
 const FOLLOWED_BYTES_MAX: usize = 1024;
 
-/// What the allocator may keep of what was given back.
+/// Bytes that the allocator may keep of memory that was given back.
 const SLACK_BYTES: usize = 32 << 20;
 
 /// Messages of the stream that is read, which are more than sockets and connections hold.
@@ -84,7 +84,7 @@ pub(crate) fn run(streams: usize, stuck: usize) {
     assert!(connections >= FOLLOWERS + stuck, "some of them were sent away: {connections}");
 }
 
-/// What all of it may take.
+/// The bytes that all of it may take.
 fn budget(followed: usize, connections: usize) -> usize {
     let deliveries = MAX_DELIVERIES_BYTES.min(connections * MAX_CONNECTION_DELIVERIES_BYTES);
     let connections = connections * MAX_HEAD_BYTES;

@@ -63,7 +63,7 @@ impl Hammer {
         hammer
     }
 
-    /// What they were answered; none of them may have panicked.
+    /// The answers that they got; none of them may have panicked.
     pub(crate) fn finish(self) -> BTreeMap<(&'static str, u16), u64> {
         self.all.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());

@@ -16,13 +16,14 @@ const CONSUMERS: usize = 16;
 
 const MESSAGE_BYTES: usize = 1000;
 
-/// What making dead letters may take of memory.
+/// The memory that making dead letters may take.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
 /// How long all but one in a thousand of the others' requests may take.
 const BYSTANDERS_WAIT_MS_MAX: f64 = 50.0;
 
-/// What a message in flight may take, beside what is documented for its stream and connection.
+/// The bytes that a message in flight may take, beside the documented bytes of its stream and
+/// connection.
 const IN_FLIGHT_BYTES_MAX: u64 = 192;
 
 pub(crate) fn run(letters: usize) {

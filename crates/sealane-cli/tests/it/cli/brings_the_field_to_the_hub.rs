@@ -19,7 +19,7 @@ use crate::cli::{Follow, NodeProcess, json, text};
 const PATIENCE: Duration = Duration::from_secs(60);
 const TELEMETRY: u16 = 72;
 const FRAMES: usize = 60;
-/// What stands in each body, and is looked for.
+/// The text in each body, which the test looks for.
 const WORD: &str = "the bridge at the old mill";
 
 /// A hub, a gateway before it, and somebody in the field who sends by UDP.
@@ -155,7 +155,7 @@ pub(super) fn holds(haystack: &[u8], needle: &str) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 
-/// What a process has in its memory, as far as it can be read.
+/// The memory of a process, as far as it can be read.
 pub(super) fn memory(process: u32) -> Vec<u8> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
     let mut memory = std::fs::File::open(format!("/proc/{process}/mem")).unwrap();

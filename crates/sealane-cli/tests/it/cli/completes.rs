@@ -1,4 +1,4 @@
-//! What a shell offers when the tab key is pressed.
+//! The completions of a shell when the tab key is pressed.
 
 use std::process::Command;
 
@@ -107,12 +107,12 @@ fn bash_offers_it() {
     assert_eq!(press("sealane consumer info orders ", ""), "billing ");
 }
 
-/// What is typed in a zsh that somebody sits at, and what stands in its line once the tab key was
-/// pressed behind it.
+/// The words that are typed in an interactive zsh, and its line once the tab key was pressed behind
+/// them.
 const TYPED_AND_COMPLETED: &[(&str, &str)] = &[
     ("sealane strea", "sealane stream "),
     ("sealane stream info or", "sealane stream info orders "),
-    // What all that is offered has in common.
+    // The common beginning of all offers.
     ("sealane sub fl", "sealane sub fleet/"),
     ("sealane sub fleet/8", "sealane sub fleet/8/location "),
     ("sealane consumer info orders ", "sealane consumer info orders billing "),

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BASE: &str = "10.9.0.1";
 const CAR: &str = "10.9.0.2";
 
-/// What the car says comes back from the base, once that is so.
+/// The car's datagram comes back from the base, as soon as there is a route.
 fn says_hello(field: &Field, car: usize, base: usize) {
     let echo = field.on(base, || UdpSocket::bind((BASE, 7001)).unwrap());
     let own = field.on(car, || UdpSocket::bind((CAR, 0)).unwrap());
@@ -224,7 +224,8 @@ fn two_machines_with_one_key_are_told_by_name() {
     drop(machines);
 }
 
-/// Who has no keys invents machines, and floods those who find each other: they still do.
+/// An outsider without keys invents machines, and floods neighbours that find each other. They
+/// still find each other.
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn ten_thousand_invented_neighbours_fill_no_memory_and_stop_nobody() {

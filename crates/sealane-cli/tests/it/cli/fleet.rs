@@ -62,7 +62,7 @@ pub(crate) fn lines(node: &NodeProcess, who: &str, topic: &str, count: &str) -> 
     said(node, who, &args)
 }
 
-/// What a verb says on standard error that fails with this exit code and writes nothing.
+/// The errors of a verb that fails with this exit code and writes nothing.
 pub(crate) fn fails(node: &NodeProcess, who: &str, args: &[&str], code: i32) -> String {
     let output = output(node, who, args);
     let said = String::from_utf8(output.stderr).unwrap();

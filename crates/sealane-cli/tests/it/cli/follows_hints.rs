@@ -85,7 +85,7 @@ fn every_code_is_met_by_a_test() {
     }
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -125,7 +125,7 @@ fn every_flag_of_a_hint_is_one() {
         commands.extend(command.get_subcommands());
     }
     for info in explain::table() {
-        // What other programs are told is theirs.
+        // A command of another program in a hint has flags of its own.
         let own = info.hint.split('`').enumerate().filter(|(at, text)| {
             at % 2 == 0 || text.starts_with("sealane ") || text.starts_with("--")
         });

@@ -1,4 +1,4 @@
-//! What the first hour shows on a terminal: where to go from `up`, keys that fit, and colours.
+//! The first hour on a terminal: where to go from `up`, keys that fit, and colours.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -58,7 +58,7 @@ fn a_key_fits_a_terminal() {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
-    // Whoever wants the whole key asks for it.
+    // A user that wants the whole key asks for it.
     assert!(run(&["key", "show", "--public"]).contains("sealane1"));
 }
 

@@ -128,7 +128,8 @@ fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
     let explained = ask(&["explain", "access", "guest", &control]);
     assert!(explained.contains("read     no: `**` does not stand for it"), "{explained}");
     assert!(explained.contains("groups/**"), "{explained}");
-    // What grants no orders is said when it is made, and by the doctor afterwards.
+    // If a token grants no orders, the command that makes it warns, and the doctor warns
+    // afterwards.
     let made = node.command(&["token", "new", "vain", "--orders", "**", "--data"]);
     let made = { made }.arg(&data).output().unwrap();
     let said = String::from_utf8(made.stderr).unwrap();

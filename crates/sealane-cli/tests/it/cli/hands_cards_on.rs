@@ -44,7 +44,7 @@ fn a_terminal_shows_text_and_a_file_takes_bytes() {
     terminal.env("SEALANE_KEYS", home.path("base")).stdin(Stdio::null());
     let shown = String::from_utf8(terminal.output().unwrap().stdout).unwrap();
     assert!(shown.starts_with("-----BEGIN SEALANE CARD-----"), "{shown}");
-    // Who pastes into a terminal is told how to end it.
+    // A user that pastes into a terminal is told how to end the input.
     let mut pasting = on_terminal("group invite fleet -");
     pasting.env("SEALANE_KEYS", home.path("base")).stdin(Stdio::null());
     let shown = String::from_utf8(pasting.output().unwrap().stdout).unwrap();
@@ -98,7 +98,7 @@ fn a_passphrase_is_changed_by_who_knows_it() {
     assert_eq!(change(&old, &empty), (2, "SL-CLI-04".to_owned()));
     let unknown = home.fails("car", &["key", "passphrase", "--new", &new]);
     assert_eq!(unknown, (2, "SL-GROUP-08".to_owned()));
-    // What opens the folder is not taken for the new one.
+    // The passphrase that opens the folder is not taken for the new one.
     let mut silent = sealane(home.folder());
     silent.args(["key", "passphrase"]).env("SEALANE_KEYS", home.path("car"));
     let silent = silent.env("SEALANE_PASSPHRASE", "horse").output().unwrap();

@@ -1,4 +1,5 @@
-//! What an authority does for a group whose keys may have been copied, and what members obey.
+//! The work of an authority for a group whose keys may have been copied, and the orders that
+//! members obey.
 
 use sealane::Value;
 

@@ -103,8 +103,8 @@ fn every_verb_has_two_examples_that_parse() {
     }
 }
 
-/// What is the same everywhere stands below the same heading, in the same order, behind what the
-/// verb has for itself.
+/// The shared options stand below the same headings, in the same order, behind the verb's own
+/// options.
 #[test]
 fn shared_options_stand_together_in_one_order() {
     const HEADINGS: [&str; 6] =
@@ -198,7 +198,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("tcpdump", "needs rights"),
 ];
 
-/// What stands in the folder before an example, as lines of a shell.
+/// The content of the folder before an example, as lines of a shell.
 const BEFORE: &[(&str, &str)] = &[
     ("sealane pub orders - <", "printf '1\\n2\\n3\\n4\\n5\\n' > orders.jsonl"),
     (

@@ -37,7 +37,7 @@ impl Home {
         feed(command.args(args).env("SEALANE_KEYS", self.path(who)), input)
     }
 
-    /// What a verb wrote that succeeded.
+    /// The output of a verb that succeeded.
     pub(crate) fn run(&self, who: &str, args: &[&str]) -> Vec<u8> {
         let output = self.output(who, args);
         let said = String::from_utf8_lossy(&output.stderr);

@@ -195,13 +195,13 @@ impl Row {
         end(&self.home, &self.net, side, who)
     }
 
-    /// What the end of that side tells of itself, once that is so.
+    /// The status of that side's end, as soon as the condition holds.
     fn told(&self, side: usize, who: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let asked = || self.net.on_side(side, Path::new(env!("CARGO_BIN_EXE_sealane")));
         self.told_to(asked, who, is_so)
     }
 
-    /// What the relay tells of itself, once that is so.
+    /// The status of the relay, as soon as the condition holds.
     fn told_by_relay(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         let asked = || self.net.on_hub(Path::new(env!("CARGO_BIN_EXE_sealane")));
         self.told_to(asked, "relay", is_so)
@@ -278,7 +278,7 @@ fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
     assert!(got == short, "{} bytes came back", got.len());
     println!("after a kill it went on within {:?}", begun.elapsed());
 
-    // What is for nobody goes nowhere, and datagrams go as well.
+    // A datagram to nobody goes nowhere, and other datagrams arrive.
     let word = text(400, 9);
     let told = word.clone();
     let socket = row.on(1, || UdpSocket::bind((BASE, 7001)).unwrap());

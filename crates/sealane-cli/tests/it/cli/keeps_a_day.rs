@@ -80,7 +80,7 @@ async fn a_day_of_retention_leaves_disk_and_memory_flat() {
     let (.., last) = seen.last().unwrap();
     let in_an_hour = u64::from(BATCHES) * BATCH as u64;
     assert_eq!(last.next, hours as u64 * in_an_hour);
-    // What is kept is an hour's messages and what came since the node last looked.
+    // The node keeps an hour's messages, and the messages since it last looked.
     assert!(last.count < 3 * in_an_hour, "{}", last.count);
     assert!(last.first > (hours as u64 - 4) * in_an_hour, "{}", last.first);
     // The later hours need no more than the early ones, once those have come to rest.

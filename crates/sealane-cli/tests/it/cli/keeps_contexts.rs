@@ -121,7 +121,7 @@ fn commands_at_once_add_all_their_contexts() {
     assert_eq!(done(run(home.path(), &["context", "ls"])).lines().count(), 1 + 2 + 8);
 }
 
-/// What `cert self-signed` says is done, is done, and the hub is reached.
+/// The steps that `cert self-signed` names are done, and the hub is reached.
 #[test]
 fn a_self_signed_certificate_is_trusted_by_a_context() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ fn left(home: &Home) -> Vec<u64> {
     listed.lines().map(|line| json(line).field("snapshot").unwrap().as_u64().unwrap()).collect()
 }
 
-/// What was said on standard error by a run that succeeds.
+/// The errors of a run that succeeds.
 fn said(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -79,7 +79,7 @@ fn hosts_and_writers_do_not_use_up_what_is_kept() {
     assert_eq!(left(&home), [1, 2, 9]);
     home.run(&["get", "--host", "laptop", "--to", "back"]);
     assert_eq!(fs::read(home.path().join("back/docs/letter.txt")).unwrap(), b"dear reader");
-    // Who puts all into one group says so.
+    // A user that puts all into one group says so.
     let together = ["prune", "--keep-last", "1", "--group-by", "none", "--dry-run", "--json"];
     let together = json(&home.run(&together));
     assert_eq!(together.field("removed"), Some(&2_u64.into()));
@@ -192,7 +192,7 @@ fn paths_that_match_nothing_fail_by_name() {
         assert!(said.contains("hint:"), "{words:?}: {said}");
         assert!(!home.path().join("out").exists(), "{words:?}");
     }
-    // What is there comes back from objects alone, and what is not is named.
+    // Files that are there come back from objects alone, and missing files are named.
     let (code, said) =
         failed(home.vault(&["recover", "docs/deep", "none", "--to", "out"]).output().unwrap());
     assert!(code == 1 && said.contains("`none`") && !said.contains("docs/deep"), "{said}");

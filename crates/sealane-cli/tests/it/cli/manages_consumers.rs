@@ -1,5 +1,5 @@
-//! Who runs a hub sees and steers consumers, cancels what is held back, purges streams, and reads
-//! what is there without waiting for more.
+//! The operator of a hub sees and steers consumers, cancels delayed messages, and purges streams.
+//! The operator also reads the present messages without waiting for more.
 
 use std::process::Stdio;
 

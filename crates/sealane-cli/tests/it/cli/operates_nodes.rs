@@ -36,7 +36,7 @@ fn a_backup_of_a_running_node_becomes_a_node_with_the_same_messages_and_tokens()
         .output()
         .unwrap();
     assert!(restored.status.success(), "{restored:?}");
-    // What says that there were tokens comes along, where they have gone as well.
+    // The mark that there were tokens comes along, even where the tokens have gone.
     fs::remove_file(Path::new(&data).join("tokens.toml")).unwrap();
     let bare = node.home().join("bare").display().to_string();
     let copied = sealane(&node.home()).args(["backup", &bare, "--data", &data]).output().unwrap();

@@ -17,7 +17,7 @@ use crate::cli::{NodeProcess, json};
 use crate::durable::load;
 use crate::durable::random::{self, Random};
 
-/// Who publishes: the stream, and how many at once.
+/// The publishers: the stream of each, and how many messages it sends at once.
 const PUBLISHERS: [(&str, u64); 6] =
     [("disk", 1), ("disk", 40), ("os", 1), ("os", 40), ("mixed", 7), ("memory", 40)];
 
@@ -42,7 +42,7 @@ async fn publish(client: Client, who: usize, stop: Arc<AtomicBool>) -> u64 {
     sent
 }
 
-/// What a publisher's messages in its stream are, in order.
+/// The numbers of a publisher's messages in its stream, in order.
 async fn numbers(client: &Client, who: usize) -> Vec<u64> {
     let (mut all, mut next) = (Vec::new(), Start::First);
     loop {

@@ -18,7 +18,7 @@ const STRANGERS: u8 = 4;
 const ROUNDS: u16 = 60;
 const MEMBERS: u16 = 1000;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a relay may take, whatever comes.
+/// The memory that a relay may take, whatever comes.
 const MEMORY_KIB: u64 = 32 << 10;
 const RELAY: PeerTag = PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]);
 
@@ -95,9 +95,9 @@ fn part(id: u16, number: u8, bytes: usize, filled_with: u8) -> Vec<u8> {
     part
 }
 
-/// What one neighbour sends in one round: parts of giant frames, which contradict each other, are
-/// cut off, or are of a frame that never ends; frames to everybody, announcements of many senders,
-/// frames of nobody's group, and junk of all lengths.
+/// The units that one neighbour sends in one round. Some are parts of giant frames, which
+/// contradict each other, are cut off, or are of a frame that never ends. Others are frames to
+/// everybody, announcements of many senders, frames of nobody's group, and junk of all lengths.
 fn round(from: u8, round: u16) -> Vec<Vec<u8>> {
     let sequence = u64::from(round) << 8 | u64::from(from);
     let source = (u16::from(from) * 31 + round * 7) % MEMBERS;
@@ -145,7 +145,7 @@ fn a_flood_from_all_neighbours_takes_bounded_memory_and_frames_go_on() {
     for turn in 0..ROUNDS {
         for (from, socket) in (0..).zip(sockets.iter().chain(&strangers)) {
             for unit in round(from, turn) {
-                // What the system does not take is lost, as on a wire.
+                // If the system does not take a unit, the unit is lost, as on a wire.
                 let _ = socket.send_to(&unit, link(from % LINKS));
             }
         }

@@ -42,7 +42,7 @@ impl RelayProcess {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// What it says in the end.
+    /// Its final output.
     pub(super) fn stop(mut self) -> Value {
         self.signal("TERM");
         let line = read_line(&mut BufReader::new(self.child.stdout.take().unwrap()));

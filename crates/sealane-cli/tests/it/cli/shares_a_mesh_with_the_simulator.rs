@@ -116,7 +116,7 @@ impl Live {
         command.env("SEALANE_KEYS", keys).current_dir(self.folder.path()).output().unwrap()
     }
 
-    /// What `sealane` prints on a machine, unless it fails.
+    /// The output of `sealane` on a machine, unless it fails.
     fn says(&self, machine: &str, words: &[&str]) -> Option<Vec<Value>> {
         let output = self.on(machine, &[&[BINARY, "--json"], words].concat());
         let out = String::from_utf8(output.stdout).unwrap();

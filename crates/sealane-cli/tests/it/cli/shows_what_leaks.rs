@@ -1,4 +1,5 @@
-//! What the hub can see of a stream is said in full, and what it cannot see is not shown.
+//! The test reads all that the hub can see of a stream. Everything that the hub cannot see is
+//! absent.
 
 use sealane::{Codec, GroupTag, Value};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};

@@ -59,7 +59,7 @@ impl Told {
         }
     }
 
-    /// What the page answers to a request.
+    /// The answer of the page to a request.
     fn ask(&self, request: &str) -> String {
         let mut socket = TcpStream::connect(&self.page).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -109,7 +109,7 @@ fn a_relay_tells_what_it_carries_and_what_became_of_its_configuration() {
     told.relay.signal("HUP");
     told.wait_until("taken", |status| of(status, "taken") == 1);
 
-    // What it has sent and received is in the capture.
+    // The sent and received units are in the capture.
     let Told { home, relay, .. } = told;
     relay.stop();
     let inspected = sealane(home.folder())

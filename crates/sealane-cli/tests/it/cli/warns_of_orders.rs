@@ -1,5 +1,5 @@
-//! What members do, and are told, when orders or heartbeats are held back; and what they see of who
-//! sent a message and when.
+//! The behaviour of members, and their warnings, when orders or heartbeats are held back. The tests
+//! also cover the shown sender and time of a message.
 
 use std::io::BufRead;
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ fn published(node: &NodeProcess, args: &[&str]) -> u64 {
     written.field("published").and_then(Value::as_u64).unwrap()
 }
 
-/// What a reader says on standard error who reads one message that it can open.
+/// The errors of a reader that reads one message that it can open.
 fn warned(node: &NodeProcess, who: &str) -> String {
     let args = ["sub", "s", "--group", "fleet", "--from", "first", "-n", "1"];
     let output = output(node, who, &args);
@@ -130,7 +130,7 @@ fn heartbeats_go_on_until_they_are_ended_and_only_the_authority_gives_them() {
     let written = json(output.stdout.lines().next().unwrap().unwrap().as_str());
     let count = written.field("published").and_then(Value::as_u64).unwrap();
     assert_eq!(text(&written, "stream"), control);
-    // What the hub stored and could not acknowledge any more was not counted.
+    // Heartbeats that the hub stored and could not acknowledge any more were not counted.
     assert!((6..=stands(&node) - before).contains(&count), "{count}");
 }
 
@@ -200,7 +200,7 @@ fn each_message_says_who_sent_it_how_sure_that_is_and_how_old_an_urgent_one_is()
     assert_eq!(text(&seals[0], "context").len(), 16);
 }
 
-/// Whoever has a copy of a key folder can do what its owner can, and both are told.
+/// The holder of a copied key folder can do all that its owner can, and both are warned.
 #[test]
 fn who_uses_a_copied_folder_is_warned() {
     let node = fleet(&["car"]);

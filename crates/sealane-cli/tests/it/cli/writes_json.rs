@@ -12,7 +12,7 @@ use crate::cli::{NodeProcess, json, sealane};
 
 const PAGE: &str = include_str!("../../../../../docs/reference/JSON.md");
 
-/// What one verb writes, as the page says it.
+/// The output of one verb, by the page.
 #[derive(Debug, Default)]
 struct Schema {
     /// The paths of fields, and whether each may be left out.
@@ -93,7 +93,7 @@ impl Page {
     }
 }
 
-/// What a command writes that succeeds.
+/// The output of a command that succeeds.
 fn written(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -91,7 +91,8 @@ impl<'n> Member<'n> {
             let first: Vec<_> = lines.by_ref().take(left).map(Result::unwrap).collect();
             child.kill().unwrap();
             child.wait().unwrap();
-            // What it had printed it may have acknowledged; the last line may be cut off.
+            // The member may have acknowledged messages that it had printed; the last line may be
+            // cut off.
             let rest = lines.map(Result::unwrap).filter(|line| line.ends_with('}'));
             seen.extend(first.into_iter().chain(rest).map(|line| body(&line)));
         }
@@ -184,7 +185,7 @@ fn text(line: &str, name: &str) -> String {
     value.field(name).and_then(Value::as_text).unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
-/// What one published, of a line that another reads.
+/// The published body, from a line that another member reads.
 fn body(line: &str) -> String {
     let value = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
     let data = value.field("envelope").and_then(|envelope| envelope.field("data"));

@@ -9,7 +9,7 @@ use sealane_node::access::Secret;
 /// Where the hub listens.
 pub(crate) const PORT: u16 = 9087;
 
-/// What the members show the hub, which others can reach.
+/// The token that the members show the hub, which others can reach.
 pub(crate) fn token() -> Secret {
     Secret::new([7; 32])
 }

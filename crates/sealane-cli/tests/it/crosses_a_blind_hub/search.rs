@@ -10,7 +10,7 @@ pub(crate) const PIECE_BYTES: usize = 8;
 /// Characters that begin a needle: it is found by these, and then compared whole.
 const HEAD_BYTES: usize = 8;
 
-/// What is looked for.
+/// The needles of the search.
 #[derive(Default)]
 pub(crate) struct Needles {
     /// The needles and whose they are, by their first bytes.

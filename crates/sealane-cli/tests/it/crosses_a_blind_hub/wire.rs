@@ -16,7 +16,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Bytes of a packet, at most: a virtual wire carries what the kernel has not cut yet.
 const PACKET_BYTES: usize = 128 << 10;
-/// What may wait to be recorded.
+/// The bytes that may wait to be recorded.
 const QUEUE_BYTES: usize = 64 << 20;
 
 /// A recorder at work.
@@ -25,10 +25,10 @@ pub(crate) struct Recorder {
     thread: JoinHandle<Vec<Vec<u8>>>,
 }
 
-/// What was recorded.
+/// The recorded traffic.
 pub(crate) struct Recording {
     pub(crate) packets: Vec<Vec<u8>>,
-    /// What each direction of each connection carried.
+    /// The bytes that each direction of each connection carried.
     pub(crate) streams: Vec<Vec<u8>>,
 }
 
@@ -56,7 +56,7 @@ impl Recorder {
             loop {
                 match recv(&socket, buffer.as_mut_slice(), RecvFlags::empty()) {
                     Ok((_, bytes)) => packets.push(buffer[..bytes].to_vec()),
-                    // What was sent before the end was asked for has come by then.
+                    // Packets that were sent before the end was asked for have come by then.
                     Err(_) if stopped.load(Ordering::SeqCst) => return packets,
                     Err(_) => {}
                 }
@@ -106,7 +106,8 @@ fn segment(packet: &[u8]) -> Option<(Flow, u32, bool, &[u8])> {
     Some((flow, sequence, tcp.get(13)? & 2 != 0, ip.get(start..end)?))
 }
 
-/// What each flow carried, in order; repeats are left out. A flow that is used again is another.
+/// The bytes that each flow carried, in order; repeats are left out. A flow that is used again is
+/// another.
 fn streams(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let (mut open, mut done) = (HashMap::<Flow, (u32, BTreeMap<u32, &[u8]>)>::new(), Vec::new());
     for (flow, sequence, begins, payload) in packets.iter().filter_map(|packet| segment(packet)) {

@@ -31,7 +31,7 @@ pub(crate) struct Cast {
     removals: Vec<Removals>,
     levels: Option<Levels>,
     resuming: Vec<Resuming>,
-    /// What each consumer may be given again although it was acknowledged.
+    /// The messages that each consumer may be given again although they were acknowledged.
     unsettled: HashMap<String, HashSet<Place>>,
 }
 

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Numbers members, so that what the hub owes to a dead one is known.
 static MEMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// What the members of one stream's consumer have seen and done, over all lives of the node.
+/// The deliveries and acknowledgements of one stream's consumer, over all lives of the node.
 pub(crate) struct Work {
     pub(crate) topic: String,
     /// Where what is never acknowledged ends.
@@ -53,7 +53,7 @@ struct State {
     totals: Totals,
 }
 
-/// What came of it.
+/// The totals of it.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Totals {
     pub(crate) deliveries: u64,
@@ -69,7 +69,7 @@ pub(crate) struct Totals {
 }
 
 impl Clone for Work {
-    /// What is known at this moment, for a future of its own.
+    /// The state at this moment, for a future of its own.
     fn clone(&self) -> Self {
         let state = Mutex::new(self.state.lock().unwrap().clone());
         Self { topic: self.topic.clone(), letters: self.letters.clone(), state }
@@ -150,7 +150,7 @@ impl Work {
             assert!(!late, "{topic}: {all} of {} never came, as {some:?}", owed.len());
         }
         let mut state = self.state.lock().unwrap();
-        // What did not come now had been stored as acknowledged, and never comes.
+        // A message that did not come now had been stored as acknowledged, and never comes.
         let (again, stayed): (HashSet<Place>, HashSet<Place>) =
             unsettled.iter().partition(|place| state.delivered.contains_key(place));
         state.settled.extend(stayed);

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Their writers, apart from all others.
 const WRITER: u64 = 1 << 15;
 
-/// What was held back of one stream.
+/// The delayed messages of one stream.
 pub(crate) struct Delays {
     pub(crate) topic: String,
     seed: u64,
@@ -37,7 +37,7 @@ struct Delayed {
 }
 
 impl Clone for Delays {
-    /// What is known at this moment, for a future of its own.
+    /// The state at this moment, for a future of its own.
     fn clone(&self) -> Self {
         let state = Mutex::new(self.state.lock().unwrap().clone());
         let next = AtomicU64::new(self.next.load(Ordering::Relaxed));

@@ -1,4 +1,5 @@
-//! What was acknowledged, kept outside of the node, and how it differs from what is read.
+//! The acknowledged messages, kept outside of the node, and how they differ from those that are
+//! read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -54,12 +55,12 @@ pub(crate) fn envelope(seed: u64, id: Id) -> String {
 #[derive(Default)]
 pub(crate) struct Ledger {
     streams: Mutex<BTreeMap<String, HashMap<Place, Id>>>,
-    /// What each place of a stream named when it was seen first, by the hash of its id.
+    /// The message that each place of a stream named when it was seen first, by the hash of its id.
     places: Mutex<BTreeMap<String, HashMap<Place, u64>>>,
 }
 
 impl Clone for Ledger {
-    /// What is known at this moment, for a future of its own.
+    /// The state at this moment, for a future of its own.
     fn clone(&self) -> Self {
         let streams = Mutex::new(self.streams.lock().unwrap().clone());
         Self { streams, places: Mutex::new(self.places.lock().unwrap().clone()) }
@@ -94,7 +95,7 @@ impl Ledger {
         assert!(same, "{topic}: {place:?} names {id}, and named another message before");
     }
 
-    /// What a stream's replies have acknowledged.
+    /// The messages that a stream's replies have acknowledged.
     pub(crate) fn of(&self, topic: &str) -> HashMap<Place, Id> {
         self.streams.lock().unwrap().get(topic).cloned().unwrap_or_default()
     }

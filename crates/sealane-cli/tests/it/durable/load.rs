@@ -47,7 +47,7 @@ impl Drop for Rest<'_> {
     }
 }
 
-/// What a writer does again and again.
+/// The habit of a writer.
 pub(crate) struct Habit {
     pub(crate) topic: String,
     /// Messages of one request, at most.

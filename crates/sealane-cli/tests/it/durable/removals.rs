@@ -15,7 +15,7 @@ use super::random::Random;
 use super::survival::Survival;
 use super::writer::Writer;
 
-/// What happened to one stream.
+/// The removals of one stream.
 pub(crate) struct Removals {
     pub(crate) topic: String,
     level: &'static str,
@@ -48,7 +48,7 @@ enum Fate {
 }
 
 impl Clone for Removals {
-    /// What is known at this moment, for a future of its own.
+    /// The state at this moment, for a future of its own.
     fn clone(&self) -> Self {
         let state = Mutex::new(self.state.lock().unwrap().clone());
         Self { topic: self.topic.clone(), level: self.level, seed: self.seed, state }
@@ -132,7 +132,7 @@ impl Removals {
     }
 }
 
-/// What the removals have done to a message.
+/// The effect of the removals on a message.
 fn fate(written: &Written, removed: &[(Instant, Option<Instant>)]) -> Fate {
     let is_gone =
         |(sent, done): &(Instant, Option<Instant>)| done.is_some() && written.answered < *sent;

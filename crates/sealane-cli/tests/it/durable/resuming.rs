@@ -12,18 +12,18 @@ use super::websocket::{Frame, WebSocket};
 /// A reader of one stream.
 pub(crate) struct Resuming {
     pub(crate) topic: String,
-    /// What it has read in this life of the node, by offset.
+    /// The messages that it has read in this life of the node, by offset.
     seen: Mutex<BTreeMap<u64, (u64, Id)>>,
 }
 
-/// What a resumed reader is told.
+/// The answer to a resumed reader.
 struct Told {
     recovered: bool,
     offset: u64,
 }
 
 impl Clone for Resuming {
-    /// What is known at this moment, for a future of its own.
+    /// The state at this moment, for a future of its own.
     fn clone(&self) -> Self {
         let seen = Mutex::new(self.seen.lock().unwrap().clone());
         Self { topic: self.topic.clone(), seen }
@@ -84,7 +84,7 @@ impl Resuming {
             let mut since =
                 acknowledged.iter().filter(|(place, _)| place.0 == *generation && place.1 >= next);
             let missed = since.find(|(place, id)| reading.messages.get(*place) != Some(*id));
-            // What `memory` or a level lost behind OFFSET is told by the new generation.
+            // The new generation tells of messages behind OFFSET that `memory` or a level lost.
             assert!(!whole || missed.is_none(), "{topic}: `recovered`, without {missed:?}");
             return;
         }

@@ -1,5 +1,6 @@
-//! What may not happen. All of it is looked for; `SEALANE_RULES=acks,places` leaves the rest out,
-//! together with the load that could break it, for who looks for the cause of a failure.
+//! The rules that nothing may break. The tests look for all of them. For the search of a failure's
+//! cause, `SEALANE_RULES=acks,places` leaves the other rules out. The load that could break those
+//! is left out, too.
 
 use std::sync::OnceLock;
 

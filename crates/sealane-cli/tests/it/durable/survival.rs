@@ -1,4 +1,4 @@
-//! What the node has to survive, and what with it.
+//! The levels whose messages survive with the node.
 
 /// The levels of which all that was acknowledged is there afterwards.
 #[derive(Debug, Clone, Copy)]

@@ -15,7 +15,7 @@ pub(crate) struct WebSocket {
     buffer: VecDeque<u8>,
 }
 
-/// What came.
+/// A received frame.
 pub(crate) enum Frame {
     Text(String),
     /// The hub has taken in everything that was sent before the ping of this number.

@@ -2,7 +2,7 @@
 
 /// One mistake.
 pub(super) struct Row {
-    /// What is typed.
+    /// The typed line.
     pub(super) typed: &'static str,
     pub(super) exit: i32,
     pub(super) code: &'static str,

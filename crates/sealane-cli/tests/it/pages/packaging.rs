@@ -1,4 +1,5 @@
-//! What the files of `packaging/` start is started, as they say it, and ends as they end it.
+//! The programs that the files of `packaging/` start are started as the files say it, and end as
+//! the files end them.
 
 use std::path::Path;
 

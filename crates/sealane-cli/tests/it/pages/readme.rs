@@ -14,7 +14,7 @@ mod follow;
 const PAGE: &str = include_str!("../../../../../README.md");
 const FOLLOW: &str = include_str!("../../../../../examples/follow.rs");
 
-/// What comes of a line.
+/// The result of a line.
 enum Then {
     /// It builds; `tests/newcomer.sh` runs it in a clean clone.
     Builds,
@@ -94,7 +94,7 @@ fn as_process_lines_in_their_order() {
     what_follows_from_it(&stage);
 }
 
-/// What the README says beside its lines.
+/// The README's claims beside its lines.
 fn what_follows_from_it(stage: &Stage) {
     let page = stage.run("reader", &format!("curl -s http://{}/", stage::HUB));
     assert!(page.contains("<html") && page.contains(".js"), "the console is no page: {page}");

@@ -17,7 +17,7 @@ pub(super) const HUB: &str = "127.0.0.1:9087";
 /// How a line begins that says why a line of a page was not typed.
 pub(super) const NOT_RUN: &str = "not run,";
 
-/// What ends, ends within this time, however busy the machine is.
+/// The time within which each program that ends has ended, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Runs an ignored test of this program within a network of its own.
@@ -39,7 +39,7 @@ pub(super) fn enter(test: &str) {
     assert!(is_well, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What somebody typed has written.
+/// The output of a typed command.
 pub(super) struct Said {
     pub(super) status: ExitStatus,
     pub(super) output: String,
@@ -166,7 +166,7 @@ impl Stage {
         }
     }
 
-    /// What has been written so far.
+    /// The output so far.
     pub(super) fn output(&self, running: usize) -> String {
         self.running[running].output()
     }
@@ -192,7 +192,7 @@ impl Stage {
     }
 }
 
-/// What was started.
+/// A started command.
 struct Running {
     line: String,
     child: Child,

@@ -1,4 +1,4 @@
-//! What pages for users of other programs say is typed here is typed, from top to bottom.
+//! The commands that pages for users of other programs show are typed, from top to bottom.
 
 use std::fs;
 

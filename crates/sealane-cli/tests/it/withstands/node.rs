@@ -31,7 +31,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn start(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // What is measured is the node, not the disk.
+        // The test measures the node, not the disk.
         let mut node = Self::start_in(folder.path(), "os", args);
         node.folder = Some(folder);
         node

@@ -27,13 +27,13 @@ const IMAGE_BYTES: u64 = 4 << 30;
 const STREAMS: usize = 16;
 /// Publishers that connect at once.
 const CONNECTING: usize = 32;
-/// What stands in a message.
+/// The text in a message.
 const TEXT_BYTES: usize = 100;
 /// No item is longer.
 const MESSAGE_BYTES_MAX: u64 = TEXT_BYTES as u64 + 100;
 /// How long everybody publishes before the disk stalls, and after.
 const FLOOD: Duration = Duration::from_secs(1);
-/// What was on its way to the disk when it stalled has come there, or has not, after so long.
+/// After this time it is settled whether data on its way to the disk at the stall has come there.
 const SETTLED: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -44,8 +44,8 @@ const CONNECTION_BYTES: u64 = 32 << 10;
 /// Copies of a commit's messages: as they were planned, as blocks, and in the log's pages.
 const COMMIT_COPIES: u64 = 3;
 
-/// What the node may have in memory. Each part is bounded where it is counted: what each publisher
-/// is asked for at first, what all are asked for beyond that, what the writer's queue holds, the
+/// The memory that the node may use. Each part is bounded where it is counted. A publisher has a
+/// first credit, and all share the further credit. The other parts are the writer's queue, the
 /// commit that stalls, and the recent messages of each stream.
 fn memory_bound_kib(publishers: usize) -> u64 {
     let of_messages = |count: u64| count * PUBLISHED_MESSAGE_BYTES;
@@ -109,7 +109,7 @@ pub(crate) async fn run(publishers: usize, stall: Duration) {
     println!("after a stall of {stall:?} the first answer comes in {:?}", resumed.elapsed());
     tokio::time::sleep(FLOOD).await;
     stage.stopped.store(true, Ordering::SeqCst);
-    // Whoever was cut off fails here, and whoever is not answered.
+    // A publisher that was cut off, or is not answered, fails here.
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }

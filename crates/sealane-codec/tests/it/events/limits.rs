@@ -124,7 +124,7 @@ fn lists_have_as_many_elements_as_they_may() {
     }
 }
 
-/// What makes an event of a handle, and what makes one of a value that nobody knows.
+/// Functions that make an event: of a handle, and of a value that nobody knows.
 type OfHandle<'a> = &'a dyn Fn(&str) -> Event<'static>;
 type OfValue<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
 

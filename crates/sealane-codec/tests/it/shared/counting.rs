@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What `work` returns, and the most bytes that it held at once.
+/// The result of `work`, and the most bytes that it held at once.
 #[allow(dead_code, reason = "each test file that includes this one uses a part of it")]
 pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     LIVE.set(0);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What the peer shall do.
+/// An order to the peer.
 pub(crate) enum Line {
     /// Decode these bytes and answer in JSON.
     Read(Vec<u8>),

@@ -37,7 +37,7 @@ impl Random {
     }
 }
 
-/// What links do to units.
+/// The effect of links on units.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) medium: Medium,
@@ -65,7 +65,7 @@ impl Team {
         SigningKey::from_seed(&seed).unwrap()
     }
 
-    /// What a member holds that has obeyed all orders up to an epoch.
+    /// The keys of a member that has obeyed all orders up to an epoch.
     pub(crate) fn keys(&self, slot: u16, epoch: Epoch) -> GroupKeys {
         let group = group();
         let until = |slot: u16| {
@@ -450,13 +450,13 @@ impl Net {
         digests.len() <= 1
     }
 
-    /// What a machine holds, as bytes.
+    /// The frames that a machine holds, as bytes.
     pub(crate) fn held(&self, node: usize) -> Vec<Vec<u8>> {
         let registers = self.nodes[node].agent.store().registers(GROUP);
         registers.into_iter().flat_map(|r| r.iter()).map(|e| e.frame().to_vec()).collect()
     }
 
-    /// What not all members hold, and who does.
+    /// The frames that not all members hold, and the members that hold them.
     pub(crate) fn differences(&self) -> Vec<String> {
         let mut who: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         let members = self.members();
@@ -495,7 +495,7 @@ impl Net {
     }
 }
 
-/// What a machine has room for.
+/// The messages that a machine has room for.
 fn room(mesh: &Mesh) -> Option<Lot> {
     let has_room = |urgency| mesh.documents_room(urgency) > 0;
     match (has_room(Urgency::Normal), has_room(Urgency::Urgent)) {
@@ -505,7 +505,7 @@ fn room(mesh: &Mesh) -> Option<Lot> {
     }
 }
 
-/// What a relay card says of the team.
+/// The relay card's description of the team.
 pub(crate) fn stranger(members: u16, newest: Epoch) -> StrangerGroup {
     let members = (0..members).map(|slot| (Slot::new(slot).unwrap(), peer(slot)));
     StrangerGroup { group: GROUP, newest, members: members.collect() }

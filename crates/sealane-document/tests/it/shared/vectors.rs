@@ -1,4 +1,4 @@
-//! What `vectors/document/exchange.json` has: what neighbours tell each other of documents.
+//! The content of `vectors/document/exchange.json`: the exchange of neighbours about documents.
 
 use sealane_document::agent::{Lot, StrangerGroup};
 use sealane_document::exchange::{differing, digest, inventory, lacks, overview, read_frames};
@@ -101,7 +101,7 @@ fn hexes(frames: &[Vec<u8>]) -> Value {
     frames.iter().map(|frame| hex(frame)).collect()
 }
 
-/// What hellos say of frames that are held.
+/// The digests for hellos of frames that are held.
 fn digests() -> Vec<Value> {
     let all = frames();
     let of = |name: &str, held: &[Vec<u8>]| {
@@ -119,7 +119,7 @@ fn digests() -> Vec<Value> {
     vec![of("a digest of nothing", &[]), of("of one frame", &all[3..4]), of("of all", &all)]
 }
 
-/// What follows from an overview, and from the inventory that answers it.
+/// The results of an overview, and of the inventory that answers it.
 fn compared() -> Vec<Value> {
     let all = frames();
     let of = |name: &str, ours: &[Vec<u8>], theirs: &[Vec<u8>]| {
@@ -148,7 +148,7 @@ fn compared() -> Vec<Value> {
     ]
 }
 
-/// What an agent says: its messages as they travel.
+/// The messages of an agent, as they travel.
 fn messages() -> Vec<Value> {
     let all = frames();
     let registers = holding(&all);

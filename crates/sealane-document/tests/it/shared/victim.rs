@@ -47,7 +47,7 @@ impl Victim {
         self.agent.counters()
     }
 
-    /// What was refused, by name, where anything was.
+    /// The frames that were refused, by name, where there were any.
     pub(crate) fn refused(&self) -> BTreeMap<&'static str, u64> {
         refused(&self.agent)
     }
@@ -58,7 +58,7 @@ impl Victim {
     }
 }
 
-/// What a machine has refused, by name, where anything was.
+/// The frames that a machine has refused, by name, where there were any.
 pub(crate) fn refused(agent: &Agent) -> BTreeMap<&'static str, u64> {
     let c = agent.counters();
     let all = [

@@ -1,4 +1,4 @@
-//! What compact links hand over: vectors of their units.
+//! The units of compact links: vectors.
 
 use sealane_frame::{
     CompactUnit, Definition, Entry, FrameError, GroupTag, HeaderFields, LongFrame, PeerTag,
@@ -19,7 +19,7 @@ pub(crate) struct Case {
     previous_hop: String,
     units: Vec<String>,
     frames: Vec<String>,
-    /// What was defined in the end, but for what is fixed.
+    /// The definitions in the end, but for those that are fixed.
     defined: Vec<(u8, String)>,
     error: Option<String>,
 }

@@ -16,7 +16,7 @@ pub(crate) const SENDER: PeerTag = PeerTag::from_hash([0x51; 8]);
 pub(crate) const RELAY: PeerTag = PeerTag::from_hash([0x52; 8]);
 pub(crate) const READER: PeerTag = PeerTag::from_hash([0x53; 8]);
 pub(crate) const EPOCH: Epoch = Epoch(20);
-/// What the sender has announced.
+/// The announced context of the sender.
 pub(crate) const CONTEXT: SenderContext = SenderContext(*b"start 01");
 pub(crate) const ORDERS: u8 = 7;
 /// The stream that frames are made for.

@@ -38,7 +38,7 @@ struct Case {
     /// Group, secret and members.
     keys: Keys,
     binding: Place,
-    /// What the link adds to a compact frame.
+    /// The link's additions to a compact frame.
     link: Option<Link>,
     frame: String,
     /// The body, and what the header says; none if it is refused.
@@ -83,7 +83,7 @@ struct Link {
     epoch: u64,
 }
 
-/// What the link knows of a slot.
+/// The knowledge of the link about a slot.
 #[derive(Serialize)]
 struct Slot {
     group: String,
@@ -116,7 +116,7 @@ struct Relayed {
     error: Option<String>,
 }
 
-/// What a link hands over in turn, and the frames that come of it.
+/// The units of a link in turn, and the frames that come of them.
 #[derive(Serialize)]
 struct Units {
     name: String,
@@ -125,7 +125,7 @@ struct Units {
     error: Option<String>,
 }
 
-/// What changes a good frame.
+/// A change to a good frame.
 type Change = (&'static str, fn(&mut Vec<u8>));
 
 const FULL_CHANGES: [Change; 17] = [

@@ -1,4 +1,4 @@
-//! What members count, and what the machine has counted of documents.
+//! The members' counters, and the machine's counts of documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -38,7 +38,7 @@ pub(super) fn put_counters(
     let _ = write!(out, "<tr><th>All{}<td></tr></table></div>", cells(sums));
 }
 
-/// What this machine has counted since it started.
+/// The counts of this machine since it started.
 pub(super) fn put_machine(counts: &Value, out: &mut String) {
     let number = |key: &str| counts.field(key).and_then(Value::as_u64).unwrap_or(0);
     let _ = write!(

@@ -1,4 +1,4 @@
-//! Who reads the page of the team: whoever has its key, on this machine.
+//! Access to the page of the team: every program on this machine that has its key.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::json::{map, now_ms};
 use crate::page::{self, PageKey, PageServer, refusal};
 use crate::{MachineError, Result};
 
-/// What all requests share.
+/// The state that all requests share.
 struct TeamDoor {
     key: PageKey,
     tasks: SyncSender<Task>,

@@ -9,7 +9,7 @@ use crate::GatewayError;
 /// The version of the file: spec/gateway.md, *The queue*.
 const VERSION: i64 = 1;
 
-/// What says that a file of SQLite is a queue: `SLgq`.
+/// The application id that marks a file of SQLite as a queue: `SLgq`.
 const APPLICATION: i64 = 0x534c_6771;
 
 /// `AUTOINCREMENT`: a number never comes again, so that order lasts over an empty queue.
@@ -43,9 +43,11 @@ const SCHEMA: &str = "
 
 /// Opens the file, or makes it, for this process alone.
 pub(super) fn open(file: &Path) -> Result<Connection, GatewayError> {
+    // The file is made before SQLite opens it, because SQLite would make it readable for others.
     make_private(file)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
+        // A lock of this crate guards the connection, so that SQLite's own would only cost.
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
         Connection::open_with_flags(file, flags).map_err(|cause| failed(file, &cause))?;
@@ -62,7 +64,7 @@ pub(super) fn open(file: &Path) -> Result<Connection, GatewayError> {
     }
 }
 
-/// What a file turned out to be.
+/// The kind of a file, by its content.
 enum Found {
     Queue,
     Newer(i64),
@@ -82,7 +84,11 @@ fn prepare(connection: &Connection) -> rusqlite::Result<Found> {
     }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // SQLite takes its lock with the first transaction. Taken here, a second process fails at its
+    // start.
     connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")?;
+    // Schema and marks are one transaction, so that a kill leaves an empty file and no half of a
+    // queue.
     if tables == 0 {
         connection.execute_batch(&format!(
             "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION};
@@ -97,6 +103,8 @@ fn make_private(file: &Path) -> Result<(), GatewayError> {
     use std::os::unix::fs::OpenOptionsExt;
     let made = std::fs::File::options().write(true).create_new(true).mode(0o600).open(file);
     match made {
+        // `create_new` makes the file private from its first moment. An existing one keeps the mode
+        // that its owner chose.
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(GatewayError::Failed { file: file.to_owned(), cause: error.to_string() })
         }
@@ -104,10 +112,12 @@ fn make_private(file: &Path) -> Result<(), GatewayError> {
     }
 }
 
-/// What SQLite says, as an error of this crate.
+/// An error of SQLite as an error of this crate.
 pub(super) fn failed(file: &Path, cause: &rusqlite::Error) -> GatewayError {
     let (file, text) = (file.to_owned(), cause.to_string());
     match cause.sqlite_error_code() {
+        // The lock is never given back while the process lives, so that a busy file is another
+        // process's.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => GatewayError::InUse { file },
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             GatewayError::NotAQueue { file, cause: text }

@@ -15,7 +15,7 @@ pub(super) struct Tally {
     bytes: u64,
     /// Frames of each stream, by its number.
     streams: BTreeMap<i64, u64>,
-    /// What each origin has of each urgency.
+    /// Frames of each origin, by urgency.
     sources: BTreeMap<(Urgency, [u8; 8]), u64>,
     lost: BTreeMap<(&'static str, Urgency), u64>,
 }
@@ -35,6 +35,7 @@ impl Tally {
         while let Some(row) = rows.next()? {
             let (why, urgency): (String, u8) = (row.get(0)?, row.get(1)?);
             let why = Loss::ALL.into_iter().find(|known| known.name() == why);
+            // A reason that a newer program wrote is passed over here and stays in the file.
             let urgency = Urgency::ALL.into_iter().find(|known| *known as u8 == urgency);
             if let Some((why, urgency)) = why.zip(urgency) {
                 tally.lost.insert((why.name(), urgency), row.get(2)?);
@@ -63,6 +64,7 @@ impl Tally {
 
     /// Of the least urgent that there is, the origin that has the most.
     pub(super) fn heaviest(&self) -> Option<(Urgency, PeerTag)> {
+        // The map is ordered by urgency first, so that its first key has the least.
         let (least, _) = self.sources.keys().next()?;
         let of_least = self.sources.iter().take_while(|((urgency, _), _)| urgency == least);
         let (_, source) = of_least.max_by_key(|(_, bytes)| **bytes).map(|(key, _)| *key)?;
@@ -82,7 +84,7 @@ impl Tally {
         self.bytes
     }
 
-    /// What was dropped, every reason and urgency, those that never happened too.
+    /// The dropped frames by reason and urgency, also the pairs that never happened.
     pub(super) fn lost(&self) -> Vec<Lost> {
         let each = |why: Loss| {
             Urgency::ALL.map(|urgency| {
@@ -98,6 +100,7 @@ impl Tally {
 fn take<K: Ord>(sums: &mut BTreeMap<K, u64>, key: K, amount: u64) {
     let Some(sum) = sums.get_mut(&key) else { return };
     *sum = sum.saturating_sub(amount);
+    // A sum of nothing goes. Otherwise origins that ever sent would stay in memory.
     if *sum == 0 {
         sums.remove(&key);
     }

@@ -25,7 +25,7 @@ fn lost(queue: &Queue, why: Loss) -> Vec<u64> {
     queue.status().lost.iter().filter(|lost| lost.why == why).map(|lost| lost.frames).collect()
 }
 
-/// What one of these frames counts.
+/// The bytes that one of these frames counts for.
 fn one() -> u64 {
     weight(sealed(1, 72, 1).bytes.len())
 }

@@ -20,7 +20,7 @@ pub(super) struct Lane {
     frames: Vec<Queued>,
 }
 
-/// What a lane has brought.
+/// The result of a lane.
 #[derive(Debug)]
 pub(super) struct LaneEnd {
     pub(super) stream: MeshStream,
@@ -46,6 +46,7 @@ pub(super) fn split(frames: Vec<Queued>) -> Vec<Lane> {
     let mut places: HashMap<(MeshStream, PeerTag), usize> = HashMap::new();
     let mut lanes: Vec<Lane> = Vec::new();
     for frame in frames {
+        // Order is promised by origin and stream, so that a lane is exactly that pair.
         let place = *places.entry((frame.stream, frame.source)).or_insert(lanes.len());
         match lanes.get_mut(place) {
             Some(lane) => lane.frames.push(frame),
@@ -69,6 +70,8 @@ impl Lane {
         };
         let mut left = self.frames.as_slice();
         let turn = Duration::from_millis(MAX_UPLOAD_TURN_MS);
+        // A lane ends after its turn, so that urgent frames that came meanwhile are seen in the
+        // next window.
         while !left.is_empty() && began.elapsed() < turn {
             let (batch, behind) = left.split_at(fitting(left, requests));
             let Err(error) = store(client, &topic, batch, &mut end).await else {
@@ -76,6 +79,8 @@ impl Lane {
                 continue;
             };
             let trouble = Trouble::of(&error);
+            // A hub that does not know the scope `message` refuses the parameter, since requests
+            // are read strictly (decision 9).
             let is_unknown = error.hub_error() == Some(HubError::InvalidParameter);
             let is_of_one = matches!(trouble, Trouble::Frame(_) | Trouble::Unclear(_));
             if batch.len() > 1 && (is_unknown || is_of_one) {
@@ -84,6 +89,7 @@ impl Lane {
                 (requests, end.is_one_by_one) = (Requests::OneByOne, is_unknown);
                 continue;
             }
+            // The lane stops here. A later frame of this origin must not stand before this one.
             end.stopped = batch.first().map(|first| (first.number, trouble));
             break;
         }
@@ -100,6 +106,7 @@ fn fitting(left: &[Queued], requests: Requests) -> usize {
         *sum += frame.bytes.len();
         Some(*sum)
     });
+    // A frame larger than the bound goes alone, or it would never go.
     sums.take_while(|sum| *sum <= MAX_UPLOAD_BATCH_BYTES).count().clamp(1, left.len())
 }
 
@@ -118,15 +125,19 @@ async fn store(
     let mut envelopes: Vec<_> = frames.iter().map(envelope).collect();
     let replayed = match (envelopes.pop(), envelopes.is_empty()) {
         (None, _) => 0,
+        // One frame goes with the scope `stream`, which older hubs know as well.
         (Some(alone), true) => {
             u64::from(client.publish_raw(topic, Codec::MsgPack, alone).once().await?.replayed)
         }
         (Some(last), false) => {
             envelopes.push(last);
             let batch = client.publish_batch(topic, Codec::MsgPack, &envelopes);
+            // The hub counts those that this request stored. It had the rest already.
             (frames.len() as u64).saturating_sub(batch.once().await?.count)
         }
     };
+    // The frames are noted only after the answer. An answer that is lost brings them again, which
+    // the hub recognises.
     end.stored.extend(frames.iter().map(|frame| frame.number));
     end.replayed += replayed;
     Ok(())

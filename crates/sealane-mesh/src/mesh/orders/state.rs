@@ -1,4 +1,4 @@
-//! What a machine holds of the orders of all groups, and what it is about to do with them.
+//! The orders of all groups that a machine holds, and its next actions with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -134,7 +134,7 @@ fn earlier_orders_are_asked_for_where_somebody_lacks_them() {
     let all = Range { first: 0, wants: 5 };
     assert_eq!(keeper.lacks_of(all), None, "nobody needs them");
     assert_eq!(keeper.note(giver(1, all)), []);
-    // Who has told before that it holds them is asked as soon as somebody lacks them.
+    // A neighbour that has told before that it holds them is asked as soon as another lacks them.
     assert_eq!(keeper.note(giver(2, Range { first: 0, wants: 3 })), [giver(1, all)]);
     assert_eq!(keeper.note(giver(3, Range { first: 0, wants: 3 })), [], "it has been asked");
     assert_eq!(keeper.lacks_of(all), Some(4));

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-/// What one consumer was given, a few bits for each message.
+/// The messages that one consumer was given, a few bits for each message.
 pub(crate) struct Ledger {
     messages: u64,
     first: Bits,

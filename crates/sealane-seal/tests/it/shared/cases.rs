@@ -50,7 +50,7 @@ impl Place {
 /// Where messages are read from where a case does not say another place.
 const HERE: Place = Place::Stream(TOPIC);
 
-/// What a reader has, and a message for it.
+/// The state of a reader, and a message for it.
 struct Case {
     name: String,
     group: Group,
@@ -154,7 +154,7 @@ pub(crate) fn secret(epochs: &Epochs, epoch: u64) -> (u64, [u8; 32]) {
     (epoch, *epochs.secret(Epoch(epoch)).unwrap().expose())
 }
 
-/// Who sent a message, and when.
+/// The sender of a message, and its epoch.
 #[derive(Clone, Copy)]
 struct From {
     slot: u16,
@@ -293,7 +293,7 @@ fn changed(suite: Suite, cases: &mut Vec<Value>) {
     bad("the tag of a signed message", signed(), &|m| m.bytes[60] ^= 1, Error::NotAuthentic);
 }
 
-/// What is authentic and does not belong there.
+/// Messages that are authentic and do not belong there.
 fn misplaced(suite: Suite, cases: &mut Vec<Value>) {
     let from = From { slot: 2, epoch: 0 };
     let mut posing = case(suite, Class::Signed, Form::Full, from, BODY);

@@ -5,27 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::world::*;
 use sealane_seal::*;
 
-/// What comes over a link: a message, or an announcement.
+/// A message or an announcement that comes over a link.
 #[derive(Clone)]
 pub(crate) struct Sent {
     pub(crate) sealed: Sealed,
     pub(crate) is_announcement: bool,
 }
 
-/// What becomes of a message that opened.
+/// The fate of a message that opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// What it asks to store is stored, then it is accepted.
+    /// The state that it asks to store is stored, then it is accepted.
     Accept,
-    /// What it asks to store is stored, and then the reader goes on without it.
+    /// The state that it asks to store is stored, and then the reader goes on without it.
     Drop,
-    /// What it asks to store is stored, and then the reader stops and starts again.
+    /// The state that it asks to store is stored, and then the reader stops and starts again.
     Crash,
     /// The reader stops before anything is stored, and starts again.
     CrashEarly,
 }
 
-/// What no two accepted messages share.
+/// The name of a message: no two accepted messages share it.
 type Name = (Epoch, Slot, SenderContext, u64);
 
 pub(crate) struct Node {
@@ -38,7 +38,8 @@ pub(crate) struct Node {
     accepted: BTreeSet<Name>,
     /// How often something was stored for a message that waited.
     pub(crate) stored: usize,
-    /// What is being stored before a message needs it, and how many messages come meanwhile.
+    /// The state that is being stored before a message needs it, and how many messages come
+    /// meanwhile.
     ahead: Option<(SessionState, usize)>,
     /// How many messages come until such a state is stored.
     pub(crate) slowness: usize,

@@ -196,7 +196,7 @@ impl Sealed {
     }
 }
 
-/// What can be seen of a reader, to see that it did not move.
+/// The visible state of a reader, to see that it did not move.
 pub(crate) fn state(opener: &Opener) -> (Epoch, usize, Vec<Option<SenderContext>>) {
     let sessions = (0..8).map(|number| opener.announced(slot(number)));
     (opener.epochs().newest(), opener.epochs().held().count(), sessions.collect())

@@ -108,7 +108,8 @@ impl Field {
         }
     }
 
-    /// Who is connected with whom by those who hear each other: a number for each island.
+    /// The number of each machine's island. Machines of an island are connected by machines that
+    /// hear each other.
     fn islands(&self) -> Vec<usize> {
         let count = self.places.len();
         let mut islands = vec![usize::MAX; count];

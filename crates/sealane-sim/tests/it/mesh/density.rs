@@ -3,7 +3,7 @@
 use super::{row, size};
 use crate::story::story;
 
-/// What of a minute a cell of so many has spent on the mesh.
+/// The cost of the mesh in a minute of a cell of so many machines.
 struct Spent {
     /// In percent of the channel.
     channel: f64,

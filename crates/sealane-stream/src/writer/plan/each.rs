@@ -8,9 +8,10 @@ use crate::stream::Stream;
 use crate::writer::keys::write_ids;
 
 impl Plan {
-    /// What was answered when the key of a request came before. Of a batch whose messages have keys
-    /// of their own, those that the stream has are left out, and so is a second one of two that
-    /// are the same; then it is what was answered of the first that was left out.
+    /// The answer that the key of a request got when it came before. If the messages of a batch
+    /// have keys of their own, those that the stream has are left out. Of two equal keys in the
+    /// batch the second is left out too. The result is then the earlier answer to the first message
+    /// that the stream had.
     pub(super) fn seen(
         &self,
         planner: &Planner,

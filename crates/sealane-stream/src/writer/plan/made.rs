@@ -5,7 +5,7 @@ use sealane_message::Topic;
 
 use crate::store::{Settings, StreamRow};
 
-/// What is known of a stream before it is made.
+/// The known properties of a stream before it is made.
 pub(super) struct Made<'a> {
     pub(super) topic: &'a Topic,
     pub(super) sealed: Option<GroupTag>,

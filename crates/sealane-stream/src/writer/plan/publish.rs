@@ -13,7 +13,7 @@ use crate::stream::Stream;
 use crate::writer::command::{Answer, Command, Item, Publish, Refusal};
 use crate::{Error, Level};
 
-/// Whose messages are planned.
+/// The session of the messages that are planned.
 struct Sender {
     key: Arc<[u8]>,
     outbox: Arc<Outbox>,
@@ -157,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// What the session has had stored, or has planned to be.
+    /// The messages that the session has had stored, or that are planned for it.
     fn find_session(
         &self,
         planner: &Planner,

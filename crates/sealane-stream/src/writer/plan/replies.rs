@@ -69,7 +69,7 @@ impl ReplyPlan {
     /// made, or keep their settings.
     pub(super) fn strip(&mut self, given_up: &HashSet<u32>, fault: &Fault) {
         let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
-            // What has kept a stream may be taken out here.
+            // The stripping may take out the very command that kept a stream.
             Answer::Remove(_, result) => *result != Ok(false),
             Answer::Configure(_, Ok((stream, _))) => !given_up.contains(&stream.number),
             Answer::Manage { removes, .. } => *removes,

@@ -27,7 +27,7 @@ pub(crate) struct Sender {
     sealer: Sealer,
     slot: Slot,
     pub(crate) fields: HeaderFields,
-    /// What its frames are made for.
+    /// The binding that its frames are sealed for.
     pub(crate) binding: Binding,
 }
 
@@ -78,7 +78,7 @@ impl Sender {
         frame.unwrap().to_vec()
     }
 
-    /// What `--dictionary` needs for its compact frames.
+    /// The file of `--dictionary` for its compact frames.
     pub(crate) fn dictionary(&self, folder: &Path) -> PathBuf {
         let entry = hex(&Entry::of(&self.fields).to_bytes());
         let [group, tag, context] = [hex(&TAG), hex(&SENDER.to_bytes()), hex(&CONTEXT.0)];
@@ -90,7 +90,7 @@ impl Sender {
         write(folder, "link.txt", text.as_bytes())
     }
 
-    /// What `--group-keys` needs for its frames.
+    /// The file of `--group-keys` for its frames.
     pub(crate) fn keys(&self, folder: &Path, secret: &str) -> PathBuf {
         let verifying = SigningKey::from_seed(&SIGNING_SEED).unwrap().verifying_key();
         let text = format!(

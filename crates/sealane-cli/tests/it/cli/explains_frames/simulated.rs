@@ -1,4 +1,4 @@
-//! What the simulator captures.
+//! Captures of the simulator.
 
 use std::path::Path;
 

@@ -19,12 +19,12 @@ const BASE: usize = 0;
 const RELAY: usize = 1;
 const CAR: usize = 2;
 
-/// What a verb prints on a machine.
+/// The output of a verb on a machine.
 fn printed(field: &Field, machine: usize, flags: &[&str], words: &[&str]) -> String {
     printed_of(field, ["base", "relay", "car"][machine], machine, flags, words)
 }
 
-/// What a verb prints on a machine for programs: a value a line.
+/// The output of a verb on a machine, for programs: a value a line.
 fn values(field: &Field, machine: usize, words: &[&str]) -> Vec<Value> {
     values_of(field, ["base", "relay", "car"][machine], machine, words)
 }
@@ -34,7 +34,7 @@ fn values_of(field: &Field, who: &str, machine: usize, words: &[&str]) -> Vec<Va
     printed_of(field, who, machine, &["--json"], words).lines().map(json).collect()
 }
 
-/// What a verb prints on a machine of this name.
+/// The output of a verb on a machine of this name.
 fn printed_of(field: &Field, who: &str, machine: usize, flags: &[&str], words: &[&str]) -> String {
     let file = field.path(&format!("{who}.toml"));
     let mut command = field.command(machine);
@@ -45,7 +45,7 @@ fn printed_of(field: &Field, who: &str, machine: usize, flags: &[&str], words: &
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it prints once that is so.
+/// Its output, as soon as the condition holds.
 fn once(
     field: &Field,
     machine: usize,
@@ -81,7 +81,7 @@ fn numbers(of: &Value, key: &str) -> Vec<u64> {
     }
 }
 
-/// What a browser of the host gets there.
+/// The answer to a browser of the host there.
 fn page(address: &str, target: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
@@ -108,7 +108,7 @@ fn team(url: &str) -> String {
     page(address, &target, address)
 }
 
-/// What the page of the team shows of the base.
+/// The texts that the page of the team shows of the base.
 const SHOWN: [&str; 10] = [
     "base",
     "calls for help",
@@ -178,7 +178,7 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
     assert_eq!(values(&field, BASE, &["doc", "get", "location"]).len(), 1, "it was kept");
     values(&field, BASE, &["doc", "set", "72", "the second sample"]);
     once(&field, CAR, &["doc", "get", "72"], |all| all.len() == 2);
-    // Who has cleared the call is removed, and the call stays over.
+    // The member that cleared the call is removed, and the call stays over.
     field.home.run("base", &["group", "revoke", "fleet", "car"]);
     let is_gone = |all: &[Value]| numbers(&all[0], "clearedBy").is_empty();
     let calls = once(&field, BASE, &["emergency", "ls"], is_gone);
@@ -230,7 +230,7 @@ fn what_waits_for_its_turn_is_said_so_and_is_stored_when_the_machine_is_told_to_
     drop(base);
 }
 
-/// What the base counts, how it is and what it says, as the car is shown it.
+/// The base's counters, vitals and chat, as the car is shown them.
 fn shows_how_it_is_and_what_it_says(field: &Field) {
     once(field, CAR, &["doc", "get", "counter"], |all| {
         let counters = all.first().and_then(|one| one.field("value")?.field("counters"));

@@ -21,12 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A process; it goes with its test.
 pub(super) struct Machine {
     child: Child,
-    /// What it said when it had started.
+    /// Its output when it had started.
     pub(super) started: Value,
 }
 
 impl Machine {
-    /// What it takes of this machine's memory.
+    /// The memory that it takes of this machine.
     pub(super) fn memory_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -213,7 +213,7 @@ impl Field {
         self.begin(machine, &[], said.into())
     }
 
-    /// What a machine has said that was started so.
+    /// The output of a machine that was started so.
     pub(super) fn said(&self, machine: usize) -> String {
         std::fs::read_to_string(self.path(&format!("{}.said", self.names[machine]))).unwrap()
     }
@@ -248,7 +248,7 @@ impl Field {
         command
     }
 
-    /// What a machine tells of itself, once that is so.
+    /// The status of a machine, as soon as the condition holds.
     pub(super) fn told(&self, machine: usize, is_so: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {

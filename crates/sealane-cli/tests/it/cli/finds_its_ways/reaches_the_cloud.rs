@@ -16,7 +16,7 @@ use crate::cli::home::number;
 use crate::cli::json;
 use scene::{GATEWAY, MAX_UNDER_WAY, PATIENCE, RELAY, Scene, WORD};
 
-/// What the field measures in each round: less than its log keeps.
+/// The measurements of the field in each round: fewer than its log keeps.
 const EACH_ROUND: usize = 6;
 /// How long it waits between two measurements while the hub is down for long.
 const MEASURES_AFTER: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ fn numbers(scene: &Scene, count: u64) -> Vec<u64> {
 /// The hub is down; the gateway keeps what comes, and is killed as well. The field goes on to
 /// measure until the hub is back.
 fn take_the_hub_away(scene: &mut Scene, most: Duration) {
-    // What follows is nearly as much as the log of the field keeps: nothing else is under way.
+    // The next measurements nearly fill the log of the field: nothing else may be under way.
     until_stored(scene);
     let (stored, sent) = (scene.stored(), scene.sent);
     scene.kill_hub();

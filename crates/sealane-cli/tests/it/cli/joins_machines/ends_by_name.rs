@@ -19,7 +19,7 @@ fn ended(machine: &mut Machine) -> std::process::ExitStatus {
     }
 }
 
-/// What a unit of `packaging/` starts, with files of the test in the place of its own.
+/// The program that a unit of `packaging/` starts, with files of the test in the place of its own.
 fn started_by(unit: &str, row: &Row, side: Option<usize>, who: &str) -> Machine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(unit);
     let unit = std::fs::read_to_string(path).unwrap().replace("%i", "fleet");

@@ -14,7 +14,7 @@ use super::*;
 use crate::cli::relays_under_flood::memory_kib;
 
 const ROUNDS: u32 = 4000;
-/// What an end may take more than before, whatever comes.
+/// The memory that an end may take more than before, whatever comes.
 const GROWTH_KIB: u64 = 8 << 10;
 
 /// A socket that sends any frame on the interface, and receives those of ARP.
@@ -60,7 +60,7 @@ fn advertisement(number: u32) -> Vec<u8> {
     frame(number, [0x33, 0x33, 0, 0, 0, 1], 0x86dd, &packet)
 }
 
-/// What the storm brought back: answers of the end, and how long it took.
+/// The outcome of the storm: answers of the end, and how long it took.
 struct Storm {
     answers: u64,
     took: Duration,
@@ -74,7 +74,7 @@ fn storm() -> Storm {
         cut.truncate(14 + number as usize % 28);
         let long = frame(number, [0xff; 6], 0x0800, &[0x45; 1300]);
         for one in [question(number), advertisement(number), cut, long] {
-            // What the interface has no room for is lost, as on any wire.
+            // If the interface has no room for a frame, the frame is lost, as on any wire.
             let _ = send(&socket, &one, SendFlags::empty());
         }
         answers += count_answers(&socket);

@@ -31,7 +31,7 @@ fn a_command_from_the_hub_is_handed_to_those_who_watch_in_the_field() {
     let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let (shown, came) = std::sync::mpsc::channel();
     std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| shown.send(line)));
-    // What is measured is shown once the other one watches.
+    // A measurement is shown once the car's program watches.
     let measured = loop {
         scene.measure(1);
         if let Ok(line) = came.recv_timeout(Duration::from_millis(500)) {

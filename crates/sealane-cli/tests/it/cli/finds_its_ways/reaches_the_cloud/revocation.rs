@@ -31,7 +31,7 @@ fn member(scene: &Scene, who: &str) -> Member {
     KeyFolder::open(&scene.path(who), None).unwrap().group("fleet").unwrap()
 }
 
-/// What the car shows of a member's state.
+/// The car's view of a member's state.
 fn shown(scene: &Scene, slot: u64) -> Option<String> {
     let rows = scene.document(scene.car, "car", &["get", &STATE.to_string()]);
     let row = rows.lines().map(json).find(|row| number(row, "slot") == slot)?;
@@ -53,8 +53,8 @@ fn start() -> Scene {
     scene
 }
 
-/// What the machine of the thief is from now on: it carries for others, as before, and what its
-/// owner seals with a copy of the keys that obeys nobody.
+/// The machine of the thief from now on. It carries for others, as before. It also carries the
+/// owner's messages, sealed with a copy of the keys that obeys nobody.
 struct Stolen {
     sender: Sender,
 }
@@ -106,7 +106,7 @@ fn publish_notice(scene: &Scene, from: u64) {
     });
 }
 
-/// What a member at the hub reads of the states: who, what and in which epoch.
+/// The states that a member at the hub reads: sender, state and epoch.
 fn read_at_base(scene: &Scene, topic: &str, count: usize) -> Vec<(u64, u64, u64)> {
     let count = count.to_string();
     let read = ["sub", topic, "--group", "fleet", "--from", "first", "--json", "-n", &count];
@@ -146,7 +146,7 @@ fn who_is_revoked_at_the_hub_is_shut_out_in_the_field_and_the_others_go_on() {
     };
     assert_eq!(epoch(&scene), 0, "the re-key has not come yet");
     stolen.hand_on(&mut scene, 1);
-    // Who cannot read it carries it nevertheless.
+    // A machine that cannot read the message carries it nevertheless.
     until("the gateway has brought it to the hub", || scene.stored_in(&topic) == 2);
     std::thread::sleep(2 * HELLO);
     assert_eq!(shown(&scene, THIEF_SLOT), Some(state(0)), "what came before the notice stays");
@@ -160,7 +160,8 @@ fn who_is_revoked_at_the_hub_is_shut_out_in_the_field_and_the_others_go_on() {
     until("the gateway has brought it to the hub", || scene.stored_in(&topic) == 3);
     scene.document(scene.car, "car", &["set", &STATE.to_string(), &state(7)]);
     until("the car writes on", || scene.stored_in(&topic) == 4);
-    // What stood in the hub before the orders is read as it was; what came later is not.
+    // The thief's messages that stood in the hub before the orders are read as before; later ones
+    // are not.
     let read = read_at_base(&scene, &topic, 3);
     assert_eq!(read, [(THIEF_SLOT, 0, 0), (THIEF_SLOT, 1, 0), (1, 7, 1)]);
     assert_eq!(shown(&scene, THIEF_SLOT), None);

@@ -15,9 +15,9 @@ pub(super) const CLOUD: usize = 1;
 pub(super) const GATEWAY: usize = 2;
 pub(super) const RELAY: usize = 3;
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// What stands in each body, and is looked for.
+/// The text in each body, which the test looks for.
 pub(super) const WORD: &str = "the bridge at the old mill";
-/// What may be on its way at once: three quarters of what the log of an origin keeps.
+/// The messages that may be on their way at once: three quarters of the log of an origin.
 pub(super) const MAX_UNDER_WAY: u64 = 48;
 pub(super) const TELEMETRY: u16 = 72;
 
@@ -161,7 +161,7 @@ impl Scene {
         }
     }
 
-    /// What `sealane doc` says on a machine.
+    /// The output of `sealane doc` on a machine.
     pub(super) fn document(&self, machine: usize, who: &str, args: &[&str]) -> String {
         let file = self.path(&format!("{who}.toml"));
         let mut command = self.field.command(machine);
@@ -172,7 +172,7 @@ impl Scene {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What a member reads at the hub, over the network of the fifth place.
+    /// The output of a member at the hub, over the network of the fifth place.
     pub(super) fn at_base(&self, args: &[&str]) -> String {
         let mut command = self.field.command(BASE);
         let token = std::fs::read_to_string(self.path("base.token")).unwrap();

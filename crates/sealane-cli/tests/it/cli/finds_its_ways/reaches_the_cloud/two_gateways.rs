@@ -8,7 +8,7 @@ use crate::cli::json;
 
 const OTHER: usize = 4;
 
-/// What a gateway has stored, and what the hub had already.
+/// The frames that a gateway has stored, and the frames that the hub had already.
 fn brought(scene: &Scene, machine: usize) -> (u64, u64) {
     let told = scene.field.told(machine, |told| told.field("gateway").is_some());
     let gateway = told.field("gateway").unwrap();
