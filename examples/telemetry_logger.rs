@@ -12,7 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 use futures_util::StreamExt;
-use sealane::{Client, Codec, Message};
+use sealane::{Client, Codec, ReceivedMessage};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -27,7 +27,7 @@ pub async fn log(address: &str, path: &str) -> Outcome<()> {
     // A group is what has come so far: while messages are rare, each is written as it comes.
     let mut groups = places.ready_chunks(GROUP);
     while let Some(group) = groups.next().await {
-        let group: Vec<Message> = group.into_iter().collect::<Result<_, _>>()?;
+        let group: Vec<ReceivedMessage> = group.into_iter().collect::<Result<_, _>>()?;
         write(&mut file, &group)?;
         for message in group {
             message.ack();
@@ -37,7 +37,7 @@ pub async fn log(address: &str, path: &str) -> Outcome<()> {
 }
 
 /// Writes a line for each message, and returns when all of them are on disk.
-fn write(file: &mut File, group: &[Message]) -> Outcome<()> {
+fn write(file: &mut File, group: &[ReceivedMessage]) -> Outcome<()> {
     let mut lines = String::new();
     for message in group {
         let stream = message.stream.as_ref().replace('\\', "\\\\").replace('"', "\\\"");

@@ -12,7 +12,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use sealane::{Client, Codec, Message};
+use sealane::{Client, Codec, ReceivedMessage};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
@@ -45,7 +45,7 @@ pub async fn work(address: &str, topic: &str, program: &str, wait: Duration) -> 
     Ok(())
 }
 
-async fn run(program: &str, job: &Message) -> Outcome<()> {
+async fn run(program: &str, job: &ReceivedMessage) -> Outcome<()> {
     let mut child = Command::new(program).stdin(Stdio::piped()).kill_on_drop(true).spawn()?;
     if let Some(mut input) = child.stdin.take() {
         // A program that does not read its job may still be content with it.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use sealane_document::agent::{GroupKeys, Leaver, Lot, Neighbour, StrangerGroup};
+use sealane_document::agent::{DocumentGroupKeys, DocumentLeaver, OutboxScope, DocumentNeighbour, StrangerGroup};
 use sealane_document::exchange::read_frames;
 use sealane_document::limits::MAX_DOCUMENT_BYTES;
-use sealane_document::{Agent, Entry, Keeper, Quota, Registers, Store, stream_name};
+use sealane_document::{DocumentAgent, RegisterEntry, ShelfKeeper, DocumentQuota, RegisterSet, DocumentStore, stream_name};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, RELAY_BYTES, seal_frame};
 use sealane_message::DataType;
 use sealane_seal::{
@@ -51,7 +51,7 @@ pub fn agent(bytes: &[u8]) {
 
 /// A machine, and members that seal.
 struct Told {
-    agent: Agent,
+    agent: DocumentAgent,
     keeper: Keeper,
     sealers: Vec<Sealer>,
     /// The frames that members have sealed.
@@ -67,8 +67,8 @@ impl Told {
             0 => Quota::default(),
             _ => Quota { origin_bytes: 2048, total_bytes: 4096 },
         };
-        let store = Store::in_memory(keeper, quota).unwrap();
-        let mut agent = Agent::new(slot(0), store, MESSAGE_BYTES);
+        let store = DocumentStore::in_memory(keeper, quota).unwrap();
+        let mut agent = DocumentAgent::new(slot(0), store, MESSAGE_BYTES);
         agent.set_scarce(first & 4 != 0);
         if keeper == Keeper::Member {
             agent.set_group(keys()).unwrap();
@@ -126,7 +126,7 @@ impl Told {
     /// Takes all that the machine wants told, which is what it keeps and has an end.
     fn drain(&mut self) {
         for _ in 0..TELLINGS_MAX {
-            let Some(telling) = self.agent.next_telling(self.now_ms, Lot::All) else { return };
+            let Some(telling) = self.agent.next_telling(self.now_ms, OutboxScope::All) else { return };
             let message = telling.message;
             assert!(message.len() <= MAX_DOCUMENT_BYTES + MESSAGE_BYTES, "{}", message.len());
             if message.get(4) == Some(&FRAMES) {
@@ -144,7 +144,7 @@ impl Told {
     fn kept(&self) -> impl Iterator<Item = &Entry> {
         let store = self.agent.store();
         let beside = (0..MEMBERS).flat_map(|number| store.beside(GROUP, slot(number)));
-        store.registers(GROUP).into_iter().flat_map(Registers::iter).chain(beside)
+        store.registers(GROUP).into_iter().flat_map(RegisterSet::iter).chain(beside)
     }
 
     fn is_kept(&self, frame: &[u8]) -> bool {

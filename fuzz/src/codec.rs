@@ -110,7 +110,7 @@ fn one(codec: Codec, bytes: &[u8]) -> Option<Value> {
 }
 
 type Views<'a> = (
-    Result<Vec<sealane_codec::Field<'a>>, sealane_codec::CodecError>,
+    Result<Vec<sealane_codec::MapField<'a>>, sealane_codec::CodecError>,
     Result<Vec<&'a [u8]>, sealane_codec::CodecError>,
     Result<std::borrow::Cow<'a, str>, sealane_codec::CodecError>,
 );

@@ -1,7 +1,7 @@
 //! Messages of neighbours about the documents that they hold.
 
 use sealane_document::exchange::{differing, inventory, lacks, overview, read_frames};
-use sealane_document::{Entry, Registers, Stamp};
+use sealane_document::{RegisterEntry, RegisterSet, DocumentStamp};
 use sealane_frame::GroupTag;
 use sealane_message::DataType;
 use sealane_seal::{Epoch, Slot};
@@ -11,7 +11,7 @@ use sealane_seal::{Epoch, Slot};
 pub fn exchange(bytes: &[u8]) {
     let Some((&count, rest)) = bytes.split_first() else { return };
     let (names, message) = rest.split_at(rest.len().min(4 * usize::from(count % 64)));
-    let mut held = Registers::new();
+    let mut held = RegisterSet::new();
     for name in names.as_chunks::<4>().0 {
         let [origin, data_type, epoch, counter] = *name;
         let origin = Slot::new(origin.into()).expect("a slot");

@@ -6,9 +6,9 @@ use sealane_frame::limits::{
     MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_TOTAL_BYTES, MAX_SHORT_PARTIALS,
 };
 use sealane_frame::{
-    Announced, Batch, CompactUnit, CompactView, Definition, Dictionary, Entry, Fragment,
-    FrameError, FrameView, GroupTag, LinkContext, PeerTag, Progress, Reassembly, Roster,
-    ShortReassembly, Unit, Vocabulary, Word, forward_compact_in_place, forward_in_place,
+    FrameAnnouncement, FrameBatch, CompactUnit, CompactView, Definition, FrameDictionary, DictionaryEntry, Fragment,
+    FrameError, FrameView, GroupTag, LinkContext, PeerTag, ReassemblyProgress, Reassembly, FrameRoster,
+    ShortReassembly, FrameUnit, Vocabulary, Word, forward_compact_in_place, forward_in_place,
     to_compact, to_full,
 };
 use sealane_seal::{Epoch, SenderContext, Slot};

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use sealane_group::{
-    Card, Document, EpochSource, Error, Fingerprint, KeyFolder, Member, NewGroup, Notice, Past,
+    IdentityCard, GroupDocument, EpochSource, Error, Fingerprint, KeyFolder, GroupMember, NewGroup, GroupNotice, PastSecrets,
     PublicKey, examine, read_orders, write_orders,
 };
 
@@ -15,7 +15,7 @@ struct World {
     waiting: KeyFolder,
     card: Vec<u8>,
     invitation: Vec<u8>,
-    notices: Vec<Notice>,
+    notices: Vec<GroupNotice>,
     _folder: tempfile::TempDir,
 }
 
@@ -25,11 +25,11 @@ impl World {
         let keys = |name: &str| KeyFolder::create(&folder.path().join(name), name, None);
         let mut base = keys("base")?.new_group("fleet", NewGroup::default())?;
         let car = keys("car")?;
-        let invited = base.invite(&Card::from_bytes(&car.card()?)?, Past::All)?;
+        let invited = base.invite(&Card::from_bytes(&car.card()?)?, PastSecrets::All)?;
         let member = car.join(&invited.invitation, None, None)?;
         let waiting = keys("bus")?;
         let card = waiting.card()?;
-        let invited = base.invite(&Card::from_bytes(&card)?, Past::All)?;
+        let invited = base.invite(&Card::from_bytes(&card)?, PastSecrets::All)?;
         let mut notices = invited.notices;
         notices.extend(base.rotate()?);
         notices.extend(base.advance()?);
@@ -112,7 +112,7 @@ pub fn order(bytes: &[u8]) {
 
 /// A notice that nobody has signed changes nothing, and says nothing that it was obeyed.
 fn unmoved(member: &mut Member, notice: &[u8]) {
-    let Some(notice) = coded(Notice::from_bytes(notice)) else { return };
+    let Some(notice) = coded(GroupNotice::from_bytes(notice)) else { return };
     let state = |member: &Member| {
         let known = (member.orders(), member.check_sealing().is_ok());
         (member.epochs().newest(), known, member.roster().clone())

@@ -4,10 +4,10 @@
 mod steps;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use sealane_protocol::{
-    Change, Enqueue, Enqueued, Health, Page, PublishFrame, Sealed, ServerFrame, StreamState,
-    Streams, read_ops, read_publish, write_publish,
+    StreamChange, Enqueue, Enqueued, Health, RangePage, PublishFrame, SealedEnvelope, ServerFrame, StreamState,
+    StreamsPage, read_ops, read_publish, write_publish,
 };
 
 /// A frame from either side, in the codec that the first byte chooses: what is read is written

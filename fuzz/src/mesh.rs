@@ -1,13 +1,13 @@
 //! Messages of `sealane-mesh`, and a machine that members tell whatever they like.
 
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, CompactView, Dictionary, FrameBuf, HeaderFields, Kind, LinkContext,
-    LongFrame, PeerTag, Roster, seal_frame,
+    ANNOUNCEMENT_TYPE, CompactView, FrameDictionary, FrameBuf, HeaderFields, FrameKind, LinkContext,
+    LongFrame, PeerTag, FrameRoster, seal_frame,
 };
 use sealane_mesh::{
-    Address, Asked, Config, Echo, Held, Hello, Input, InterfaceId, Keys, Listed, Medium, Mesh,
-    MessageType, Missing, Output, Pieces, Probe, Provision, RemovalMessage, Report, Request,
-    RouteMessage, Time, Trace,
+    MeshAddress, PiecesAsked, Config, HelloEcho, OrdersHeld, HelloMessage, MeshInput, InterfaceId, Keys, HelloNeighbour, MeshMedium, Mesh,
+    MessageType, MissingParts, MeshOutput, OrderPieces, NeighbourProbe, MeshProvision, RemovalMessage, GatewayReport, RouteRequest,
+    RouteMessage, MeshTime, RouteTrace,
 };
 use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
 
@@ -15,7 +15,7 @@ const RADIO: InterfaceId = InterfaceId(0);
 
 /// A hello of anybody: what is read is written as the same bytes.
 pub fn hello(bytes: &[u8]) {
-    match Hello::parse(bytes) {
+    match HelloMessage::parse(bytes) {
         Ok(hello) => assert_eq!(hello.to_bytes(), bytes),
         Err(error) => assert!(error.info().code.starts_with("SL-MESH-")),
     }
@@ -26,7 +26,7 @@ pub fn hello(bytes: &[u8]) {
 /// bounded, and it reaches nobody but members.
 pub fn route_message(bytes: &[u8]) {
     laws(bytes);
-    let provision = Provision::new([7; 32], 6).unwrap();
+    let provision = MeshProvision::new([7; 32], 6).unwrap();
     let mut net = Told::new(&provision);
     let mut rest = bytes;
     while let Some(([length, how], after)) = rest.split_first_chunk() {
@@ -46,7 +46,7 @@ pub fn route_message(bytes: &[u8]) {
 /// the authority's signature. It takes each signed one, whatever else was told.
 pub fn orders(bytes: &[u8]) {
     order_laws(bytes);
-    let provision = Provision::new([7; 32], 6).unwrap();
+    let provision = MeshProvision::new([7; 32], 6).unwrap();
     let mut net = Told::new(&provision);
     let kinds = [MessageType::Held, MessageType::Asked, MessageType::Pieces, MessageType::Removal];
     let mut rest = bytes;
@@ -76,7 +76,7 @@ fn order_laws(bytes: &[u8]) {
     if let Ok(asked) = Asked::parse(bytes) {
         assert_eq!(asked.to_bytes(), bytes);
     }
-    if let Ok(pieces) = Pieces::parse(bytes) {
+    if let Ok(pieces) = OrderPieces::parse(bytes) {
         assert_eq!(pieces.to_bytes(), bytes);
     }
     if let Ok(removal) = RemovalMessage::parse(bytes) {
@@ -94,7 +94,7 @@ fn laws(bytes: &[u8]) {
     if let Ok(probe) = Probe::parse(bytes) {
         assert_eq!(probe.to_bytes(), bytes);
     }
-    if let Ok(missing) = Missing::parse(bytes) {
+    if let Ok(missing) = MissingParts::parse(bytes) {
         assert_eq!(missing.to_bytes(), bytes);
     }
     if let Ok(trace) = Trace::parse(bytes) {
@@ -113,7 +113,7 @@ struct Told {
 }
 
 impl Told {
-    fn new(provision: &Provision) -> Self {
+    fn new(provision: &MeshProvision) -> Self {
         let keys = provision.keys(0, [1; 8], 1).unwrap();
         let mut mesh = Mesh::new(Config::default(), keys, Time(0)).unwrap();
         mesh.take(Time(0), Input::Up { interface: RADIO, medium: Medium::dot11p() });
@@ -129,12 +129,12 @@ impl Told {
                 ..net.members[one].1
             };
             net.unit(one, &fields, &body);
-            let hello = Hello {
+            let hello = HelloMessage {
                 sequence: 1,
                 interval: 50,
                 neighbours: vec![Listed { slot: Slot::new(0).unwrap(), heard: 15, told: 15 }],
-                echoes: sent.map(|sent| Echo { index: 0, sent, heard: 0 }).into_iter().collect(),
-                ..Hello::default()
+                echoes: sent.map(|sent| HelloEcho { index: 0, sent, heard: 0 }).into_iter().collect(),
+                ..HelloMessage::default()
             };
             net.tell(one, MessageType::Hello, &hello.to_bytes());
         }
@@ -162,7 +162,7 @@ impl Told {
     }
 }
 
-fn member(provision: &Provision, slot: u16) -> (Sealer, HeaderFields) {
+fn member(provision: &MeshProvision, slot: u16) -> (Sealer, HeaderFields) {
     let keys = provision.keys(slot, [slot as u8; 8], 1).unwrap();
     let Keys { group, slot, context, epochs, signing, .. } = keys;
     let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
@@ -179,7 +179,7 @@ fn member(provision: &Provision, slot: u16) -> (Sealer, HeaderFields) {
 }
 
 /// The time stamp of the machine's first hello.
-fn stamp(mesh: &mut Mesh, provision: &Provision) -> Option<u32> {
+fn stamp(mesh: &mut Mesh, provision: &MeshProvision) -> Option<u32> {
     let dictionary = Dictionary::fixed(&[provision.group_tag()]);
     let roster = Roster::new();
     let (next_hop, previous_hop) = (PeerTag::BROADCAST, PeerTag::NOBODY);
@@ -189,7 +189,7 @@ fn stamp(mesh: &mut Mesh, provision: &Provision) -> Option<u32> {
         let Output::Send { unit, .. } = output else { continue };
         let Ok(view) = CompactView::parse(&unit, &link) else { continue };
         let body = &unit[view.header_bytes()..unit.len() - 16];
-        stamp = Hello::parse(body).ok().map(|hello| hello.sent).or(stamp);
+        stamp = HelloMessage::parse(body).ok().map(|hello| hello.sent).or(stamp);
     }
     stamp
 }

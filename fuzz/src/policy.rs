@@ -1,7 +1,7 @@
 //! Policy files from anyone: whatever is read keeps every floor.
 
 use sealane_message::DataType;
-use sealane_seal::policy::{Battery, Conditions, Link, Policy, Rate, Refusal, Trust};
+use sealane_seal::policy::{Battery, Conditions, PolicyLink, Policy, Rate, PolicyRefusal, ReaderTrust};
 use sealane_seal::{Class, Group, GroupId, Suite};
 
 /// An input taken for a policy file. If it is a policy, all laws of policies are checked.

@@ -1,7 +1,7 @@
 //! The files that the simulator reads: scenarios, traces of vehicles, and logs.
 
 use sealane_sim::limits::{MAX_SIM_NODES, MAX_TRACE_BYTES};
-use sealane_sim::{Replay, Run, Scenario, SimError, Span, Time, Trace, Watch};
+use sealane_sim::{Replay, Run, Scenario, SimError, SimSpan, SimTime, VehicleTrace, SimWatch};
 
 /// A run of a scenario that was made up is so long at most: what it holds is bounded, and so is
 /// the time of a fuzzer.

@@ -9,9 +9,9 @@ mod routers;
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{self, Outcome, SHIP};
-use live::Live;
-use routers::{Router, SETTINGS, Sealane};
+use crate::process::{self, SHIP, XtaskResult};
+use live::BabelLiveRun;
+use routers::{BabelRouter, SETTINGS, SealaneRouter};
 
 /// How long control is counted, in seconds.
 const WINDOW_S: u64 = 15;
@@ -27,7 +27,7 @@ const KILLS: u64 = 2;
 const IPERF_S: u64 = 20;
 
 /// Machines at places, and what the radio between them loses.
-struct Topology {
+struct BabelTopology {
     name: &'static str,
     machines: usize,
     loss: &'static str,
@@ -37,29 +37,29 @@ struct Topology {
     nodes: &'static [&'static str],
 }
 
-const CHAIN: Topology = Topology {
+const CHAIN: BabelTopology = BabelTopology {
     name: "chain of 8",
     machines: 8,
     loss: "0.1",
     most_s: 45,
     nodes: &["name = \"n\"\ncount = 8\nline = [200, 0]"],
 };
-const CELLS: [Topology; 3] = [
-    Topology {
+const CELLS: [BabelTopology; 3] = [
+    BabelTopology {
         name: "cell of 22",
         machines: 22,
         loss: "0.1",
         most_s: 30,
         nodes: &["name = \"n\"\ncount = 22\nring_m = 50"],
     },
-    Topology {
+    BabelTopology {
         name: "cell of 50",
         machines: 50,
         loss: "0.1",
         most_s: 30,
         nodes: &["name = \"n\"\ncount = 50\nring_m = 50"],
     },
-    Topology {
+    BabelTopology {
         name: "cell of 100",
         machines: 100,
         loss: "0.1",
@@ -68,7 +68,7 @@ const CELLS: [Topology; 3] = [
     },
 ];
 /// Four processes in a row, over which programs talk.
-const ROW: Topology = Topology {
+const ROW: BabelTopology = BabelTopology {
     name: "row of 4",
     machines: 4,
     loss: "0",
@@ -76,7 +76,7 @@ const ROW: Topology = Topology {
     nodes: &["name = \"n\"\ncount = 4\nline = [200, 0]"],
 };
 /// Two ways of two hops.
-const DIAMOND: Topology = Topology {
+const DIAMOND: BabelTopology = BabelTopology {
     name: "two ways",
     machines: 4,
     loss: "0",
@@ -89,7 +89,7 @@ const DIAMOND: Topology = Topology {
 };
 
 /// Measurements of how routes are found, and of the traffic that keeps them.
-struct Figures {
+struct BabelFigures {
     /// When all had routes to all, in seconds; nothing if not in time.
     routes_s: Option<f64>,
     /// Of routing, what each machine sent in a second, and its part of the channel's time.
@@ -100,14 +100,14 @@ struct Figures {
 }
 
 /// A folder of this proof, and the programs.
-struct Work {
+struct BabelWorkspace {
     folder: PathBuf,
     programs: PathBuf,
     sim: PathBuf,
 }
 
 /// `cargo xtask babel [FOLDER]`: FOLDER has `sealane` and `sealane-sim`, built already.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let programs = match arguments {
         [] => built()?,
         [folder] => std::fs::canonicalize(folder).map_err(|error| format!("{folder}: {error}"))?,
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     };
     crate::needs::babel()?;
     let (folder, sim) = (process::target().join("babel"), programs.join("sealane-sim"));
-    let work = Work { folder, programs, sim };
+    let work = BabelWorkspace { folder, programs, sim };
     let failed = |error: std::io::Error| format!("{}: {error}", work.folder.display());
     let _ = std::fs::remove_dir_all(&work.folder);
     std::fs::create_dir_all(&work.folder).map_err(failed)?;
@@ -131,37 +131,37 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let most = most_machines()?;
     let cells = CELLS.iter().filter(|cell| cell.machines <= most);
     for topology in [&CHAIN].into_iter().chain(cells) {
-        let sealane = Sealane::new(&work.programs, &work.folder, topology)?;
+        let sealane = SealaneRouter::new(&work.programs, &work.folder, topology)?;
         for router in routers(&sealane) {
-            let figures = Live::start(&work, topology, &router)?.figures(topology)?;
+            let figures = BabelLiveRun::start(&work, topology, &router)?.figures(topology)?;
             tell(topology, router.name(), &figures);
         }
         tell(topology, ours::NAME, &ours::figures(&work, topology)?);
     }
     println!("\nthe relay in use is killed: probes of {PROBES} lost, one each {PROBE_MS} ms");
-    let sealane = Sealane::new(&work.programs, &work.folder, &DIAMOND)?;
+    let sealane = SealaneRouter::new(&work.programs, &work.folder, &DIAMOND)?;
     for router in routers(&sealane) {
-        let lost = Live::start(&work, &DIAMOND, &router)?.lost()?;
+        let lost = BabelLiveRun::start(&work, &DIAMOND, &router)?.lost()?;
         println!("{:<52} {}", router.name(), words(&lost));
     }
     println!("{:<52} {}", ours::NAME, words(&ours::lost(&work)?));
     println!("\nfour processes of sealane in a row, iperf3 for {IPERF_S} s from end to end");
-    let sealane = Sealane::new(&work.programs, &work.folder, &ROW)?;
-    Live::start(&work, &ROW, &Router::Sealane(&sealane))?.talk()
+    let sealane = SealaneRouter::new(&work.programs, &work.folder, &ROW)?;
+    BabelLiveRun::start(&work, &ROW, &BabelRouter::Sealane(&sealane))?.talk()
 }
 
 /// The machines of the largest cell: large ones take long.
-fn most_machines() -> Outcome<usize> {
+fn most_machines() -> XtaskResult<usize> {
     let Ok(most) = std::env::var("SEALANE_MACHINES") else { return Ok(usize::MAX) };
     most.parse().map_err(|_| format!("SEALANE_MACHINES: `{most}` is no number"))
 }
 
-fn routers(sealane: &Sealane) -> impl Iterator<Item = Router<'_>> {
-    SETTINGS.iter().map(Router::Babeld).chain([Router::Sealane(sealane)])
+fn routers(sealane: &SealaneRouter) -> impl Iterator<Item = BabelRouter<'_>> {
+    SETTINGS.iter().map(BabelRouter::Babeld).chain([BabelRouter::Sealane(sealane)])
 }
 
-fn tell(topology: &Topology, who: &str, figures: &Figures) {
-    let Figures { routes_s, bytes, air, lost } = figures;
+fn tell(topology: &BabelTopology, who: &str, figures: &BabelFigures) {
+    let BabelFigures { routes_s, bytes, air, lost } = figures;
     let routes = routes_s.map_or(format!("> {}", topology.most_s), |s| format!("{s:.1}"));
     let places = format!("{}, {} lost", topology.name, topology.loss);
     let (air, lost) = (air * 100.0, words(&[*lost]));
@@ -173,14 +173,14 @@ fn words(lost: &[Option<u64>]) -> String {
     lost.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn built() -> Outcome<PathBuf> {
+fn built() -> XtaskResult<PathBuf> {
     let mut build = process::cargo();
     build.args(["build", "--profile", SHIP, "--package", "sealane-sim"]);
     process::run(build.args(["--package", "sealane-cli"]))?;
     Ok(process::target().join(SHIP))
 }
 
-impl Topology {
+impl BabelTopology {
     /// The machines' names, in their order.
     fn names(&self) -> Vec<String> {
         match self.nodes {
@@ -204,6 +204,6 @@ impl Topology {
     }
 }
 
-fn keep(path: &Path, text: impl AsRef<[u8]>) -> Outcome {
+fn keep(path: &Path, text: impl AsRef<[u8]>) -> XtaskResult {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

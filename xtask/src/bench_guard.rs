@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::process::{self, Outcome, SHIP};
+use crate::process::{self, SHIP, XtaskResult};
 
 /// The counts of the commit that wrote them.
 const FILE: &str = "results/bench-guard.txt";
@@ -14,7 +14,7 @@ const WAYS: [(usize, &str); 3] = [(0, "json, full"), (2, "cbor, full"), (5, "cbo
 const ROUNDS: u64 = 1000;
 
 /// `cargo xtask bench-guard [--write] [--instructions]`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let mut command = process::cargo();
     command.args(["run", "--quiet", "-p", "sealane-bench", "--", "counts"]);
     compare(command, arguments)
@@ -22,13 +22,13 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 
 /// The same, of the program that the tests of the workspace have built: for one package alone,
 /// cargo chooses other features of what it depends on, and builds half of that again.
-pub(crate) fn of_built() -> Outcome {
+pub(crate) fn of_built() -> XtaskResult {
     let mut command = process::program(process::target().join("debug/sealane-bench"));
     command.arg("counts");
     compare(command, &[])
 }
 
-fn compare(mut counted: Command, arguments: &[String]) -> Outcome {
+fn compare(mut counted: Command, arguments: &[String]) -> XtaskResult {
     let mut counts = parse(&process::output(&mut counted)?)?;
     let mut is_writing = false;
     for argument in arguments {
@@ -59,7 +59,7 @@ fn compare(mut counted: Command, arguments: &[String]) -> Outcome {
 }
 
 /// Instructions that one message takes more than none, in the shipped program under valgrind.
-fn instructions() -> Outcome<BTreeMap<String, u64>> {
+fn instructions() -> XtaskResult<BTreeMap<String, u64>> {
     let mut build = process::cargo();
     process::run(build.args(["build", "--quiet", "--profile", SHIP, "--bin", "sealane-bench"]))?;
     let program = process::target().join(SHIP).join("sealane-bench");
@@ -93,7 +93,7 @@ fn read_refs(said: &str) -> Option<u64> {
     line?.1.trim().replace(',', "").parse().ok()
 }
 
-fn parse(text: &str) -> Outcome<BTreeMap<String, u64>> {
+fn parse(text: &str) -> XtaskResult<BTreeMap<String, u64>> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let pairs = lines.map(|line| {
         let (name, value) = line.rsplit_once(" = ").ok_or_else(|| format!("{line}: no count"))?;

@@ -1,19 +1,19 @@
 //! `cargo xtask check`: all that can be said about the code without running it.
 
-use crate::process::{self, Outcome};
-use crate::steps::{Done, Steps};
-use crate::tree::Tree;
+use crate::process::{self, XtaskResult};
+use crate::steps::{StepResult, XtaskSteps};
+use crate::tree::SourceTree;
 use crate::{deny, tidy};
 
 /// `cargo xtask check`.
-pub(crate) fn run(_: &[String]) -> Outcome {
-    let mut steps = Steps::default();
+pub(crate) fn run(_: &[String]) -> XtaskResult {
+    let mut steps = XtaskSteps::default();
     add(&mut steps);
     steps.finish()
 }
 
 /// Adds the steps of the check to a longer run, the quick ones first.
-pub(crate) fn add(steps: &mut Steps) {
+pub(crate) fn add(steps: &mut XtaskSteps) {
     steps.step("tidy", || tidy::run(&[]));
     steps.step("deny", || deny::run(&[]));
     steps.optional("spelling", || installed("typos", || process::program("typos")));
@@ -41,15 +41,18 @@ pub(crate) fn add(steps: &mut Steps) {
 }
 
 /// Runs a tool that somebody has, and builds none for who does not.
-fn installed(name: &str, command: impl FnOnce() -> std::process::Command) -> Outcome<Done> {
+fn installed(
+    name: &str,
+    command: impl FnOnce() -> std::process::Command,
+) -> XtaskResult<StepResult> {
     if !process::has(name) {
-        return Ok(Done::Skipped("the tool is not installed"));
+        return Ok(StepResult::Skipped("the tool is not installed"));
     }
     process::run(&mut command())?;
-    Ok(Done::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn format() -> Outcome {
+fn format() -> XtaskResult {
     process::run(process::cargo().args(["fmt", "--all", "--check"]))?;
     if !process::root().join("fuzz/Cargo.toml").is_file() {
         return Ok(());
@@ -58,8 +61,8 @@ fn format() -> Outcome {
 }
 
 /// Builds each crate that has features without any, and with each alone.
-fn features() -> Outcome<Done> {
-    let tree = Tree::load()?;
+fn features() -> XtaskResult<StepResult> {
+    let tree = SourceTree::load()?;
     let mut found = false;
     for package in tree.packages() {
         let features = package.table("features");
@@ -75,5 +78,5 @@ fn features() -> Outcome<Done> {
             process::run(command.args(["--", "-D", "warnings"]))?;
         }
     }
-    Ok(if found { Done::Passed } else { Done::Skipped("no crate has features") })
+    Ok(if found { StepResult::Passed } else { StepResult::Skipped("no crate has features") })
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 const SETTINGS: &str = "deny.toml";
 const LOCKS: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
 
 /// `cargo xtask deny`.
-pub(crate) fn run(_: &[String]) -> Outcome {
+pub(crate) fn run(_: &[String]) -> XtaskResult {
     if process::output(process::cargo().args(["deny", "--version"])).is_ok() {
         let checks = ["deny", "check", "licenses", "bans", "sources"];
         return process::run(process::cargo().args(checks));
@@ -27,14 +27,14 @@ pub(crate) fn run(_: &[String]) -> Outcome {
     if faults.is_empty() { Ok(()) } else { Err(format!("deny: {} findings", faults.len())) }
 }
 
-fn table(path: &str) -> Outcome<Table> {
+fn table(path: &str) -> XtaskResult<Table> {
     let text = std::fs::read_to_string(process::root().join(path));
     let text = text.map_err(|error| format!("{path}: {error}"))?;
     text.parse().map_err(|error| format!("{path}: {error}"))
 }
 
 /// Lines of `name v1.2.3|licence` of all that a build, test or bench on a target would use.
-fn crates(settings: &Table) -> Outcome<BTreeSet<String>> {
+fn crates(settings: &Table) -> XtaskResult<BTreeSet<String>> {
     let mut command = process::cargo();
     command.args(["tree", "--workspace", "--all-features", "--edges", "normal,build,dev"]);
     command.args(["--prefix", "none", "--no-dedupe", "--format", "{p}|{l}"]);

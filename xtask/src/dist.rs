@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::process::{self, Outcome, SHIP};
+use crate::process::{self, SHIP, XtaskResult};
 use crate::threats;
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
@@ -23,7 +23,7 @@ const FILES: [&str; 11] = [
 ];
 
 /// `cargo xtask dist`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     if let Some(argument) = arguments.first() {
         return Err(format!("dist takes no argument, not `{argument}`"));
     }
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// The binary, its pages and completions, and what it takes to run it as a service.
-fn fill(folder: &Path, binary: &Path) -> Outcome {
+fn fill(folder: &Path, binary: &Path) -> XtaskResult {
     fs::create_dir_all(folder.join("completions")).map_err(|error| said(folder, &error))?;
     let copy = |from: &Path| {
         let to = folder.join(from.file_name().unwrap_or_default());

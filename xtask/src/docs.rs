@@ -2,11 +2,11 @@
 //! and the figures that other pages show.
 
 use crate::figures;
-use crate::limits::{self, Limit};
-use crate::process::{self, Outcome};
+use crate::limits::{self, LimitRow};
+use crate::process::{self, XtaskResult};
 use crate::rust::closing;
 use crate::threats;
-use crate::tree::Tree;
+use crate::tree::SourceTree;
 
 /// Where the limits are listed.
 pub(crate) const LIMITS: &str = "docs/reference/LIMITS.md";
@@ -36,8 +36,8 @@ pub(crate) struct ErrorRow {
 }
 
 /// `cargo xtask docs`.
-pub(crate) fn run(_: &[String]) -> Outcome {
-    let tree = Tree::load()?;
+pub(crate) fn run(_: &[String]) -> XtaskResult {
+    let tree = SourceTree::load()?;
     for (path, page) in pages(&tree) {
         let page = page.map_err(|error| format!("{path}: {error}"))?;
         if tree.get(&path) == Some(&page) {
@@ -53,7 +53,7 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 
 /// The schema of the hub's protocol and its kin are made from types, so that a program makes them:
 /// the tests that compare them otherwise.
-fn schemas() -> Outcome {
+fn schemas() -> XtaskResult {
     let mut cargo = process::cargo();
     cargo.current_dir(process::root()).env("SEALANE_WRITE_SCHEMAS", "1");
     process::run(cargo.args([
@@ -67,7 +67,7 @@ fn schemas() -> Outcome {
 }
 
 /// Each generated page and what it should say.
-pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
+pub(crate) fn pages(tree: &SourceTree) -> Vec<(String, XtaskResult<String>)> {
     let mut pages = figures::pages(tree);
     pages.push((LIMITS.to_owned(), limits::read(tree).map(|all| limits_page(&all))));
     let mut rows = error_rows(tree);
@@ -79,7 +79,7 @@ pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
     pages
 }
 
-fn limits_page(limits: &[Limit]) -> String {
+fn limits_page(limits: &[LimitRow]) -> String {
     let mut page = String::from(
         "# Limits\n\n\
          Every queue, name and message has a bound, which stands in the crate that enforces it. \
@@ -180,7 +180,7 @@ fn hub_errors(rows: &[ErrorRow]) -> String {
 
 /// Every row that a crate declares in a table of `errors!`, tests left out. Its texts stand in the
 /// order that the macro demands.
-pub(crate) fn error_rows(tree: &Tree) -> Vec<ErrorRow> {
+pub(crate) fn error_rows(tree: &SourceTree) -> Vec<ErrorRow> {
     let mut rows = vec![];
     for (path, rust) in tree.library_sources() {
         let code = rust.code_without_tests();
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_limit_has_a_row_below_its_crate() {
-        let limit = |path: &str, name: &str| Limit {
+        let limit = |path: &str, name: &str| LimitRow {
             path: path.to_owned(),
             line: 1,
             name: name.to_owned(),
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn error_rows_are_read_from_their_tables() {
-        let tree = Tree::sample(&[(
+        let tree = SourceTree::sample(&[(
             "crates/a/src/error.rs",
             r#"errors! { pub enum Error {
     /// One.

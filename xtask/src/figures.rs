@@ -17,8 +17,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::process::Outcome;
-use crate::tree::Tree;
+use crate::process::XtaskResult;
+use crate::tree::SourceTree;
 
 const BEGIN: &str = "<!-- figures ";
 const ASKED: &str = "\n-->\n";
@@ -26,13 +26,13 @@ const UNDER: &str = "under ";
 const END: &str = "<!-- end of figures -->";
 
 /// Each page with figures, and what it should say.
-pub(crate) fn pages(tree: &Tree) -> Vec<(String, Outcome<String>)> {
+pub(crate) fn pages(tree: &SourceTree) -> Vec<(String, XtaskResult<String>)> {
     let shows = |(path, text): &(&str, &str)| path.ends_with(".md") && text.contains(BEGIN);
     let page = |(path, text): (&str, &str)| (path.to_owned(), filled(tree, path, text));
     tree.files().filter(shows).map(page).collect()
 }
 
-fn filled(tree: &Tree, path: &str, page: &str) -> Outcome<String> {
+fn filled(tree: &SourceTree, path: &str, page: &str) -> XtaskResult<String> {
     let up = "../".repeat(path.matches('/').count());
     let mut parts = page.split(BEGIN);
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ fn filled(tree: &Tree, path: &str, page: &str) -> Outcome<String> {
 }
 
 /// The lines that are asked for, with where they come from, `up` being the way to the root.
-fn shown(tree: &Tree, asked: &str, up: &str) -> Outcome<String> {
+fn shown(tree: &SourceTree, asked: &str, up: &str) -> XtaskResult<String> {
     let (head, begins) = asked.split_once('\n').unwrap_or((asked, ""));
     let (name, columns) = head.split_once(' ').unwrap_or((head, ""));
     let columns: Vec<_> = columns.split_whitespace().filter_map(range).collect();
@@ -125,9 +125,9 @@ mod tests {
                           append  one     12\nappend  two    345  note\nreplay 7\n\n\
                           late heat\nappend  one  77\n";
 
-    fn page(asked: &str) -> Outcome<String> {
+    fn page(asked: &str) -> XtaskResult<String> {
         let text = format!("# A\n\n<!-- figures {asked}\n-->\nold\n<!-- end of figures -->\nend\n");
-        let tree = Tree::sample(&[
+        let tree = SourceTree::sample(&[
             ("results/prove-load-2026-01-02.txt", RECORD),
             ("results/prove-load-2025-12-31.txt", "load: older\n"),
             ("README.md", &text),
@@ -153,7 +153,7 @@ mod tests {
         let page = "<!-- figures load 1-18\nreplay\n-->\n<!-- end of figures -->\n";
         let record = RECORD.replace("\nprocessor", "\nprofile: ship\nprocessor");
         let path = "results/prove-load-2026-01-02.txt";
-        let tree = Tree::sample(&[(path, &record), ("README.md", page)]);
+        let tree = SourceTree::sample(&[(path, &record), ("README.md", page)]);
         let shown = pages(&tree).pop().unwrap().1.unwrap();
         assert!(shown.contains("A, 2 cores, commit 0123456, ship build:\n"), "{shown}");
     }

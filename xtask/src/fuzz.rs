@@ -9,9 +9,9 @@ mod shares;
 
 use std::path::PathBuf;
 
-use crate::process::{self, Outcome};
-use crate::steps::Done;
-use crate::tree::Tree;
+use crate::process::{self, XtaskResult};
+use crate::steps::StepResult;
+use crate::tree::SourceTree;
 
 const MANIFEST: &str = "fuzz/Cargo.toml";
 const SECONDS: u64 = 20;
@@ -34,32 +34,32 @@ const FLAGS: &[&str] = &[
 
 /// How long a target is fuzzed.
 #[derive(Debug, Clone, Copy)]
-enum Extent {
+enum FuzzExtent {
     Seconds(u64),
     /// So many inputs, however long that takes.
     Inputs(u64),
 }
 
-impl Extent {
+impl FuzzExtent {
     /// As libFuzzer is told.
     fn flag(self) -> String {
         match self {
-            Extent::Seconds(seconds) => format!("-max_total_time={seconds}"),
-            Extent::Inputs(inputs) => format!("-runs={inputs}"),
+            FuzzExtent::Seconds(seconds) => format!("-max_total_time={seconds}"),
+            FuzzExtent::Inputs(inputs) => format!("-runs={inputs}"),
         }
     }
 }
 
 /// `cargo xtask fuzz [TARGET ...] [--seconds N | --inputs N]`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let (mut chosen, mut extent) = (vec![], Extent::Seconds(SECONDS));
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
+    let (mut chosen, mut extent) = (vec![], FuzzExtent::Seconds(SECONDS));
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--seconds" => extent = Extent::Seconds(number("--seconds", arguments.next())?),
+            "--seconds" => extent = FuzzExtent::Seconds(number("--seconds", arguments.next())?),
             "--inputs" => {
                 let inputs = arguments.next().and_then(|text| text.parse().ok());
-                extent = Extent::Inputs(inputs.ok_or("--inputs takes a number of inputs")?);
+                extent = FuzzExtent::Inputs(inputs.ok_or("--inputs takes a number of inputs")?);
             }
             flag if flag.starts_with('-') => return Err(format!("fuzz has no flag `{flag}`")),
             target => chosen.push(target),
@@ -78,24 +78,24 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// Fuzzes every target for a short time: 240 seconds in all, or so many.
-pub(crate) fn short(seconds: Option<u64>) -> Outcome<Done> {
+pub(crate) fn short(seconds: Option<u64>) -> XtaskResult<StepResult> {
     let Some(targets) = targets()? else {
-        return Ok(Done::Skipped("there is no fuzz/Cargo.toml"));
+        return Ok(StepResult::Skipped("there is no fuzz/Cargo.toml"));
     };
-    let shares = shares::shares(&Tree::load()?, targets, seconds.unwrap_or(TOTAL_SECONDS));
-    let shares = shares.into_iter().map(|(target, seconds)| (target, Extent::Seconds(seconds)));
+    let shares = shares::shares(&SourceTree::load()?, targets, seconds.unwrap_or(TOTAL_SECONDS));
+    let shares = shares.into_iter().map(|(target, seconds)| (target, FuzzExtent::Seconds(seconds)));
     all(&shares.collect::<Vec<_>>())?;
-    Ok(Done::Passed)
+    Ok(StepResult::Passed)
 }
 
 /// Reads the number that follows a flag.
-pub(crate) fn number(flag: &str, text: Option<&String>) -> Outcome<u64> {
+pub(crate) fn number(flag: &str, text: Option<&String>) -> XtaskResult<u64> {
     let number = text.and_then(|text| text.parse().ok());
     number.ok_or_else(|| format!("{flag} takes a number of seconds"))
 }
 
 /// The names of the programs in `fuzz/Cargo.toml`; none when there is no such file.
-fn targets() -> Outcome<Option<Vec<String>>> {
+fn targets() -> XtaskResult<Option<Vec<String>>> {
     let Ok(text) = std::fs::read_to_string(process::root().join(MANIFEST)) else {
         return Ok(None);
     };
@@ -106,7 +106,7 @@ fn targets() -> Outcome<Option<Vec<String>>> {
 }
 
 /// Builds once, then runs one target after the other; all run even when one has a finding.
-fn all(targets: &[(String, Extent)]) -> Outcome {
+fn all(targets: &[(String, FuzzExtent)]) -> XtaskResult {
     let host = host()?;
     let build = process::target().join("fuzz");
     let mut command = process::cargo();
@@ -131,7 +131,7 @@ fn all(targets: &[(String, Extent)]) -> Outcome {
     Err(format!("fuzz: findings in {}; inputs in target/fuzz/artifacts", failed.join(", ")))
 }
 
-fn one(target: &str, program: PathBuf, extent: Extent) -> Outcome {
+fn one(target: &str, program: PathBuf, extent: FuzzExtent) -> XtaskResult {
     let found = process::target().join("fuzz/corpus").join(target);
     let artifacts = process::target().join("fuzz/artifacts").join(target);
     for folder in [&found, &artifacts] {
@@ -161,7 +161,7 @@ fn one(target: &str, program: PathBuf, extent: Extent) -> Outcome {
 }
 
 /// The compiler's own target. Naming it keeps the coverage flags from build scripts.
-fn host() -> Outcome<String> {
+fn host() -> XtaskResult<String> {
     let about = process::output(process::program("rustc").arg("-vV"))?;
     let host = about.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc does not say its host".to_owned())

@@ -7,13 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{self, Outcome};
-use crate::worktree::{Worktree, git};
+use crate::process::{self, XtaskResult};
+use crate::worktree::{CommitWorktree, git};
 
 const PATCHES: &str = "tests/grow";
 
 /// `cargo xtask grow [NAME ...]`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let patches = patches()?;
     let is_named = |patch: &&PathBuf| arguments.is_empty() || arguments.contains(&name(patch));
     let chosen: Vec<_> = patches.iter().filter(is_named).collect();
@@ -25,8 +25,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     // A change that is not committed counts too. `git stash create` changes nothing.
     let changed = git(&["stash", "create"])?;
     let commit = if changed.trim().is_empty() { "HEAD" } else { changed.trim() };
-    let tree = Worktree::of(commit, &grow.join("tree"))?;
-    let grown = Grown { tree: &tree.folder, target: grow.join("build") };
+    let tree = CommitWorktree::of(commit, &grow.join("tree"))?;
+    let grown = GrownTree { tree: &tree.folder, target: grow.join("build") };
     let mut failures = vec![];
     for patch in chosen {
         let name = name(patch);
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// The patches, in the order of their names.
-fn patches() -> Outcome<Vec<PathBuf>> {
+fn patches() -> XtaskResult<Vec<PathBuf>> {
     let folder = process::root().join(PATCHES);
     let entries = std::fs::read_dir(&folder).map_err(|error| format!("{PATCHES}: {error}"))?;
     let mut patches: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -61,14 +61,14 @@ fn name(patch: &Path) -> String {
 
 /// A copy of the tree, and where it is built: a folder of its own, as cargo tells apart what it
 /// builds by paths below the tree.
-struct Grown<'a> {
+struct GrownTree<'a> {
     tree: &'a Path,
     target: PathBuf,
 }
 
-impl Grown<'_> {
+impl GrownTree<'_> {
     /// Applies a patch and checks what comes of it; how many files it touches.
-    fn take(&self, patch: &Path) -> Outcome<usize> {
+    fn take(&self, patch: &Path) -> XtaskResult<usize> {
         process::run(self.program("git").args(["apply", "--index"]).arg(patch))?;
         let files = process::output(self.program("git").args(["diff", "--cached", "--name-only"]))?;
         self.xtask("docs")?;
@@ -80,14 +80,14 @@ impl Grown<'_> {
     }
 
     /// Runs this program on the copy.
-    fn xtask(&self, command: &str) -> Outcome {
+    fn xtask(&self, command: &str) -> XtaskResult {
         let own = std::env::current_exe().map_err(|error| format!("xtask: {error}"))?;
         process::run(
             self.program(own).arg(command).env("CARGO_MANIFEST_DIR", self.tree.join("xtask")),
         )
     }
 
-    fn reset(&self) -> Outcome {
+    fn reset(&self) -> XtaskResult {
         process::run(self.program("git").args(["reset", "--quiet", "--hard"]))
     }
 

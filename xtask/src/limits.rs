@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::process::Outcome;
+use crate::process::XtaskResult;
 use crate::rust::is_word;
-use crate::tree::Tree;
+use crate::tree::SourceTree;
 
 /// One row of a `limits!` block.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Limit {
+pub(crate) struct LimitRow {
     /// The file and line of its name.
     pub(crate) path: String,
     pub(crate) line: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Limit {
     pub(crate) meaning: String,
 }
 
-impl Limit {
+impl LimitRow {
     /// The crate that it is of.
     pub(crate) fn of(&self) -> &str {
         self.path.split('/').nth(1).unwrap_or_default()
@@ -27,7 +27,7 @@ impl Limit {
 }
 
 /// The limits of all crates, in the order of their files.
-pub(crate) fn read(tree: &Tree) -> Outcome<Vec<Limit>> {
+pub(crate) fn read(tree: &SourceTree) -> XtaskResult<Vec<LimitRow>> {
     let mut limits = Vec::new();
     let mut values = BTreeMap::new();
     let is_limits = |path: &str| path.starts_with("crates/") && path.ends_with("/src/limits.rs");
@@ -47,8 +47,8 @@ fn read_block(
     first: usize,
     block: &str,
     values: &mut BTreeMap<String, u64>,
-    limits: &mut Vec<Limit>,
-) -> Outcome {
+    limits: &mut Vec<LimitRow>,
+) -> XtaskResult {
     let mut meaning = String::new();
     for (index, line) in block.lines().enumerate() {
         let line = line.trim();
@@ -65,7 +65,7 @@ fn read_block(
             values.insert(name.clone(), value);
             let meaning = std::mem::take(&mut meaning).trim().to_owned();
             let path = path.to_owned();
-            limits.push(Limit { path, line: line_number, name, value, unit, meaning });
+            limits.push(LimitRow { path, line: line_number, name, value, unit, meaning });
         }
     }
     Err(format!("{path}: the block of limits has no end"))
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_with_their_values() {
-        let tree = Tree::sample(&[
+        let tree = SourceTree::sample(&[
             (
                 "crates/sealane-message/src/limits.rs",
                 "macro_rules! limits {}\n\nlimits! {\n    /// A | b.\n    \

@@ -35,119 +35,119 @@ mod worktree;
 
 use std::process::ExitCode;
 
-use process::Outcome;
+use process::XtaskResult;
 
-struct Command {
+struct XtaskCommand {
     name: &'static str,
     arguments: &'static str,
     summary: &'static str,
-    run: fn(&[String]) -> Outcome,
+    run: fn(&[String]) -> XtaskResult,
 }
 
-const COMMANDS: &[Command] = &[
-    Command {
+const COMMANDS: &[XtaskCommand] = &[
+    XtaskCommand {
         name: "check",
         arguments: "",
         summary: "tidy, licences and bans, format, clippy, documentation, feature builds",
         run: check::run,
     },
-    Command {
+    XtaskCommand {
         name: "tidy",
         arguments: "",
         summary: "only what the compiler does not see: sizes, layers, documented names",
         run: tidy::run,
     },
-    Command {
+    XtaskCommand {
         name: "deny",
         arguments: "",
         summary: "only licences, bans and sources of dependencies, by deny.toml",
         run: deny::run,
     },
-    Command {
+    XtaskCommand {
         name: "docs",
         arguments: "",
         summary: "write the pages and lists of limits and errors from the code",
         run: docs::run,
     },
-    Command {
+    XtaskCommand {
         name: "needs",
         arguments: "",
         summary: "only install what the tests need: packages of npm and Python, as root of Debian",
         run: needs::run,
     },
-    Command {
+    XtaskCommand {
         name: "test",
         arguments: "[--lab] [--no-fuzz] [--fuzz-seconds N]",
         summary: "install what the tests need, check, run every test, fuzz for 4 minutes in all",
         run: test::run,
     },
-    Command {
+    XtaskCommand {
         name: "lab",
         arguments: "[ARGUMENT ...]",
         summary: "cargo test with these arguments, and with tests that need root or a program",
         run: test::lab,
     },
-    Command {
+    XtaskCommand {
         name: "fuzz",
         arguments: "[TARGET] [--seconds N | --inputs N]",
         summary: "fuzz one target or all, N seconds (default: 20) or N inputs each",
         run: fuzz::run,
     },
-    Command {
+    XtaskCommand {
         name: "bench-guard",
         arguments: "[--write] [--instructions]",
         summary: "bytes and allocations of fixed messages, which may not grow",
         run: bench_guard::run,
     },
-    Command {
+    XtaskCommand {
         name: "prove",
         arguments: "[NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]",
         summary: "run a long proof and record it in results/; without NAME, list them",
         run: prove::run,
     },
-    Command {
+    XtaskCommand {
         name: "pictures",
         arguments: "[FOLDER]",
         summary: "the console, the bench's pages and the command line in results/pictures",
         run: pictures::run,
     },
-    Command {
+    XtaskCommand {
         name: "upgrade",
         arguments: "[COMMIT]",
         summary: "client tests of an earlier commit at this node, and these at the earlier node",
         run: upgrade::run,
     },
-    Command {
+    XtaskCommand {
         name: "babel",
         arguments: "[FOLDER]",
         summary: "routes found by babeld and by sealane over the same simulated radio",
         run: babel::run,
     },
-    Command {
+    XtaskCommand {
         name: "sumo",
         arguments: "[FOLDER]",
         summary: "a run whose vehicles SUMO drives, each place compared with SUMO's",
         run: sumo::run,
     },
-    Command {
+    XtaskCommand {
         name: "mutants",
         arguments: "[seal | frame | group | hub]",
         summary: "break the code in small ways and count what the crates' own tests notice",
         run: mutants::run,
     },
-    Command {
+    XtaskCommand {
         name: "grow",
         arguments: "[NAME ...]",
         summary: "apply the patches that add something, and see that what comes of it compiles",
         run: grow::run,
     },
-    Command {
+    XtaskCommand {
         name: "metrics",
         arguments: "[NAME=FOLDER ...]",
         summary: "sizes and habits of our code, beside that of other source folders",
         run: metrics::run,
     },
-    Command {
+    XtaskCommand {
         name: "dist",
         arguments: "",
         summary: "build a release: a static binary with its pages, completions and service file",
@@ -166,7 +166,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(arguments: &[String]) -> Outcome {
+fn dispatch(arguments: &[String]) -> XtaskResult {
     let Some((name, rest)) = arguments.split_first() else {
         print!("{}", help());
         return Ok(());
@@ -184,7 +184,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
 fn help() -> String {
     let mut text =
         String::from("Builds, checks and proves Sealane.\n\nUsage: cargo xtask COMMAND\n");
-    for Command { name, arguments, summary, .. } in COMMANDS {
+    for XtaskCommand { name, arguments, summary, .. } in COMMANDS {
         text += &format!("\n  {}\n      {summary}\n", format!("{name} {arguments}").trim_end());
     }
     text + "\n  help\n      this text\n"

@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::date;
-use crate::process::{self, Outcome};
-use crate::rust::Rust;
+use crate::process::{self, XtaskResult};
+use crate::rust::RustSource;
 use crate::tidy::{names, rooms};
-use crate::tree::Tree;
-use count::Counts;
+use crate::tree::SourceTree;
+use count::SourceCounts;
 
 /// How a row of the table is made.
-type Cell = fn(&Counts) -> String;
+type MetricsCell = fn(&SourceCounts) -> String;
 
-const ROWS: &[(&str, Cell)] = &[
+const ROWS: &[(&str, MetricsCell)] = &[
     ("code lines", |of| of.lines().to_string()),
     ("functions", |of| of.functions.len().to_string()),
     ("files", |of| of.files.len().to_string()),
@@ -65,17 +65,17 @@ const PEERS: &[(&str, &str)] =
 
 /// `cargo xtask metrics [--alone] [NAME=FOLDER ...]`: beside the [`PEERS`] from the registry, which
 /// `--alone` leaves out, and beside other folders.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let tree = Tree::load()?;
-    let of = |prefix: &str| -> BTreeMap<String, Rust> {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
+    let tree = SourceTree::load()?;
+    let of = |prefix: &str| -> BTreeMap<String, RustSource> {
         let ours = tree.files().filter(|(path, _)| {
             path.starts_with(prefix) && path.contains("/src/") && path.ends_with(".rs")
         });
-        ours.map(|(path, text)| (path.to_owned(), Rust::scan(text))).collect()
+        ours.map(|(path, text)| (path.to_owned(), RustSource::scan(text))).collect()
     };
     let mut columns = vec![
-        ("sealane".to_owned(), Counts::of(&of("crates/"))),
-        ("xtask".to_owned(), Counts::of(&of("xtask/"))),
+        ("sealane".to_owned(), SourceCounts::of(&of("crates/"))),
+        ("xtask".to_owned(), SourceCounts::of(&of("xtask/"))),
     ];
     let (alone, folders): (Vec<_>, Vec<_>) =
         arguments.iter().partition(|argument| *argument == "--alone");
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         if sources.is_empty() {
             return Err(format!("{folder} holds no Rust sources"));
         }
-        columns.push((name.to_owned(), Counts::of(&sources)));
+        columns.push((name.to_owned(), SourceCounts::of(&sources)));
     }
     if alone.is_empty() {
         columns.extend(peers()?);
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// The counts of [`PEERS`], whose sources cargo fetches for a package that asks for them.
-fn peers() -> Outcome<Vec<(String, Counts)>> {
+fn peers() -> XtaskResult<Vec<(String, SourceCounts)>> {
     let folder = process::root().join("target/metrics");
     let mut manifest = "[package]\nname = \"peers\"\nversion = \"0.0.0\"\n\
                         edition = \"2024\"\n[workspace]\n[dependencies]\n"
@@ -123,15 +123,18 @@ fn peers() -> Outcome<Vec<(String, Counts)>> {
                 read(&path.join("src"), &mut sources)?;
             }
         }
-        Ok(((*name).to_owned(), Counts::of(&sources)))
+        Ok(((*name).to_owned(), SourceCounts::of(&sources)))
     };
     PEERS.iter().map(count).collect()
 }
 
 /// Figures that the issue of the house bounds, of this repository alone.
-fn habits(tree: &Tree) -> String {
-    let lines: usize =
-        tree.files().filter(|(path, _)| path.ends_with(".rs")).map(|(_, t)| t.lines().count()).sum();
+fn habits(tree: &SourceTree) -> String {
+    let lines: usize = tree
+        .files()
+        .filter(|(path, _)| path.ends_with(".rs"))
+        .map(|(_, t)| t.lines().count())
+        .sum();
     let vague: usize = tree.rust().map(|(_, rust)| names::vague_lines(rust).len()).sum();
     let rows = [
         ("lines of Rust in the repository", lines),
@@ -143,7 +146,7 @@ fn habits(tree: &Tree) -> String {
     rows.iter().map(|(name, count)| format!("{name:45} {count:>8}\n")).collect()
 }
 
-fn head() -> Outcome<String> {
+fn head() -> XtaskResult<String> {
     let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
     let commit = git(&["rev-parse", "HEAD"])?;
     let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"])?;
@@ -158,7 +161,7 @@ fn head() -> Outcome<String> {
 }
 
 /// The Rust sources below a folder: of a crate, those below its `src`.
-fn read(folder: &Path, sources: &mut BTreeMap<String, Rust>) -> Outcome {
+fn read(folder: &Path, sources: &mut BTreeMap<String, RustSource>) -> XtaskResult {
     let inner = folder.join("src");
     let folder = if sources.is_empty() && inner.is_dir() { &inner } else { folder };
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -168,7 +171,7 @@ fn read(folder: &Path, sources: &mut BTreeMap<String, Rust>) -> Outcome {
             read(&path, sources)?;
         } else if path.extension().is_some_and(|end| end == "rs") {
             let text = std::fs::read_to_string(&path).map_err(failed)?;
-            sources.insert(path.to_string_lossy().into_owned(), Rust::scan(&text));
+            sources.insert(path.to_string_lossy().into_owned(), RustSource::scan(&text));
         }
     }
     Ok(())
@@ -182,7 +185,7 @@ fn part(all: &[usize], percent: usize) -> usize {
     all.get(index).copied().unwrap_or_default()
 }
 
-fn table(columns: &[(String, Counts)]) -> String {
+fn table(columns: &[(String, SourceCounts)]) -> String {
     let width = ROWS.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut table = format!("{:width$}", "");
     let cell = |text: &str, name: &str| format!("  {text:>0$}", name.len().max(14));
@@ -207,9 +210,10 @@ mod tests {
 
     #[test]
     fn trees_stand_beside_each_other_with_rates() {
-        let source = |text: &str| BTreeMap::from([("a.rs".to_owned(), Rust::scan(text))]);
-        let one = Counts::of(&source("fn a() {\n    b().unwrap();\n}\n\n// fn no()\n"));
-        let table = table(&[("ours".to_owned(), one), ("theirs".to_owned(), Counts::default())]);
+        let source = |text: &str| BTreeMap::from([("a.rs".to_owned(), RustSource::scan(text))]);
+        let one = SourceCounts::of(&source("fn a() {\n    b().unwrap();\n}\n\n// fn no()\n"));
+        let table =
+            table(&[("ours".to_owned(), one), ("theirs".to_owned(), SourceCounts::default())]);
         let row = |title: &str| -> Vec<String> {
             let line = table.lines().find(|line| line.starts_with(title)).unwrap();
             line[title.len()..].split("  ").map(str::trim).map(str::to_owned).collect()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 use crate::test::LAB;
 
 /// The part of the viable mutants that has to be caught.
@@ -26,25 +26,29 @@ const MODEL: [(&str, &str); 2] = [("SEALANE_SEEDS", "30"), ("SEALANE_STEPS", "30
 const MINUTES_MAX: usize = 120;
 
 /// The files that are broken, and the package whose tests are run.
-struct Sample {
+struct MutantSample {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
 }
 
-const SAMPLES: &[Sample] = &[
-    Sample { name: "seal", package: "sealane-seal", files: &["crates/sealane-seal/src/**/*.rs"] },
-    Sample {
+const SAMPLES: &[MutantSample] = &[
+    MutantSample {
+        name: "seal",
+        package: "sealane-seal",
+        files: &["crates/sealane-seal/src/**/*.rs"],
+    },
+    MutantSample {
         name: "frame",
         package: "sealane-frame",
         files: &["crates/sealane-frame/src/**/*.rs"],
     },
-    Sample {
+    MutantSample {
         name: "group",
         package: "sealane-group",
         files: &["crates/sealane-group/src/**/*.rs"],
     },
-    Sample {
+    MutantSample {
         name: "hub",
         package: "sealane-stream",
         files: &[
@@ -64,19 +68,19 @@ const EQUIVALENT: &str = "Debug for|::capacity ->|::holds_together -> bool with 
 
 /// How the mutants of a sample ended, by the files in which cargo-mutants lists them.
 #[derive(Debug, Default, PartialEq)]
-struct Score {
+struct MutantScore {
     caught: usize,
     missed: Vec<String>,
     unviable: usize,
 }
 
-impl Score {
+impl MutantScore {
     /// From the text of each list. A test that does not end has noticed its mutant.
-    fn read(list: impl Fn(&str) -> String) -> Score {
+    fn read(list: impl Fn(&str) -> String) -> MutantScore {
         let lines = |name: &str| -> Vec<String> {
             list(name).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
         };
-        Score {
+        MutantScore {
             caught: lines("caught.txt").len() + lines("timeout.txt").len(),
             missed: lines("missed.txt"),
             unviable: lines("unviable.txt").len(),
@@ -94,7 +98,7 @@ impl Score {
 }
 
 /// `cargo xtask mutants [CRATE]`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let chosen = chosen(arguments)?;
     if process::output(process::cargo().args(["mutants", "--version"])).is_err() {
         let hint = "cargo install cargo-mutants --locked";
@@ -123,7 +127,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     Err(format!("of the viable mutants {wanted} % have to be caught: {}", faults.join(", ")))
 }
 
-fn chosen(arguments: &[String]) -> Outcome<Vec<&'static Sample>> {
+fn chosen(arguments: &[String]) -> XtaskResult<Vec<&'static MutantSample>> {
     let samples = SAMPLES.iter();
     match arguments {
         [] => Ok(samples.collect()),
@@ -137,13 +141,13 @@ fn chosen(arguments: &[String]) -> Outcome<Vec<&'static Sample>> {
     }
 }
 
-fn number(variable: &str, default: usize) -> Outcome<usize> {
+fn number(variable: &str, default: usize) -> XtaskResult<usize> {
     let Ok(text) = std::env::var(variable) else { return Ok(default) };
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| format!("{variable} is `{text}`, which is no number from 1"))
 }
 
-impl Sample {
+impl MutantSample {
     fn command(&self) -> std::process::Command {
         let mut command = process::cargo();
         command.args(["mutants", "--package", self.package, "--exclude-re", EQUIVALENT]);
@@ -157,7 +161,7 @@ impl Sample {
         command
     }
 
-    fn run(&self, most: usize) -> Outcome<Score> {
+    fn run(&self, most: usize) -> XtaskResult<MutantScore> {
         let all = process::output(self.command().arg("--list"))?.lines().count();
         let shards = all.div_ceil(most).max(1);
         println!("\n{}: one in {shards} of {all} mutants", self.name);
@@ -180,7 +184,7 @@ impl Sample {
             return Err(format!("{}: cargo mutants: {status}", self.name));
         }
         let list = |name: &str| std::fs::read_to_string(lists(&folder).join(name));
-        Ok(Score::read(|name| list(name).unwrap_or_default()))
+        Ok(MutantScore::read(|name| list(name).unwrap_or_default()))
     }
 }
 
@@ -188,10 +192,10 @@ fn lists(folder: &std::path::Path) -> PathBuf {
     folder.join("mutants.out")
 }
 
-fn table(scores: &BTreeMap<&str, Score>) -> String {
+fn table(scores: &BTreeMap<&str, MutantScore>) -> String {
     let mut table = String::from("\nsample  viable  caught  missed  unviable   caught\n");
     for (name, score) in scores {
-        let Score { caught, missed, unviable } = score;
+        let MutantScore { caught, missed, unviable } = score;
         let (viable, missed, percent) = (score.viable(), missed.len(), score.part() * 100.0);
         table += &format!(
             "{name:6}  {viable:6}  {caught:6}  {missed:6}  {unviable:8}  {percent:5.1} %\n"
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_score_is_the_part_of_the_viable_ones() {
-        let score = Score::read(|name| {
+        let score = MutantScore::read(|name| {
             let text = match name {
                 "caught.txt" => "a\nb\nc\nd\ne\nf\ng\nh\n",
                 "timeout.txt" => "i\n",
@@ -224,7 +228,7 @@ mod tests {
         let table = table(&BTreeMap::from([("seal", score)]));
         assert!(table.contains("90.0 %\n"), "{table}");
         assert!(table.ends_with("missed in seal: a.rs:1:2: replace + with -\n"), "{table}");
-        let none = Score::default();
+        let none = MutantScore::default();
         assert!(none.part() < CAUGHT_MIN, "where nothing ran, nothing is shown");
     }
 

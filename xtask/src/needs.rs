@@ -2,27 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 /// A program, the Debian package that brings it, and what is not tested without it.
-struct Tool {
+struct NeededTool {
     name: &'static str,
     package: &'static str,
     used_by: &'static str,
 }
 
-const TOOLS: &[Tool] = &[
-    Tool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
-    Tool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
-    Tool { name: "faketime", package: "faketime", used_by: "retention over a day" },
-    Tool { name: "ip", package: "iproute2", used_by: "a blind hub and of what pages say" },
-    Tool { name: "curl", package: "curl", used_by: "what pages say" },
-    Tool { name: "script", package: "bsdutils", used_by: "what a terminal is shown" },
-    Tool { name: "chrt", package: "util-linux", used_by: "a hostile crowd" },
-    Tool { name: "unshare", package: "util-linux", used_by: "what pages say" },
-    Tool { name: "zsh", package: "zsh", used_by: "what shells complete" },
-    Tool { name: "fish", package: "fish", used_by: "what shells complete" },
-    Tool {
+const TOOLS: &[NeededTool] = &[
+    NeededTool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
+    NeededTool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
+    NeededTool { name: "faketime", package: "faketime", used_by: "retention over a day" },
+    NeededTool { name: "ip", package: "iproute2", used_by: "a blind hub and of what pages say" },
+    NeededTool { name: "curl", package: "curl", used_by: "what pages say" },
+    NeededTool { name: "script", package: "bsdutils", used_by: "what a terminal is shown" },
+    NeededTool { name: "chrt", package: "util-linux", used_by: "a hostile crowd" },
+    NeededTool { name: "unshare", package: "util-linux", used_by: "what pages say" },
+    NeededTool { name: "zsh", package: "zsh", used_by: "what shells complete" },
+    NeededTool { name: "fish", package: "fish", used_by: "what shells complete" },
+    NeededTool {
         name: "chromium-headless-shell",
         package: "chromium-headless-shell",
         used_by: "the console",
@@ -30,29 +30,33 @@ const TOOLS: &[Tool] = &[
 ];
 
 /// The programs that the proof of relays runs over them. No test needs them.
-const NETWORK_TOOLS: &[Tool] = &[
-    Tool { name: "iperf3", package: "iperf3", used_by: NETWORK },
-    Tool { name: "ping", package: "iputils-ping", used_by: NETWORK },
-    Tool { name: "tcpdump", package: "tcpdump", used_by: NETWORK },
-    Tool { name: "tshark", package: "tshark", used_by: NETWORK },
-    Tool { name: "ethtool", package: "ethtool", used_by: NETWORK },
+const NETWORK_TOOLS: &[NeededTool] = &[
+    NeededTool { name: "iperf3", package: "iperf3", used_by: NETWORK },
+    NeededTool { name: "ping", package: "iputils-ping", used_by: NETWORK },
+    NeededTool { name: "tcpdump", package: "tcpdump", used_by: NETWORK },
+    NeededTool { name: "tshark", package: "tshark", used_by: NETWORK },
+    NeededTool { name: "ethtool", package: "ethtool", used_by: NETWORK },
 ];
 const NETWORK: &str = "relays";
 
 /// The programs that the proof beside Babel runs over the simulator's radio. No test needs them.
-const BABEL_TOOLS: &[Tool] = &[
-    Tool { name: "ip", package: "iproute2", used_by: BABEL },
-    Tool { name: "ping", package: "iputils-ping", used_by: BABEL },
-    Tool { name: "babeld", package: "babeld", used_by: BABEL },
-    Tool { name: "iperf3", package: "iperf3", used_by: BABEL },
-    Tool { name: "chromium-headless-shell", package: "chromium-headless-shell", used_by: BABEL },
+const BABEL_TOOLS: &[NeededTool] = &[
+    NeededTool { name: "ip", package: "iproute2", used_by: BABEL },
+    NeededTool { name: "ping", package: "iputils-ping", used_by: BABEL },
+    NeededTool { name: "babeld", package: "babeld", used_by: BABEL },
+    NeededTool { name: "iperf3", package: "iperf3", used_by: BABEL },
+    NeededTool {
+        name: "chromium-headless-shell",
+        package: "chromium-headless-shell",
+        used_by: BABEL,
+    },
 ];
 const BABEL: &str = "routes beside Babel";
 
 /// The programs that drive the vehicles of one proof. No test needs them.
-const SUMO_TOOLS: &[Tool] = &[
-    Tool { name: "sumo", package: "sumo", used_by: SUMO },
-    Tool { name: "netgenerate", package: "sumo", used_by: SUMO },
+const SUMO_TOOLS: &[NeededTool] = &[
+    NeededTool { name: "sumo", package: "sumo", used_by: SUMO },
+    NeededTool { name: "netgenerate", package: "sumo", used_by: SUMO },
 ];
 const SUMO: &str = "vehicles that SUMO drives";
 /// Its tools are a package of their own, and no programs of the search path.
@@ -67,7 +71,7 @@ const PYTHON_LIST: &str = "tests/python/requirements.txt";
 const PROMETHEUS: &str = "target/prometheus";
 
 /// `cargo xtask needs`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     match arguments {
         [] => install(),
         [other, ..] => Err(format!("needs has no argument `{other}`")),
@@ -75,7 +79,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// Installs all of it, as far as it goes: what fails in one language leaves the others tested.
-pub(crate) fn install() -> Outcome {
+pub(crate) fn install() -> XtaskResult {
     let python = if exists(PYTHON_LIST) { python_packages(PYTHON_LIST) } else { Ok(()) };
     let failures: Vec<String> = [bring(TOOLS), node_packages(NODE_FOLDER), python, prometheus()]
         .into_iter()
@@ -85,7 +89,7 @@ pub(crate) fn install() -> Outcome {
 }
 
 /// Makes this machine a laboratory: it can run all tests, or the first lines say what it lacks.
-pub(crate) fn laboratory() -> Outcome {
+pub(crate) fn laboratory() -> XtaskResult {
     // Half of the group mounts file systems or makes networks, so the downloads would be in vain.
     if !is_superuser() {
         return Err("this user is not root, and may neither mount nor make networks".to_owned());
@@ -95,17 +99,17 @@ pub(crate) fn laboratory() -> Outcome {
 
 /// Installs the tools of the proof of relays: those of the tests, and programs that people run over
 /// networks.
-pub(crate) fn network() -> Outcome {
+pub(crate) fn network() -> XtaskResult {
     install().and_then(|()| bring(NETWORK_TOOLS))
 }
 
 /// Installs the tools of the proof beside Babel.
-pub(crate) fn babel() -> Outcome {
+pub(crate) fn babel() -> XtaskResult {
     bring(BABEL_TOOLS)
 }
 
 /// Installs the tools of the proof with SUMO.
-pub(crate) fn sumo() -> Outcome {
+pub(crate) fn sumo() -> XtaskResult {
     bring(SUMO_TOOLS)?;
     if Path::new(SUMO_TRIPS).is_file() {
         return Ok(());
@@ -127,20 +131,20 @@ pub(crate) fn python() -> PathBuf {
 }
 
 /// A module that pins programs of a race.
-struct Peer {
+struct PeerModule {
     folder: &'static str,
     programs: &'static [&'static str],
     /// The variable in which the first program's authors write its version when they release it.
     version: Option<&'static str>,
 }
 
-const PEERS: &[Peer] = &[
-    Peer {
+const PEERS: &[PeerModule] = &[
+    PeerModule {
         folder: "tests/peers/nats",
         programs: &["github.com/nats-io/nats-server/v2", "github.com/nats-io/natscli/nats"],
         version: None,
     },
-    Peer {
+    PeerModule {
         folder: "tests/peers/centrifugo",
         programs: &["github.com/centrifugal/centrifugo/v5"],
         version: Some("internal/build.Version"),
@@ -148,7 +152,7 @@ const PEERS: &[Peer] = &[
 ];
 
 /// Builds the peers of a race into `target/peers`, at the versions that their `go.sum` holds.
-pub(crate) fn peers() -> Outcome {
+pub(crate) fn peers() -> XtaskResult {
     if !process::has("go") {
         return Err("`go` is missing: the peers of the race need Go 1.26 or later".to_owned());
     }
@@ -179,7 +183,7 @@ pub(crate) fn peers() -> Outcome {
 }
 
 /// Unpacks the Prometheus of Debian into `target/prometheus`: installed it would run as a service.
-pub(crate) fn prometheus() -> Outcome {
+pub(crate) fn prometheus() -> XtaskResult {
     let names = ["prometheus", "promtool"];
     let folder = process::root().join(PROMETHEUS);
     let is_unpacked = names.iter().all(|name| folder.join("usr/bin").join(name).is_file());
@@ -194,7 +198,7 @@ pub(crate) fn prometheus() -> Outcome {
     })
 }
 
-fn unpack(folder: &Path) -> Outcome {
+fn unpack(folder: &Path) -> XtaskResult {
     for name in ["apt-get", "dpkg-deb"] {
         if !process::has(name) {
             return Err(format!("`{name}` is missing"));
@@ -238,13 +242,13 @@ fn environment() -> PathBuf {
 
 /// Tools come from the distribution. Where we may not install them, they are named: the tests of
 /// what they are for will fail.
-fn bring(tools: &[Tool]) -> Outcome {
+fn bring(tools: &[NeededTool]) -> XtaskResult {
     let missing: Vec<_> = tools.iter().filter(|tool| !process::has(tool.name)).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !is_superuser() || !process::has("apt-get") {
-        let named = missing.iter().map(|Tool { name, package, used_by }| {
+        let named = missing.iter().map(|NeededTool { name, package, used_by }| {
             format!("`{name}` is missing, for the tests of {used_by}: package {package} of Debian")
         });
         return Err(named.collect::<Vec<_>>().join("\n"));
@@ -261,7 +265,7 @@ fn is_superuser() -> bool {
 }
 
 /// Installs the packages of one folder with a `package.json`, when its lock file is new.
-pub(crate) fn node_packages(folder: &str) -> Outcome {
+pub(crate) fn node_packages(folder: &str) -> XtaskResult {
     if !exists(&format!("{folder}/package.json")) {
         return Ok(());
     }
@@ -282,7 +286,7 @@ pub(crate) fn node_packages(folder: &str) -> Outcome {
 }
 
 /// Installs a list of Python packages into the environment of the tests, when the list is new.
-fn python_packages(list: &str) -> Outcome {
+fn python_packages(list: &str) -> XtaskResult {
     python_environment()?;
     let path = process::root().join(list);
     let stamp = stamp(list);
@@ -295,7 +299,7 @@ fn python_packages(list: &str) -> Outcome {
 }
 
 /// Makes the Python environment of the tests.
-pub(crate) fn python_environment() -> Outcome {
+pub(crate) fn python_environment() -> XtaskResult {
     if python().is_file() {
         return Ok(());
     }
@@ -320,7 +324,7 @@ fn is_current(list: &Path, stamp: &Path) -> bool {
     installed.is_ok_and(|installed| std::fs::read(list).is_ok_and(|list| list == installed))
 }
 
-fn keep(list: &Path, stamp: &Path) -> Outcome {
+fn keep(list: &Path, stamp: &Path) -> XtaskResult {
     let copied = stamp
         .parent()
         .map_or(Ok(()), std::fs::create_dir_all)

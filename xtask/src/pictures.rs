@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use crate::needs;
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 /// Where the pictures are kept.
 const FOLDER: &str = "results/pictures";
@@ -16,15 +16,16 @@ const FOLDER: &str = "results/pictures";
 const SAMPLE: &str = "crates/sealane-bench/samples/fleet.jsonl";
 
 /// The scenarios whose maps are shown, and for how long each is run.
-const MAPS: [Map; 2] = [Map { name: "mixed", seconds: "120" }, Map { name: "city", seconds: "20" }];
+const MAPS: [PictureMap; 2] =
+    [PictureMap { name: "mixed", seconds: "120" }, PictureMap { name: "city", seconds: "20" }];
 
-struct Map {
+struct PictureMap {
     name: &'static str,
     seconds: &'static str,
 }
 
 /// `cargo xtask pictures [FOLDER]`: FOLDER has all three programs, built already.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let programs = match arguments {
         [] => built()?,
         [folder] => PathBuf::from(folder),
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     bench(&programs, &["cost", "--quick", SAMPLE, "--html"], &cost)?;
     let reports = ["report", "--quick", "triple-json", "gateway-codec", "--html"];
     bench(&programs, &reports, &book)?;
-    let node = Node::start(&programs, &work)?;
+    let node = PictureNode::start(&programs, &work)?;
     let mut script = process::program("node");
     script.arg("tests/js/pictures.mjs").arg(&node.address).args([&cost, &book]).arg(&pictures);
     process::run(&mut script)?;
@@ -54,21 +55,21 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// The programs, built now.
-fn built() -> Outcome<PathBuf> {
+fn built() -> XtaskResult<PathBuf> {
     process::run(process::cargo().args(["build", "--release"]))?;
     Ok(process::target().join("release"))
 }
 
-fn bench(programs: &Path, arguments: &[&str], page: &Path) -> Outcome {
+fn bench(programs: &Path, arguments: &[&str], page: &Path) -> XtaskResult {
     let mut bench = process::program(programs.join("sealane-bench"));
     process::run(bench.args(arguments).arg(page).stdout(Stdio::null()))
 }
 
 /// Runs scenarios, and keeps what their maps look like.
-fn maps(programs: &Path, work: &Path, pictures: &Path) -> Outcome {
+fn maps(programs: &Path, work: &Path, pictures: &Path) -> XtaskResult {
     let mut script = process::program("node");
     script.arg("tests/js/maps.mjs").arg(pictures);
-    for Map { name, seconds } in &MAPS {
+    for PictureMap { name, seconds } in &MAPS {
         let page = work.join(name).with_extension("html");
         let scenario = format!("scenarios/{name}.toml");
         let mut sim = process::program(programs.join("sealane-sim"));
@@ -80,7 +81,7 @@ fn maps(programs: &Path, work: &Path, pictures: &Path) -> Outcome {
 }
 
 /// Works with the page of a live run, and keeps what it looks like. That needs root.
-fn live(programs: &Path, work: &Path, pictures: &Path) -> Outcome {
+fn live(programs: &Path, work: &Path, pictures: &Path) -> XtaskResult {
     let failed = |error: std::io::Error| format!("sealane-sim live: {error}");
     let scenario = work.join("row.toml");
     std::fs::copy(process::root().join("scenarios/row.toml"), &scenario).map_err(failed)?;
@@ -100,13 +101,13 @@ fn live(programs: &Path, work: &Path, pictures: &Path) -> Outcome {
 }
 
 /// A node that ends with this.
-struct Node {
+struct PictureNode {
     child: Child,
     address: String,
 }
 
-impl Node {
-    fn start(programs: &Path, work: &Path) -> Outcome<Self> {
+impl PictureNode {
+    fn start(programs: &Path, work: &Path) -> XtaskResult<Self> {
         let failed = |error: std::io::Error| format!("sealane up: {error}");
         let mut up = process::program(programs.join("sealane"));
         up.args(["up", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(work.join("data"));
@@ -122,7 +123,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for PictureNode {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// A command's end: nothing to say, or one sentence about what failed.
-pub(crate) type Outcome<T = ()> = Result<T, String>;
+pub(crate) type XtaskResult<T = ()> = Result<T, String>;
 
 /// The profile of what is shipped and measured, and the folder that it builds into.
 pub(crate) const SHIP: &str = "ship";
@@ -40,7 +40,7 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Runs `command` with our own input and output.
-pub(crate) fn run(command: &mut Command) -> Outcome {
+pub(crate) fn run(command: &mut Command) -> XtaskResult {
     eprintln!("$ {}", shown(command));
     let child = command.spawn().map_err(|error| not_started(command, &error))?;
     ended(command, child)
@@ -52,7 +52,7 @@ pub(crate) fn run_heard(
     command: &mut Command,
     limit: Duration,
     mut hear: impl FnMut(&str),
-) -> Outcome {
+) -> XtaskResult {
     eprintln!("$ {}", shown(command));
     let start = Instant::now();
     let child = command.stdout(Stdio::piped()).spawn();
@@ -74,7 +74,7 @@ pub(crate) fn run_heard(
 }
 
 /// Runs `command`, and hands each line of its standard error to `hear`.
-pub(crate) fn run_overheard(command: &mut Command, hear: impl FnMut(&str)) -> Outcome {
+pub(crate) fn run_overheard(command: &mut Command, hear: impl FnMut(&str)) -> XtaskResult {
     eprintln!("$ {}", shown(command));
     let child = command.stderr(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| not_started(command, &error))?;
@@ -83,20 +83,20 @@ pub(crate) fn run_overheard(command: &mut Command, hear: impl FnMut(&str)) -> Ou
 }
 
 /// A program's output need not be UTF-8: a test may print the bytes that it was attacked with.
-fn each_line(said: impl std::io::Read, mut hear: impl FnMut(&str)) -> Outcome {
+fn each_line(said: impl std::io::Read, mut hear: impl FnMut(&str)) -> XtaskResult {
     for line in BufReader::new(said).split(b'\n') {
         hear(&String::from_utf8_lossy(&line.map_err(|error| error.to_string())?));
     }
     Ok(())
 }
 
-fn ended(command: &Command, mut child: std::process::Child) -> Outcome {
+fn ended(command: &Command, mut child: std::process::Child) -> XtaskResult {
     let status = child.wait().map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
 }
 
 /// Runs `command` and gives what it printed.
-pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+pub(crate) fn output(command: &mut Command) -> XtaskResult<String> {
     let output = command.output().map_err(|error| not_started(command, &error))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

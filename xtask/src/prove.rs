@@ -13,10 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::date;
-use crate::process::{self, Outcome, SHIP};
+use crate::process::{self, SHIP, XtaskResult};
 use crate::test::LAB;
 use list::PROOFS;
-use verdict::Verdict;
+use verdict::ProofVerdict;
 
 /// The proof that needs other people's servers.
 const RACE: &str = "race";
@@ -37,16 +37,16 @@ const METRICS: &str = "metrics";
 /// The proof that needs other people's Python packages.
 const VAULT: &str = "vault";
 
-struct Proof {
+struct ProofSpec {
     name: &'static str,
     shows: &'static str,
-    runs: Runs,
+    runs: ProofCommand,
     environment: &'static [(&'static str, &'static str)],
 }
 
 /// The tests, bench, command or script that a proof runs, as it is shipped unless the variant says
 /// otherwise.
-enum Runs {
+enum ProofCommand {
     /// Those of a package's promises, its tests in `tests/it`, whose name contains the word.
     Test { package: &'static str, named: &'static str },
     /// Those tests beside a package's code whose name contains the word.
@@ -70,7 +70,7 @@ const DEMANDS: (&str, &str) = ("SEALANE_DEMANDS", "1");
 /// The target of every package's promises.
 const PROMISES: &str = "it";
 
-impl Runs {
+impl ProofCommand {
     fn is_test(&self) -> bool {
         !matches!(
             self,
@@ -134,7 +134,7 @@ const SHOWN: &str = "--nocapture";
 const DIRTY: &str = "--dirty";
 
 /// `cargo xtask prove [NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]`.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let Some((name, rest)) = arguments.split_first() else {
         print!("{}", list());
         return Ok(());
@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         _ => {}
     }
     let (words, rest): (Vec<_>, Vec<_>) = rest.iter().partition(|word| *word == DIRTY);
-    let state = State::now()?;
+    let state = WorktreeState::now()?;
     let head = head(proof, &state)?;
     let path = format!("results/prove-{name}-{}.txt", date::today());
     let file = process::root().join(&path);
@@ -157,7 +157,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         .and_then(|()| File::create(&file))
         .map_err(|error| format!("{path}: {error}"))
         .and_then(|file| {
-            let run = Run {
+            let run = RecordedRun {
                 preparation: preparation(proof),
                 command: command(proof, &rest),
                 tests: proof.runs.is_test(),
@@ -172,7 +172,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 
 fn list() -> String {
     let mut text = String::from("cargo xtask prove NAME, where NAME is one of:\n");
-    for Proof { name, shows, environment, .. } in PROOFS {
+    for ProofSpec { name, shows, environment, .. } in PROOFS {
         text += &format!("\n  {name}\n      {shows}\n");
         for (key, value) in *environment {
             text += &format!("      {key}={value}\n");
@@ -181,14 +181,14 @@ fn list() -> String {
     text
 }
 
-fn preparation(proof: &Proof) -> Option<Command> {
+fn preparation(proof: &ProofSpec) -> Option<Command> {
     let mut command = process::cargo();
     command.args(proof.runs.preparation()?).env("CARGO_TERM_COLOR", "never");
     Some(command)
 }
 
 /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
-fn command(proof: &Proof, rest: &[&String]) -> Command {
+fn command(proof: &ProofSpec, rest: &[&String]) -> Command {
     let mut command = proof.runs.program();
     command.args(proof.runs.arguments());
     command.envs(proof.environment.iter().copied());
@@ -209,14 +209,14 @@ fn is_variable(key: &str) -> bool {
 
 /// The state of the working tree.
 #[derive(Debug, PartialEq)]
-struct State {
+struct WorktreeState {
     commit: String,
     /// Files that differ from the commit, but for records.
     changed: String,
 }
 
-impl State {
-    fn now() -> Outcome<Self> {
+impl WorktreeState {
+    fn now() -> XtaskResult<Self> {
         let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
         let commit = git(&["rev-parse", "HEAD"])?.trim().to_owned();
         let files = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"];
@@ -230,7 +230,7 @@ impl State {
     }
 }
 
-fn head(proof: &Proof, state: &State) -> Outcome<String> {
+fn head(proof: &ProofSpec, state: &WorktreeState) -> XtaskResult<String> {
     let more = if state.changed.is_empty() { "" } else { " and uncommitted changes" };
     let kernel = process::output(process::program("uname").args(["-srm"]))?;
     let rust = process::output(process::program("rustc").arg("--version"))?;
@@ -256,7 +256,7 @@ fn processor() -> String {
 }
 
 /// The commands of a record.
-struct Run {
+struct RecordedRun {
     /// The command that has to succeed first.
     preparation: Option<Command>,
     command: Command,
@@ -265,15 +265,15 @@ struct Run {
 }
 
 /// A file that takes what is printed, and what that says.
-struct Record {
+struct ProofRecord {
     file: File,
-    verdict: Verdict,
+    verdict: ProofVerdict,
 }
 
 /// Runs a command, with what it prints shown and written below `head`. With a `state`, nothing but
 /// its commit may be what runs, from the beginning to the end.
-fn record(run: Run, head: &str, file: File, state: Option<&State>) -> Outcome {
-    let Run { mut preparation, mut command, tests } = run;
+fn record(run: RecordedRun, head: &str, file: File, state: Option<&WorktreeState>) -> XtaskResult {
+    let RecordedRun { mut preparation, mut command, tests } = run;
     let first = preparation.as_ref().map(|first| format!("{} && ", process::shown(first)));
     let said = format!("{}{}", first.unwrap_or_default(), process::shown(&command));
     let variables: String = command
@@ -281,10 +281,10 @@ fn record(run: Run, head: &str, file: File, state: Option<&State>) -> Outcome {
         .filter(|(key, _)| key.to_string_lossy().starts_with("SEALANE_"))
         .filter_map(|(key, value)| Some(format!("{}={} ", key.display(), value?.display())))
         .collect();
-    let record = Mutex::new(Record { file, verdict: Verdict::default() });
+    let record = Mutex::new(ProofRecord { file, verdict: ProofVerdict::default() });
     write_line(&record, &format!("{head}command: {variables}{said}\n"));
     let start = Instant::now();
-    let fault = match state.and_then(State::fault) {
+    let fault = match state.and_then(WorktreeState::fault) {
         Some(fault) => Some(fault),
         None => run_all(preparation.iter_mut().chain([&mut command]), &record)?
             .or_else(|| lock(&record).verdict.fault(tests))
@@ -299,8 +299,8 @@ fn record(run: Run, head: &str, file: File, state: Option<&State>) -> Outcome {
 /// Runs commands as long as they succeed; how the last one failed, if it did.
 fn run_all<'a>(
     commands: impl Iterator<Item = &'a mut Command>,
-    record: &Mutex<Record>,
-) -> Outcome<Option<String>> {
+    record: &Mutex<ProofRecord>,
+) -> XtaskResult<Option<String>> {
     for command in commands {
         let fault = run_to_end(command, record)?;
         if fault.is_some() {
@@ -311,7 +311,7 @@ fn run_all<'a>(
 }
 
 /// How the command failed, if it did.
-fn run_to_end(command: &mut Command, record: &Mutex<Record>) -> Outcome<Option<String>> {
+fn run_to_end(command: &mut Command, record: &Mutex<ProofRecord>) -> XtaskResult<Option<String>> {
     let said = process::shown(command);
     let mut child = command
         .stdout(Stdio::piped())
@@ -329,12 +329,12 @@ fn run_to_end(command: &mut Command, record: &Mutex<Record>) -> Outcome<Option<S
 
 /// Cargo builds what is there when it comes to it, so that the record must not have begun with
 /// another state.
-fn has_moved(state: &State) -> Option<String> {
-    let moved = State::now().map_or(true, |now| now != *state);
+fn has_moved(state: &WorktreeState) -> Option<String> {
+    let moved = WorktreeState::now().map_or(true, |now| now != *state);
     moved.then(|| "the working tree was changed meanwhile".to_owned())
 }
 
-fn copy(from: Option<impl Read>, record: &Mutex<Record>) {
+fn copy(from: Option<impl Read>, record: &Mutex<ProofRecord>) {
     let mut lines = from.into_iter().flat_map(|from| BufReader::new(from).split(b'\n'));
     while let Some(Ok(line)) = lines.next() {
         let line = String::from_utf8_lossy(&line);
@@ -356,11 +356,11 @@ fn anonymous(line: &str) -> String {
     line
 }
 
-fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
+fn lock(record: &Mutex<ProofRecord>) -> MutexGuard<'_, ProofRecord> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write_line(record: &Mutex<Record>, line: &str) {
+fn write_line(record: &Mutex<ProofRecord>, line: &str) {
     if let Err(error) = writeln!(lock(record).file, "{line}") {
         eprintln!("the record is incomplete: {error}");
     }

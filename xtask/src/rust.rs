@@ -4,7 +4,7 @@
 //! comments and strings, and keeps the first build short.
 
 /// A string literal.
-pub(crate) struct Literal {
+pub(crate) struct RustLiteral {
     /// Where its opening quote (or prefix) stands, in bytes.
     pub(crate) at: usize,
     /// The text of the literal, escapes resolved.
@@ -29,20 +29,20 @@ impl Comment {
 }
 
 /// The views of one source file. Each keeps every line break and byte offset of the original.
-pub(crate) struct Rust {
+pub(crate) struct RustSource {
     /// Only code: comments and what stands between quotes are blank.
     pub(crate) code: String,
     /// The string literals, in order.
-    pub(crate) literals: Vec<Literal>,
+    pub(crate) literals: Vec<RustLiteral>,
     /// The comments, in order.
     pub(crate) comments: Vec<Comment>,
 }
 
-impl Rust {
+impl RustSource {
     /// Scans `source`.
     pub(crate) fn scan(source: &str) -> Self {
         let mut scanner =
-            Scanner { source, at: 0, code: vec![], literals: vec![], comments: vec![] };
+            RustScanner { source, at: 0, code: vec![], literals: vec![], comments: vec![] };
         while scanner.at < source.len() {
             scanner.step();
         }
@@ -64,7 +64,7 @@ impl Rust {
     }
 
     /// The string literals outside of what is compiled only for tests.
-    pub(crate) fn literals_without_tests(&self) -> impl Iterator<Item = &Literal> {
+    pub(crate) fn literals_without_tests(&self) -> impl Iterator<Item = &RustLiteral> {
         let code = self.code_without_tests();
         self.literals.iter().filter(move |literal| code.as_bytes()[literal.at] != b' ')
     }
@@ -176,15 +176,15 @@ pub(crate) fn test_modules(path: &str, code: &str) -> Vec<String> {
     modules
 }
 
-struct Scanner<'a> {
+struct RustScanner<'a> {
     source: &'a str,
     at: usize,
     code: Vec<u8>,
-    literals: Vec<Literal>,
+    literals: Vec<RustLiteral>,
     comments: Vec<Comment>,
 }
 
-impl Scanner<'_> {
+impl RustScanner<'_> {
     fn step(&mut self) {
         let rest = &self.source[self.at..];
         let start_of_word = self.at == 0 || !is_word(self.source.as_bytes()[self.at - 1]);
@@ -220,7 +220,7 @@ impl Scanner<'_> {
     }
 
     fn literal(&mut self, prefix: usize, length: usize, close: usize, text: String) {
-        self.literals.push(Literal { at: self.at, text });
+        self.literals.push(RustLiteral { at: self.at, text });
         let end = (self.at + prefix + length + close).min(self.source.len());
         let whole = &self.source[self.at..end];
         let mut masked = blank(whole).into_bytes();
@@ -322,7 +322,7 @@ mod tests {
             "let a = \"x // {\"; // } \"y\"\n",
             "let b = r#\"{ \"q\" \"#; /* { /* } */ */ let c = '\\'';"
         );
-        let rust = Rust::scan(source);
+        let rust = RustSource::scan(source);
         assert_eq!(rust.code.len(), source.len());
         assert!(!rust.code.contains(['{', '}', 'x', 'y', 'q']), "{}", rust.code);
         let texts: Vec<_> = rust.literals.iter().map(|literal| &*literal.text).collect();
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn lifetimes_are_no_characters() {
-        let rust = Rust::scan("fn f<'a>(x: &'a str) -> char { '{' } // é\nfn g() {}");
+        let rust = RustSource::scan("fn f<'a>(x: &'a str) -> char { '{' } // é\nfn g() {}");
         assert_eq!(rust.code.matches('{').count(), 2);
         assert!(rust.code.contains("&'a str"));
     }
@@ -351,13 +351,13 @@ mod tests {
 
     #[test]
     fn escapes_are_resolved() {
-        let rust = Rust::scan("f(\"a\\\"b\\n\\\n   c\")");
+        let rust = RustSource::scan("f(\"a\\\"b\\n\\\n   c\")");
         assert_eq!(rust.literals[0].text, "a\"b\nc");
     }
 
     #[test]
     fn tests_can_be_left_out() {
-        let rust = Rust::scan(
+        let rust = RustSource::scan(
             "fn a() { \"x\"; }\n#[cfg(test)]\nmod tests { fn b() { \"y\" } }\nfn c() {}",
         );
         let code = rust.code_without_tests();

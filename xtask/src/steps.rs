@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 /// Seconds for each step, and their sum for all of them.
 const BUDGET: &str = ".ci/budget";
@@ -11,41 +11,41 @@ const BUDGET: &str = ".ci/budget";
 const FACTOR: &str = "SEALANE_BUDGET_FACTOR";
 
 /// How a step ended when it did not fail.
-pub(crate) enum Done {
+pub(crate) enum StepResult {
     /// It ran.
     Passed,
     /// There was nothing to run, and why.
     Skipped(&'static str),
 }
 
-struct Row {
+struct ExpectationRow {
     name: String,
     took: Duration,
-    result: Outcome<Done>,
+    result: XtaskResult<StepResult>,
 }
 
 /// The steps so far. A failed step does not stop the run, so that one run shows all faults.
 #[derive(Default)]
-pub(crate) struct Steps {
-    rows: Vec<Row>,
-    budget: Option<Budget>,
+pub(crate) struct XtaskSteps {
+    rows: Vec<ExpectationRow>,
+    budget: Option<StepBudget>,
 }
 
 /// The time that each step may take.
-struct Budget {
+struct StepBudget {
     seconds: BTreeMap<String, f64>,
     factor: f64,
 }
 
-impl Budget {
-    fn load() -> Outcome<Self> {
+impl StepBudget {
+    fn load() -> XtaskResult<Self> {
         let text = std::fs::read_to_string(process::root().join(BUDGET));
         let text = text.map_err(|error| format!("{BUDGET}: {error}"))?;
         Self::read(&text, std::env::var(FACTOR).ok().as_deref())
     }
 
     /// Lines of a step's name and its seconds; `#` begins a comment.
-    fn read(text: &str, factor: Option<&str>) -> Outcome<Self> {
+    fn read(text: &str, factor: Option<&str>) -> XtaskResult<Self> {
         let mut seconds = BTreeMap::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (name, number) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -71,19 +71,19 @@ fn positive(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
 }
 
-impl Steps {
+impl XtaskSteps {
     /// Steps that all together may take what `.ci/budget` says.
-    pub(crate) fn in_budget() -> Outcome<Self> {
-        Ok(Self { rows: vec![], budget: Some(Budget::load()?) })
+    pub(crate) fn in_budget() -> XtaskResult<Self> {
+        Ok(Self { rows: vec![], budget: Some(StepBudget::load()?) })
     }
 
     /// Runs one step.
-    pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> Outcome) {
-        self.optional(name, || run().map(|()| Done::Passed));
+    pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> XtaskResult) {
+        self.optional(name, || run().map(|()| StepResult::Passed));
     }
 
     /// Runs one step that may find nothing to do.
-    pub(crate) fn optional(&mut self, name: &str, run: impl FnOnce() -> Outcome<Done>) {
+    pub(crate) fn optional(&mut self, name: &str, run: impl FnOnce() -> XtaskResult<StepResult>) {
         eprintln!("\n== {name}");
         let start = Instant::now();
         let result = match self.left().is_zero() {
@@ -93,7 +93,7 @@ impl Steps {
         if let Err(failure) = &result {
             eprintln!("{failure}");
         }
-        self.rows.push(Row { name: name.to_owned(), took: start.elapsed(), result });
+        self.rows.push(ExpectationRow { name: name.to_owned(), took: start.elapsed(), result });
     }
 
     /// How much of the budget is left. A step that may hang is ended after it, so that the run
@@ -104,7 +104,7 @@ impl Steps {
     }
 
     /// Prints the table, and fails if a step did, or if all of them took too long.
-    pub(crate) fn finish(self) -> Outcome {
+    pub(crate) fn finish(self) -> XtaskResult {
         println!("\n{}", self.table());
         let failed: Vec<_> =
             self.rows.iter().filter(|row| row.result.is_err()).map(|row| &*row.name).collect();
@@ -138,18 +138,18 @@ impl Steps {
         };
         let heading = if self.budget.is_some() { "  budget" } else { "" };
         let mut table = format!("{:width$}  seconds{heading}  result\n", "step");
-        for Row { name, took, result } in &self.rows {
+        for ExpectationRow { name, took, result } in &self.rows {
             let budget = planned(self.budget.as_ref().and_then(|budget| budget.of(name)));
             let result = match result {
-                Ok(Done::Passed) => "passed".to_owned(),
-                Ok(Done::Skipped(why)) => format!("skipped: {why}"),
+                Ok(StepResult::Passed) => "passed".to_owned(),
+                Ok(StepResult::Skipped(why)) => format!("skipped: {why}"),
                 Err(failure) => {
                     format!("FAILED: {}", failure.lines().next().unwrap_or_default())
                 }
             };
             table += &format!("{name:width$}  {:7.1}{budget}  {result}\n", took.as_secs_f64());
         }
-        let budget = planned(self.budget.as_ref().map(Budget::sum));
+        let budget = planned(self.budget.as_ref().map(StepBudget::sum));
         table + &format!("{:width$}  {:7.1}{budget}", "total", self.total())
     }
 }
@@ -160,14 +160,14 @@ mod tests {
 
     #[test]
     fn one_failed_step_fails_the_run_but_not_the_steps_after_it() {
-        let mut steps = Steps::default();
+        let mut steps = XtaskSteps::default();
         let mut ran = false;
         steps.step("first", || Err("no disk\nat all".to_owned()));
         steps.step("second", || {
             ran = true;
             Ok(())
         });
-        steps.optional("third", || Ok(Done::Skipped("nothing there")));
+        steps.optional("third", || Ok(StepResult::Skipped("nothing there")));
         assert!(ran);
         let table = steps.table();
         assert!(table.contains("FAILED: no disk\n"), "{table}");
@@ -177,13 +177,13 @@ mod tests {
     #[test]
     fn a_run_above_its_budget_fails_and_shows_each_step_beside_its_seconds() {
         let steps = |budget: &str, factor| {
-            let budget = Some(Budget::read(budget, factor).unwrap());
-            let row = |name: &str, seconds| Row {
+            let budget = Some(StepBudget::read(budget, factor).unwrap());
+            let row = |name: &str, seconds| ExpectationRow {
                 name: name.to_owned(),
                 took: Duration::from_secs(seconds),
-                result: Ok(Done::Passed),
+                result: Ok(StepResult::Passed),
             };
-            Steps { rows: vec![row("build", 50), row("run", 30)], budget }
+            XtaskSteps { rows: vec![row("build", 50), row("run", 30)], budget }
         };
         let enough = steps("# a comment\nbuild 30\nrun   60\n", None);
         let table = enough.table();
@@ -196,19 +196,19 @@ mod tests {
         assert_eq!(steps(little, Some("1.5")).finish(), Ok(()));
         assert!(steps("build 100\n", None).finish().unwrap_err().contains("the step `run`"));
         for (text, factor) in [("run soon", None), ("run 1", Some("0")), ("run -1", None)] {
-            assert!(Budget::read(text, factor).is_err(), "{text}");
+            assert!(StepBudget::read(text, factor).is_err(), "{text}");
         }
     }
 
     #[test]
     fn behind_a_spent_budget_no_step_is_run() {
-        let spent = |name: &str, seconds| Row {
+        let spent = |name: &str, seconds| ExpectationRow {
             name: name.to_owned(),
             took: Duration::from_secs(seconds),
-            result: Ok(Done::Passed),
+            result: Ok(StepResult::Passed),
         };
-        let budget = Budget::read("hang 60\nnext 1\n", None).unwrap();
-        let mut steps = Steps { rows: vec![spent("hang", 60)], budget: Some(budget) };
+        let budget = StepBudget::read("hang 60\nnext 1\n", None).unwrap();
+        let mut steps = XtaskSteps { rows: vec![spent("hang", 60)], budget: Some(budget) };
         assert_eq!(steps.left(), Duration::from_secs(1));
         steps.rows.push(spent("hang", 1));
         steps.step("next", || panic!("it runs"));
@@ -217,6 +217,8 @@ mod tests {
 
     #[test]
     fn a_clean_clone_takes_at_most_35_minutes() {
-        assert!(Budget::load().unwrap().sum() <= 35.0 * 60.0 * Budget::load().unwrap().factor);
+        assert!(
+            StepBudget::load().unwrap().sum() <= 35.0 * 60.0 * StepBudget::load().unwrap().factor
+        );
     }
 }

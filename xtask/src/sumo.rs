@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::babel::log::{number, of_kind};
-use crate::process::{self, Outcome, SHIP};
+use crate::process::{self, SHIP, XtaskResult};
 
 /// Where Debian keeps SUMO's tools and lists.
 const HOME: &str = "/usr/share/sumo";
@@ -19,16 +19,16 @@ const SEED: &str = "7";
 const APART_M: f64 = 2.0;
 
 /// Where a vehicle was at each second.
-type Drive = BTreeMap<u64, Spot>;
+type SumoDrive = BTreeMap<u64, SumoSpot>;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Spot {
+struct SumoSpot {
     x: f64,
     y: f64,
 }
 
 /// `cargo xtask sumo [FOLDER]`: FOLDER has the simulator, built already.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let programs = match arguments {
         [] => {
             let mut build = process::cargo();
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// Has SUMO make streets, trips and a trace.
-fn drive(folder: &Path) -> Outcome {
+fn drive(folder: &Path) -> XtaskResult {
     let trips = format!("{HOME}/tools/randomTrips.py");
     for words in [
         &["netgenerate", "--grid", "--grid.number", "6", "--grid.length", "200"][..],
@@ -101,7 +101,7 @@ fn text(vehicles: usize) -> String {
 const FIRST: usize = 9;
 
 /// The drives of a trace, in the order in which vehicles come.
-fn drives(trace: &str) -> Vec<Drive> {
+fn drives(trace: &str) -> Vec<SumoDrive> {
     let (mut seats, mut drives) = (BTreeMap::new(), vec![]);
     let mut second = 0;
     for line in trace.lines().map(str::trim) {
@@ -113,14 +113,14 @@ fn drives(trace: &str) -> Vec<Drive> {
             continue;
         };
         let seat = *seats.entry(id.to_owned()).or_insert_with(|| {
-            drives.push(Drive::new());
+            drives.push(SumoDrive::new());
             drives.len() - 1
         });
         let coordinate = |key| attribute(line, key).and_then(|m| m.parse().ok());
         if let (Some(x), Some(y), Some(drive)) =
             (coordinate("x"), coordinate("y"), drives.get_mut(seat))
         {
-            drive.insert(second, Spot { x, y });
+            drive.insert(second, SumoSpot { x, y });
         }
     }
     drives
@@ -137,7 +137,7 @@ fn metres(line: &str, key: &str) -> Option<f64> {
 }
 
 /// Each vehicle has joined, and was where SUMO had it.
-fn compare(log: &str, drives: &[Drive]) -> Outcome {
+fn compare(log: &str, drives: &[SumoDrive]) -> XtaskResult {
     let vehicle = |line: &str| number(line, "node").and_then(|n| (n as usize).checked_sub(FIRST));
     let joined = of_kind(log, "join").filter(|line| vehicle(line).is_some()).count();
     let left = of_kind(log, "leave").count();
@@ -174,15 +174,15 @@ mod tests {
         let drives = drives(TRACE);
         assert_eq!(
             drives[0],
-            Drive::from([(0, Spot { x: 1.5, y: 2.0 }), (1, Spot { x: 3.0, y: 2.0 })])
+            SumoDrive::from([(0, SumoSpot { x: 1.5, y: 2.0 }), (1, SumoSpot { x: 3.0, y: 2.0 })])
         );
-        assert_eq!(drives[1], Drive::from([(1, Spot { x: 7.0, y: 8.0 })]));
+        assert_eq!(drives[1], SumoDrive::from([(1, SumoSpot { x: 7.0, y: 8.0 })]));
     }
 
     #[test]
     fn a_vehicle_elsewhere_is_noticed() {
-        let drives: Vec<Drive> =
-            vec![(0..20).map(|second| (second, Spot { x: second as f64, y: 0.0 })).collect()];
+        let drives: Vec<SumoDrive> =
+            vec![(0..20).map(|second| (second, SumoSpot { x: second as f64, y: 0.0 })).collect()];
         let log = |off: f64| {
             let join = "{\"at\":0,\"kind\":\"join\",\"node\":9,\"x\":0,\"y\":0}\n".to_owned();
             (0..20).fold(join, |log, second| {

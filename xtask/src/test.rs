@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that a change has to pass, in the time that `.ci/budget` names.
 
 use crate::fuzz::{self, number};
-use crate::process::{self, Outcome};
-use crate::steps::{Done, Steps};
-use crate::verdict::Verdict;
+use crate::process::{self, XtaskResult};
+use crate::steps::{StepResult, XtaskSteps};
+use crate::verdict::TestVerdict;
 use crate::{bench_guard, check, needs};
 
 /// Words for test programs that run the tests of the laboratory as well. They leave out the tests
@@ -13,17 +13,17 @@ pub(crate) const LAB: [&str; 3] = ["--include-ignored", "--skip", "as_process_"]
 /// `cargo xtask test [--lab] [--no-fuzz] [--fuzz-seconds N]`; `FUZZ_SECONDS` stands for the latter.
 ///
 /// Without a laboratory its tests are counted as not run. With `--lab` that is a failure.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let options = Options::read(arguments, std::env::var("FUZZ_SECONDS").ok().as_ref())?;
-    let mut steps = Steps::in_budget()?;
-    let mut verdict = Verdict::default();
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
+    let options = TestOptions::read(arguments, std::env::var("FUZZ_SECONDS").ok().as_ref())?;
+    let mut steps = XtaskSteps::in_budget()?;
+    let mut verdict = TestVerdict::default();
     steps.optional("install", || match needs::laboratory() {
         Err(lack) if !options.lab => {
             eprintln!("{lack}");
             verdict.lack = Some(lack);
-            Ok(Done::Skipped("there is no laboratory: its tests are NOT RUN, see above"))
+            Ok(StepResult::Skipped("there is no laboratory: its tests are NOT RUN, see above"))
         }
-        equipped => equipped.map(|()| Done::Passed),
+        equipped => equipped.map(|()| StepResult::Passed),
     });
     check::add(&mut steps);
     let limit = steps.left();
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     steps.optional("typescript", || typescript(options.lab));
     steps.optional("python", || python(options.lab));
     steps.optional("fuzz", || match options.no_fuzz {
-        true => Ok(Done::Skipped("switched off")),
+        true => Ok(StepResult::Skipped("switched off")),
         false => fuzz::short(options.fuzz_seconds),
     });
     println!("\n{verdict}");
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// `cargo xtask lab [ARGUMENT ...]`: `cargo test` with these arguments, and the laboratory's tests.
-pub(crate) fn lab(arguments: &[String]) -> Outcome {
+pub(crate) fn lab(arguments: &[String]) -> XtaskResult {
     let mut halves = arguments.splitn(2, |argument| argument == "--");
     let (of_cargo, of_tests) = (halves.next(), halves.next());
     let mut command = process::cargo();
@@ -67,15 +67,15 @@ pub(crate) fn lab(arguments: &[String]) -> Outcome {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Options {
+struct TestOptions {
     lab: bool,
     no_fuzz: bool,
     fuzz_seconds: Option<u64>,
 }
 
-impl Options {
+impl TestOptions {
     /// The command line over the environment.
-    fn read(arguments: &[String], environment: Option<&String>) -> Outcome<Self> {
+    fn read(arguments: &[String], environment: Option<&String>) -> XtaskResult<Self> {
         let mut options = Self::default();
         if environment.is_some() {
             options.fuzz_seconds = Some(number("FUZZ_SECONDS", environment)?);
@@ -97,26 +97,26 @@ impl Options {
 }
 
 /// What is missing fails a laboratory. A contributor's machine goes on without it.
-fn lacks(lack: String, lab: bool, told: &'static str) -> Outcome<Done> {
+fn lacks(lack: String, lab: bool, told: &'static str) -> XtaskResult<StepResult> {
     eprintln!("{lack}");
-    if lab { Err(lack) } else { Ok(Done::Skipped(told)) }
+    if lab { Err(lack) } else { Ok(StepResult::Skipped(told)) }
 }
 
-fn typescript(lab: bool) -> Outcome<Done> {
+fn typescript(lab: bool) -> XtaskResult<StepResult> {
     const FOLDER: &str = "sdk/typescript";
     if !needs::exists("sdk/typescript/package.json") {
-        return Ok(Done::Skipped("there is no sdk/typescript"));
+        return Ok(StepResult::Skipped("there is no sdk/typescript"));
     }
     if let Err(lack) = needs::node_packages(FOLDER) {
         return lacks(lack, lab, "NOT RUN: Node.js or its packages are missing");
     }
     process::run(process::program("npm").args(["test", "--prefix", FOLDER]))?;
-    Ok(Done::Passed)
+    Ok(StepResult::Passed)
 }
 
-fn python(lab: bool) -> Outcome<Done> {
+fn python(lab: bool) -> XtaskResult<StepResult> {
     if !needs::exists("sdk/python/pyproject.toml") {
-        return Ok(Done::Skipped("there is no sdk/python"));
+        return Ok(StepResult::Skipped("there is no sdk/python"));
     }
     let mut install = process::program(needs::python());
     install.args(["-m", "pip", "install", "--quiet", "--editable", "sdk/python[vault]"]);
@@ -125,7 +125,7 @@ fn python(lab: bool) -> Outcome<Done> {
     }
     let arguments = ["-m", "unittest", "discover", "--start-directory", "sdk/python/tests"];
     process::run(process::program(needs::python()).args(arguments))?;
-    Ok(Done::Passed)
+    Ok(StepResult::Passed)
 }
 
 #[cfg(test)]
@@ -136,8 +136,8 @@ mod tests {
     fn the_command_line_rules_over_the_environment() {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let seven = "7".to_owned();
-        let read = |text, environment| Options::read(&words(text), environment);
-        assert_eq!(read("", None), Ok(Options::default()));
+        let read = |text, environment| TestOptions::read(&words(text), environment);
+        assert_eq!(read("", None), Ok(TestOptions::default()));
         assert_eq!(read("", Some(&seven)).unwrap().fuzz_seconds, Some(7));
         assert_eq!(read("--fuzz-seconds 9", Some(&seven)).unwrap().fuzz_seconds, Some(9));
         assert!(read("--no-fuzz", None).unwrap().no_fuzz);

@@ -1,8 +1,8 @@
 //! The list of attempts without a defence in `SECURITY.md`, taken from the rows of
 //! `docs/THREATS.md`, and the address for reports there.
 
-use crate::process::Outcome;
-use crate::tree::Tree;
+use crate::process::XtaskResult;
+use crate::tree::SourceTree;
 
 /// The page for a reader with two minutes.
 pub(crate) const SECURITY: &str = "SECURITY.md";
@@ -15,7 +15,7 @@ const NONE: &str = "**no defence**";
 const REPORT: &str = "Report to: ";
 
 /// The page with the rows that its list should have, if both pages are there.
-pub(crate) fn page(tree: &Tree) -> Option<(String, Outcome<String>)> {
+pub(crate) fn page(tree: &SourceTree) -> Option<(String, XtaskResult<String>)> {
     let (security, threats) = (tree.get(SECURITY)?, tree.get(THREATS)?);
     let list = security.split_once(BEGIN).zip(security.split_once(END));
     let page = list.map(|((before, _), (_, after))| {
@@ -42,7 +42,7 @@ fn undefended(threats: &str) -> String {
 }
 
 /// The address at which somebody reads reports of weaknesses.
-pub(crate) fn address(security: &str) -> Outcome<&str> {
+pub(crate) fn address(security: &str) -> XtaskResult<&str> {
     let line = security.lines().find_map(|line| line.strip_prefix(REPORT));
     let is_address = |line: &&str| line.contains('@') || line.contains("https://");
     line.filter(is_address).ok_or_else(|| {
@@ -60,10 +60,10 @@ mod tests {
                        |---|---|\n| read | it has no keys |\n| drop | **no defence** yet |\n\n\
                        ## A hub\n\n| withhold | bounded; else **no defence** | nobody |\n";
         let security = format!("# S\n{BEGIN}| stale |\n{END}\nmore\n");
-        let tree = Tree::sample(&[(SECURITY, &security), (THREATS, threats)]);
+        let tree = SourceTree::sample(&[(SECURITY, &security), (THREATS, threats)]);
         let list = "| role | can |\n|---|---|\n| A relay | drop |\n| A hub | withhold |\n";
         assert_eq!(page(&tree).unwrap().1.unwrap(), format!("# S\n{BEGIN}{list}{END}\nmore\n"));
-        let tree = Tree::sample(&[(SECURITY, "# S\n"), (THREATS, threats)]);
+        let tree = SourceTree::sample(&[(SECURITY, "# S\n"), (THREATS, threats)]);
         assert!(page(&tree).unwrap().1.unwrap_err().contains("no defence"));
     }
 

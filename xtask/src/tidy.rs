@@ -16,19 +16,19 @@ mod sizes;
 
 use std::fmt;
 
-use crate::process::Outcome;
-use crate::tree::Tree;
+use crate::process::XtaskResult;
+use crate::tree::SourceTree;
 
 /// One thing that is wrong, and what to do about it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     path: String,
     line: usize,
     what: String,
     remedy: String,
 }
 
-impl Finding {
+impl TidyFinding {
     /// A finding in a file.
     pub(crate) fn new(
         path: &str,
@@ -40,7 +40,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}: {}; {}", self.path, self.line, self.what, self.remedy)
     }
@@ -53,7 +53,7 @@ pub(crate) fn layer_of(path: &str) -> usize {
     layers.take_while(|layer| **layer != name).count()
 }
 
-const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
+const CHECKS: &[fn(&SourceTree) -> Vec<TidyFinding>] = &[
     sizes::check,
     layers::check,
     links::check,
@@ -67,8 +67,8 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
 ];
 
 /// `cargo xtask tidy`.
-pub(crate) fn run(_: &[String]) -> Outcome {
-    let tree = Tree::load()?;
+pub(crate) fn run(_: &[String]) -> XtaskResult {
+    let tree = SourceTree::load()?;
     let mut findings: Vec<_> = CHECKS.iter().flat_map(|check| check(&tree)).collect();
     findings.sort();
     for finding in &findings {
@@ -79,7 +79,7 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 
 /// The texts of the findings, for the tests of the checks.
 #[cfg(test)]
-fn said(findings: &[Finding]) -> Vec<String> {
+fn said(findings: &[TidyFinding]) -> Vec<String> {
     findings.iter().map(ToString::to_string).collect()
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_finding_names_place_fault_and_remedy() {
-        let finding = Finding::new("crates/a/src/lib.rs", 7, "a tab", "use spaces");
+        let finding = TidyFinding::new("crates/a/src/lib.rs", 7, "a tab", "use spaces");
         assert_eq!(finding.to_string(), "crates/a/src/lib.rs:7: a tab; use spaces");
     }
 }

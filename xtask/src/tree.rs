@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::process::{self, Outcome};
-use crate::rust::{Rust, test_modules};
+use crate::process::{self, XtaskResult};
+use crate::rust::{RustSource, test_modules};
 
 /// Every text file that is committed or about to be.
-pub(crate) struct Tree {
+pub(crate) struct SourceTree {
     files: BTreeMap<String, String>,
-    rust: BTreeMap<String, Rust>,
+    rust: BTreeMap<String, RustSource>,
 }
 
 /// A crate of the workspace.
-pub(crate) struct Package<'a> {
+pub(crate) struct WorkspacePackage<'a> {
     /// Its name in the manifest.
     pub(crate) name: String,
     /// Its folder, `crates/sealane-codec`.
@@ -22,9 +22,9 @@ pub(crate) struct Package<'a> {
     pub(crate) manifest: toml::Table,
 }
 
-impl Tree {
+impl SourceTree {
     /// Reads the files that git knows or would add.
-    pub(crate) fn load() -> Outcome<Self> {
+    pub(crate) fn load() -> XtaskResult<Self> {
         let root = process::root();
         let mut list = process::program("git");
         list.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
@@ -43,7 +43,7 @@ impl Tree {
         let rust = files
             .iter()
             .filter(|(path, _)| path.ends_with(".rs"))
-            .map(|(path, text)| (path.clone(), Rust::scan(text)))
+            .map(|(path, text)| (path.clone(), RustSource::scan(text)))
             .collect();
         Self { files, rust }
     }
@@ -65,18 +65,18 @@ impl Tree {
     }
 
     /// All Rust files.
-    pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &Rust)> {
+    pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &RustSource)> {
         self.rust.iter().map(|(path, rust)| (path.as_str(), rust))
     }
 
     /// The Rust files below a folder.
-    pub(crate) fn rust_in(&self, dir: &str) -> impl Iterator<Item = (&str, &Rust)> {
+    pub(crate) fn rust_in(&self, dir: &str) -> impl Iterator<Item = (&str, &RustSource)> {
         let prefix = format!("{dir}/");
         self.rust().filter(move |(path, _)| path.starts_with(&prefix))
     }
 
     /// The Rust files of all crates that are not tests: `crates/*/src`.
-    pub(crate) fn library_sources(&self) -> impl Iterator<Item = (&str, &Rust)> {
+    pub(crate) fn library_sources(&self) -> impl Iterator<Item = (&str, &RustSource)> {
         self.rust().filter(|(path, _)| {
             path.starts_with("crates/") && path.contains("/src/") && !path.ends_with("/tests.rs")
         })
@@ -91,20 +91,20 @@ impl Tree {
     }
 
     /// The crates below `crates/`, and xtask.
-    pub(crate) fn packages(&self) -> Vec<Package<'_>> {
+    pub(crate) fn packages(&self) -> Vec<WorkspacePackage<'_>> {
         self.files()
             .filter_map(|(path, text)| {
                 let dir = path.strip_suffix("/Cargo.toml")?;
                 let ours = dir == "xtask" || dir.strip_prefix("crates/").is_some_and(is_one_name);
                 let manifest: toml::Table = if ours { text.parse().ok()? } else { return None };
                 let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
-                Some(Package { name, dir, manifest })
+                Some(WorkspacePackage { name, dir, manifest })
             })
             .collect()
     }
 }
 
-impl Package<'_> {
+impl WorkspacePackage<'_> {
     /// A table of the manifest, for example `features`; empty when absent.
     pub(crate) fn table(&self, name: &str) -> toml::Table {
         self.manifest.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default()

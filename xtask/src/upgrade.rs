@@ -8,19 +8,20 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::counts::Counts;
-use crate::process::{self, Outcome};
-use crate::worktree::{Worktree, git};
+use crate::counts::TestCounts;
+use crate::process::{self, XtaskResult};
+use crate::worktree::{CommitWorktree, git};
 
 /// Names the program to the suite.
 const BINARY: &str = "SEALANE_NODE_BINARY";
 
 /// Where the suite is, which knows the variable or does not, and what its target is called.
-const SUITE: Suite = Suite { folder: "crates/sealane/tests/it", target: "it" };
+const SUITE: UpgradeSuite = UpgradeSuite { folder: "crates/sealane/tests/it", target: "it" };
 /// The same, of commits before each crate had one test target.
-const SUITE_BEFORE: Suite = Suite { folder: "crates/sealane/tests/client", target: "client" };
+const SUITE_BEFORE: UpgradeSuite =
+    UpgradeSuite { folder: "crates/sealane/tests/client", target: "client" };
 
-struct Suite {
+struct UpgradeSuite {
     folder: &'static str,
     target: &'static str,
 }
@@ -29,7 +30,7 @@ struct Suite {
 const IN_PROCESS: &[&str] = &["speaks_tls::"];
 
 /// `cargo xtask upgrade [COMMIT]`; without it, the commit before this one.
-pub(crate) fn run(arguments: &[String]) -> Outcome {
+pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let named = match arguments {
         [] => "HEAD^",
         [commit] => commit,
@@ -37,9 +38,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     };
     let earlier = resolve(named)?;
     check_support(&earlier)?;
-    let tree = Worktree::of(&earlier, &upgrade().join("tree"))?;
-    let before = Side { folder: tree.folder.clone(), target: upgrade().join("build") };
-    let now = Side { folder: process::root(), target: process::target() };
+    let tree = CommitWorktree::of(&earlier, &upgrade().join("tree"))?;
+    let before = UpgradeSide { folder: tree.folder.clone(), target: upgrade().join("build") };
+    let now = UpgradeSide { folder: process::root(), target: process::target() };
     let sides = [
         (format!("clients of {earlier:.12} at this node"), &before, now.build()?),
         (format!("clients of this commit at the node of {earlier:.12}"), &now, before.build()?),
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut failures = Vec::new();
     for (side, clients, node) in sides {
         let counts = clients.suite(&node)?;
-        let Counts { passed, failed, filtered } = counts;
+        let TestCounts { passed, failed, filtered } = counts;
         lines.push(format!(
             "{side}: {passed} passed, {failed} failed, {filtered} left out ({})",
             IN_PROCESS.join(", ")
@@ -66,13 +67,13 @@ fn upgrade() -> PathBuf {
     process::target().join("upgrade")
 }
 
-fn resolve(commit: &str) -> Outcome<String> {
+fn resolve(commit: &str) -> XtaskResult<String> {
     let commit = format!("{commit}^{{commit}}");
     git(&["rev-parse", "--verify", &commit]).map(|name| name.trim().to_owned())
 }
 
 /// A suite that does not know the variable would test its own node, and show nothing.
-fn check_support(commit: &str) -> Outcome {
+fn check_support(commit: &str) -> XtaskResult {
     let folders = [SUITE.folder, SUITE_BEFORE.folder];
     if git(&[&["grep", "--quiet", BINARY, commit, "--"], &folders[..]].concat()).is_ok() {
         return Ok(());
@@ -84,14 +85,14 @@ fn check_support(commit: &str) -> Outcome {
 }
 
 /// One of the two commits.
-struct Side {
+struct UpgradeSide {
     folder: PathBuf,
     /// Its own: cargo names what it builds by paths below the folder, so that in one target folder
     /// it takes what it built of the other commit for what it has to build of this one.
     target: PathBuf,
 }
 
-impl Side {
+impl UpgradeSide {
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = process::cargo();
         cargo.current_dir(&self.folder).env("CARGO_TARGET_DIR", &self.target).args(arguments);
@@ -99,13 +100,13 @@ impl Side {
     }
 
     /// Builds its program.
-    fn build(&self) -> Outcome<PathBuf> {
+    fn build(&self) -> XtaskResult<PathBuf> {
         process::run(&mut self.cargo(&["build", "--package", "sealane-cli"]))?;
         Ok(self.target.join("debug/sealane"))
     }
 
     /// Runs its suite against a program; shows what it says.
-    fn suite(&self, node: &Path) -> Outcome<Counts> {
+    fn suite(&self, node: &Path) -> XtaskResult<TestCounts> {
         let is_before = self.folder.join(SUITE_BEFORE.folder).is_dir();
         let target = if is_before { SUITE_BEFORE.target } else { SUITE.target };
         let mut cargo = self.cargo(&["test", "--package", "sealane", "--test", target, "--"]);
@@ -118,7 +119,7 @@ impl Side {
         let output = child.stdout.take().into_iter();
         for line in output.flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok) {
             println!("{line}");
-            counts = Counts::read(&line).or(counts);
+            counts = TestCounts::read(&line).or(counts);
         }
         let status = child.wait().map_err(|error| format!("{said}: {error}"))?;
         counts.ok_or_else(|| format!("{said}: {status}, and no test ran"))

@@ -11,7 +11,7 @@ const MOST_LINES: usize = 300;
 
 /// The closing words of all test binaries of a run.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct TestVerdict {
     passed: u64,
     failed: u64,
     ignored: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Verdict {
     slow: BTreeSet<String>,
     /// The output of failed tests: from `failures:` to the list of their names.
     said: Vec<String>,
-    part: Part,
+    part: VerdictPart,
     /// What this machine lacks to be a laboratory.
     pub(crate) lack: Option<String>,
     /// Tests of the laboratory that did not run, by what they need.
@@ -31,30 +31,34 @@ pub(crate) struct Verdict {
 
 /// Which part of a binary's output is being read.
 #[derive(Debug, Default, PartialEq, Clone, Copy)]
-enum Part {
+enum VerdictPart {
     #[default]
     Tests,
     Said,
     Names,
 }
 
-impl Verdict {
+impl TestVerdict {
     /// Takes one line of the runner's standard output.
     pub(crate) fn hear(&mut self, line: &str) {
         if let Some(result) = line.strip_prefix("test result: ") {
             self.count(result);
-            self.part = Part::Tests;
+            self.part = VerdictPart::Tests;
             self.slow.clear();
             return;
         }
-        if self.part == Part::Tests {
+        if self.part == VerdictPart::Tests {
             self.follow(line);
         }
         match (self.part, line) {
-            (Part::Tests, "failures:") => self.part = Part::Said,
-            (Part::Said, "failures:") => self.part = Part::Names,
-            (Part::Said, _) if self.said.len() < MOST_LINES => self.said.push(line.to_owned()),
-            (Part::Names, name) if !name.is_empty() => self.names.push(name.trim().to_owned()),
+            (VerdictPart::Tests, "failures:") => self.part = VerdictPart::Said,
+            (VerdictPart::Said, "failures:") => self.part = VerdictPart::Names,
+            (VerdictPart::Said, _) if self.said.len() < MOST_LINES => {
+                self.said.push(line.to_owned())
+            }
+            (VerdictPart::Names, name) if !name.is_empty() => {
+                self.names.push(name.trim().to_owned())
+            }
             _ => {}
         }
     }
@@ -89,7 +93,7 @@ impl Verdict {
     }
 }
 
-impl Verdict {
+impl TestVerdict {
     /// The block about tests that did not run. Without it a green run would pass for a whole one.
     fn say_not_run(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sum: u64 = self.not_run.values().sum();
@@ -108,7 +112,7 @@ impl Verdict {
     }
 }
 
-impl std::fmt::Display for Verdict {
+impl std::fmt::Display for TestVerdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for line in &self.said {
             writeln!(f, "{line}")?;
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_failed_tests_printed_and_all_counts_are_said_again() {
-        let mut verdict = Verdict::default();
+        let mut verdict = TestVerdict::default();
         let first = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n\
             ---- b stdout ----\nthread 'b' panicked\n\nfailures:\n    b\n\n\
             test result: FAILED. 1 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; \
@@ -150,7 +154,7 @@ mod tests {
 
     #[test]
     fn who_is_not_done_at_the_end_is_named() {
-        let mut verdict = Verdict::default();
+        let mut verdict = TestVerdict::default();
         verdict.hear("test slow has been running for over 60 seconds");
         verdict.hear("test hangs has been running for over 60 seconds");
         verdict.hear("test slow ... ok");
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn tests_that_did_not_run_are_counted_by_what_they_need() {
-        let mut verdict = Verdict::default();
+        let mut verdict = TestVerdict::default();
         for line in [
             "test a ... ignored, lab: needs zsh",
             "test b ... ignored, lab: needs root (network namespaces)",
@@ -178,12 +182,12 @@ mod tests {
             ##      1  root (network namespaces)\n##      2  zsh\n## this user is not root\n";
         assert!(text.contains(block), "{text}");
         assert!(text.ends_with("1 passed; 0 failed; 4 ignored; of 1 test binaries"), "{text}");
-        assert!(!Verdict::default().to_string().contains("NOT RUN"));
+        assert!(!TestVerdict::default().to_string().contains("NOT RUN"));
     }
 
     #[test]
     fn a_flood_of_words_is_cut() {
-        let mut verdict = Verdict::default();
+        let mut verdict = TestVerdict::default();
         verdict.hear("failures:");
         (0..2 * MOST_LINES).for_each(|_| verdict.hear("more"));
         assert_eq!(verdict.said.len(), MOST_LINES);

@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 /// Runs git in the root of the repository.
-pub(crate) fn git(arguments: &[&str]) -> Outcome<String> {
+pub(crate) fn git(arguments: &[&str]) -> XtaskResult<String> {
     process::output(process::program("git").args(arguments))
 }
 
 /// The files of a commit, in a folder that goes with this.
-pub(crate) struct Worktree {
+pub(crate) struct CommitWorktree {
     pub(crate) folder: PathBuf,
 }
 
-impl Worktree {
+impl CommitWorktree {
     /// Writes the files of `commit` into `folder`, which is made anew.
-    pub(crate) fn of(commit: &str, folder: &Path) -> Outcome<Self> {
+    pub(crate) fn of(commit: &str, folder: &Path) -> XtaskResult<Self> {
         let tree = Self { folder: folder.to_owned() };
         tree.remove();
         let folder = tree.folder.to_string_lossy();
@@ -35,7 +35,7 @@ impl Worktree {
     }
 }
 
-impl Drop for Worktree {
+impl Drop for CommitWorktree {
     fn drop(&mut self) {
         self.remove();
     }

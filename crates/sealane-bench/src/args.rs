@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use sealane_link::{Address, Prefix};
+use sealane_link::{IpPrefix, LinkAddress};
 
-use crate::book::Name;
-use crate::cost::{Holding, RadioLink};
+use crate::book::ReportName;
+use crate::cost::{CostFileFormat, RadioLink};
 
 const AFTER_HELP: &str = "\
 Nodes that it measures are the `sealane` beside it, of the same commit.
@@ -28,27 +28,27 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "sealane-bench", version = crate::VERSION, after_long_help = AFTER_HELP)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
-pub(crate) struct Cli {
+pub(crate) struct BenchCli {
     /// Write data as JSON, one value per line, each with "v":1
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
     /// The measurement
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: BenchVerb,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum BenchVerb {
     /// The cost of each step on your own messages, and the ways from end to end
-    Cost(Cost),
+    Cost(BenchCostArgs),
     /// The five measured reports that Sealane grew from, their tables row by row on this machine
-    Report(Report),
+    Report(BenchReportArgs),
     /// The hub under load: appends, deliveries, sealed streams, latency, replay, fan-out
-    Load(Load),
+    Load(BenchLoadArgs),
     /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
-    Vault(Vault),
+    Vault(BenchVaultArgs),
     /// Counts that may not grow, a line each, for `cargo xtask bench-guard`
     #[command(hide = true)]
     Counts {
@@ -58,11 +58,11 @@ pub(crate) enum Command {
     },
     /// A machine of a bare chain, which checks and seals nothing: what relays are measured beside
     #[command(hide = true, subcommand)]
-    Hop(Hop),
+    Hop(BenchHopVerb),
     /// The hub beside NATS, JetStream and Centrifugo: the same bodies, the same disk, in turns
-    Race(Race),
+    Race(BenchRaceArgs),
     /// Four machines in a row, in network namespaces: what runs over them, how fast, kills (root)
-    Relay(Relay),
+    Relay(BenchRelayArgs),
     /// The report's own pipeline over a folder, in a process of its own
     #[command(hide = true)]
     N2s {
@@ -88,14 +88,14 @@ pub(crate) enum Command {
 
 /// `sealane-bench cost`.
 #[derive(Debug, Args)]
-pub(crate) struct Cost {
+pub(crate) struct BenchCostArgs {
     /// Messages: JSON lines, sequences of MessagePack or CBOR, frames, a folder with one message in
     /// each file; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The kind of the files: json, msgpack, cbor or frames [default: told by name and content]
     #[arg(long = "as", value_name = "KIND", value_parser = holding)]
-    pub(crate) holding: Option<Holding>,
+    pub(crate) holding: Option<CostFileFormat>,
     /// Less of everything: an answer in less than 20 seconds
     #[arg(long)]
     pub(crate) quick: bool,
@@ -117,8 +117,8 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
     humantime::parse_duration(text).map_err(|_| "a time is like 5s, 250ms or 1h30m")
 }
 
-fn holding(name: &str) -> Result<Holding, &'static str> {
-    Holding::from_name(name).ok_or("it is json, msgpack, cbor or frames")
+fn holding(name: &str) -> Result<CostFileFormat, &'static str> {
+    CostFileFormat::from_name(name).ok_or("it is json, msgpack, cbor or frames")
 }
 
 fn radio(name: &str) -> Result<RadioLink, String> {
@@ -130,10 +130,10 @@ fn radio(name: &str) -> Result<RadioLink, String> {
 
 /// `sealane-bench report`.
 #[derive(Debug, Args)]
-pub(crate) struct Report {
+pub(crate) struct BenchReportArgs {
     /// Which: triple-json, gateway-codec, mesh-encryption, zero-copy, blobs
     #[arg(value_name = "NAME", required_unless_present = "all", value_parser = report)]
-    pub(crate) names: Vec<Name>,
+    pub(crate) names: Vec<ReportName>,
     /// All five
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
@@ -148,16 +148,16 @@ pub(crate) struct Report {
     pub(crate) html: Option<PathBuf>,
 }
 
-fn report(name: &str) -> Result<Name, String> {
-    Name::from_name(name).ok_or_else(|| {
-        let names = Name::ALL.map(Name::name);
+fn report(name: &str) -> Result<ReportName, String> {
+    ReportName::from_name(name).ok_or_else(|| {
+        let names = ReportName::ALL.map(ReportName::name);
         format!("it is one of {}", names.join(", "))
     })
 }
 
 /// `sealane-bench load`.
 #[derive(Debug, Args)]
-pub(crate) struct Load {
+pub(crate) struct BenchLoadArgs {
     /// How long each row runs
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
     pub(crate) each: Duration,
@@ -183,7 +183,7 @@ pub(crate) struct Load {
 
 /// `sealane-bench vault`.
 #[derive(Debug, Args)]
-pub(crate) struct Vault {
+pub(crate) struct BenchVaultArgs {
     /// How often each row is measured
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) rounds: usize,
@@ -209,7 +209,7 @@ pub(crate) struct Vault {
 
 /// `sealane-bench relay`.
 #[derive(Debug, Args)]
-pub(crate) struct Relay {
+pub(crate) struct BenchRelayArgs {
     /// Only parts whose name contains this: works, speed, frames or kills
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
@@ -236,7 +236,7 @@ fn seconds() -> clap::builder::RangedU64ValueParser {
 
 /// `sealane-bench race`.
 #[derive(Debug, Args)]
-pub(crate) struct Race {
+pub(crate) struct BenchRaceArgs {
     /// The folder of the peers' programs: nats-server, nats, centrifugo
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     pub(crate) peers: PathBuf,
@@ -262,7 +262,7 @@ pub(crate) struct Race {
 
 /// `sealane-bench hop`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Hop {
+pub(crate) enum BenchHopVerb {
     /// Frames from one neighbour go to the other, with 17 bytes written anew
     Forward(HopForward),
     /// An interface whose packets go to one neighbour, and its packets to the interface
@@ -277,7 +277,7 @@ pub(crate) struct HopForward {
     pub(crate) links: Vec<String>,
     /// Twice, in the same order: who is at the other end
     #[arg(long = "neighbour", value_name = "ADDRESS", required = true, num_args = 1)]
-    pub(crate) neighbours: Vec<Address>,
+    pub(crate) neighbours: Vec<LinkAddress>,
     /// The bytes that the wires carry at once
     #[arg(long, default_value_t = 1500)]
     pub(crate) mtu: u16,
@@ -291,13 +291,13 @@ pub(crate) struct HopEnd {
     pub(crate) interface: String,
     /// An address of it with the bits of its network
     #[arg(long = "address", value_name = "PREFIX", required = true, num_args = 1)]
-    pub(crate) addresses: Vec<Prefix>,
+    pub(crate) addresses: Vec<IpPrefix>,
     /// Its own address and port, or the interface of raw Ethernet
     #[arg(long)]
     pub(crate) link: String,
     /// The address of the other end
     #[arg(long)]
-    pub(crate) neighbour: Address,
+    pub(crate) neighbour: LinkAddress,
     /// The bytes that the wire carries at once
     #[arg(long, default_value_t = 1500)]
     pub(crate) mtu: u16,

@@ -19,12 +19,12 @@ use std::path::PathBuf;
 pub use record::record;
 pub(crate) use text::HEAD;
 
-use crate::measure::{Figure, Machine, Plan};
-use crate::programs::Programs;
+use crate::measure::{BenchFigure, BenchHost, MeasurePlan};
+use crate::programs::BenchPrograms;
 
 /// A report, by the name of its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
+pub enum ReportName {
     /// Rich messages in three layers of JSON.
     TripleJson,
     /// Five messages in JSON and MessagePack.
@@ -37,122 +37,127 @@ pub enum Name {
     Blobs,
 }
 
-impl Name {
+impl ReportName {
     /// All five, in the order of the way.
-    pub const ALL: [Name; 5] =
-        [Name::TripleJson, Name::GatewayCodec, Name::MeshEncryption, Name::ZeroCopy, Name::Blobs];
+    pub const ALL: [ReportName; 5] = [
+        ReportName::TripleJson,
+        ReportName::GatewayCodec,
+        ReportName::MeshEncryption,
+        ReportName::ZeroCopy,
+        ReportName::Blobs,
+    ];
 
     /// As the command line names it.
     pub fn name(self) -> &'static str {
         match self {
-            Name::TripleJson => "triple-json",
-            Name::GatewayCodec => "gateway-codec",
-            Name::MeshEncryption => "mesh-encryption",
-            Name::ZeroCopy => "zero-copy",
-            Name::Blobs => "blobs",
+            ReportName::TripleJson => "triple-json",
+            ReportName::GatewayCodec => "gateway-codec",
+            ReportName::MeshEncryption => "mesh-encryption",
+            ReportName::ZeroCopy => "zero-copy",
+            ReportName::Blobs => "blobs",
         }
     }
 
     /// By that name.
-    pub fn from_name(name: &str) -> Option<Name> {
-        Name::ALL.into_iter().find(|one| one.name() == name)
+    pub fn from_name(name: &str) -> Option<ReportName> {
+        ReportName::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 
 /// The reports to measure, and how thoroughly.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct BookOptions {
     /// Which reports.
-    pub names: Vec<Name>,
+    pub names: Vec<ReportName>,
     /// Less of everything: a look.
     pub quick: bool,
     /// The vault that the blobs are compared with, and their own pipeline.
-    pub programs: Programs,
+    pub programs: BenchPrograms,
     /// The folder on the disk that vaults are written to. A temporary folder by default.
     pub data: Option<PathBuf>,
 }
 
-impl Options {
-    fn plan(&self) -> Plan {
-        if self.quick { Plan::quick() } else { Plan::full() }
+impl BookOptions {
+    fn plan(&self) -> MeasurePlan {
+        if self.quick { MeasurePlan::quick() } else { MeasurePlan::full() }
     }
 }
 
 /// Reports, reproduced.
 #[derive(Debug, Clone)]
-pub struct Book {
+pub struct ReportBook {
     /// Where they were measured.
-    pub machine: Machine,
+    pub machine: BenchHost,
     /// One chapter for each.
-    pub reports: Vec<Report>,
+    pub reports: Vec<BookReport>,
 }
 
 /// One report, reproduced.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct BookReport {
     /// Which.
-    pub name: Name,
+    pub name: ReportName,
     /// Its subject.
     pub title: &'static str,
     /// How it and this differ in what they measured.
     pub about: &'static str,
     /// Its tables.
-    pub tables: Vec<Table>,
+    pub tables: Vec<BookTable>,
     /// Its errors, and the corrections.
-    pub corrections: Vec<Correction>,
+    pub corrections: Vec<ReportCorrection>,
 }
 
 /// One table.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub struct BookTable {
     /// Its subject.
     pub title: String,
     /// A note on all rows.
     pub note: String,
     /// Its rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BookRow>,
 }
 
 /// One row.
 #[derive(Debug, Clone, Default)]
-pub struct Row {
+pub struct BookRow {
     /// The quantity that is counted or timed.
     pub name: String,
     /// The report's figure.
-    pub published: Option<Figure>,
+    pub published: Option<BenchFigure>,
     /// The figure of the report's way here.
-    pub baseline: Option<Figure>,
+    pub baseline: Option<BenchFigure>,
     /// The figure of Sealane here.
-    pub sealane: Option<Figure>,
+    pub sealane: Option<BenchFigure>,
     /// A further note, or the demand.
     pub note: String,
 }
 
 /// An error of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Correction {
+pub struct ReportCorrection {
     /// The report's words.
     pub said: &'static str,
     /// The correction.
     pub right: String,
 }
 
-impl Row {
+impl BookRow {
     fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    fn published(mut self, figure: Figure) -> Self {
+    fn published(mut self, figure: BenchFigure) -> Self {
         self.published = Some(figure);
         self
     }
 
-    fn baseline(mut self, figure: Figure) -> Self {
+    fn baseline(mut self, figure: BenchFigure) -> Self {
         self.baseline = Some(figure);
         self
     }
 
-    fn sealane(mut self, figure: Figure) -> Self {
+    fn sealane(mut self, figure: BenchFigure) -> Self {
         self.sealane = Some(figure);
         self
     }
@@ -191,39 +196,45 @@ pub enum Error {
 ///
 /// # Errors
 /// [`Error`]; a slow result is none.
-pub fn run(options: &Options, progress: &mut dyn FnMut(&str, f64)) -> Result<Book, Error> {
+pub fn run(
+    options: &BookOptions,
+    progress: &mut dyn FnMut(&str, f64),
+) -> Result<ReportBook, Error> {
     let mut reports = vec![];
     for name in &options.names {
         let mut progress = |part| progress(name.name(), part);
         let plan = options.plan();
         reports.push(match name {
-            Name::TripleJson => triple::report(&plan, &mut progress)?,
-            Name::GatewayCodec => gateway::report(&plan, &mut progress)?,
-            Name::MeshEncryption => mesh::report(&plan, &mut progress)?,
-            Name::ZeroCopy => zero_copy::report(&plan, &mut progress)?,
-            Name::Blobs => blobs::report(options, &mut progress)?,
+            ReportName::TripleJson => triple::report(&plan, &mut progress)?,
+            ReportName::GatewayCodec => gateway::report(&plan, &mut progress)?,
+            ReportName::MeshEncryption => mesh::report(&plan, &mut progress)?,
+            ReportName::ZeroCopy => zero_copy::report(&plan, &mut progress)?,
+            ReportName::Blobs => blobs::report(options, &mut progress)?,
         });
     }
-    Ok(Book { machine: Machine::here(), reports })
+    Ok(ReportBook { machine: BenchHost::here(), reports })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Unit;
+    use crate::measure::FigureUnit;
 
     #[test]
     fn a_ratio_says_how_many_times_better() {
-        let row = Row::new("").baseline(Figure::ns(100.0)).sealane(Figure::ns(20.0));
+        let row = BookRow::new("").baseline(BenchFigure::ns(100.0)).sealane(BenchFigure::ns(20.0));
         assert_eq!(row.ratio(), Some(5.0));
-        let rate = |value| Figure::of(value, Unit::PerSecond);
-        assert_eq!(Row::new("").baseline(rate(100.0)).sealane(rate(50.0)).ratio(), Some(0.5));
-        assert_eq!(Row::new("").baseline(rate(1.0)).sealane(Figure::ns(1.0)).ratio(), None);
+        let rate = |value| BenchFigure::of(value, FigureUnit::PerSecond);
+        assert_eq!(BookRow::new("").baseline(rate(100.0)).sealane(rate(50.0)).ratio(), Some(0.5));
+        assert_eq!(
+            BookRow::new("").baseline(rate(1.0)).sealane(BenchFigure::ns(1.0)).ratio(),
+            None
+        );
     }
 
     #[test]
     fn reports_in_memory_have_figures_in_every_row_that_claims_them() {
-        let plan = Plan { warm_up: 0, rounds: 1, turn: std::time::Duration::ZERO };
+        let plan = MeasurePlan { warm_up: 0, rounds: 1, turn: std::time::Duration::ZERO };
         let mut silent = |_| ();
         for report in [
             triple::report(&plan, &mut silent).unwrap(),

@@ -6,7 +6,7 @@
 //!    every variant of every step alone; two dozen ways through all of them
 //! ```
 //!
-//! Takes a [`Sample`] of messages and gives a [`Report`]. Every figure is of a call that the
+//! Takes a [`MessageSample`] of messages and gives a [`CostReport`]. Every figure is of a call that the
 //! product makes. A way is first run once with an eye on the result of each step. Only if all
 //! results are right does it have figures.
 
@@ -28,18 +28,18 @@ mod way;
 use std::io;
 use std::path::Path;
 
-pub use input::{Holding, Sample};
+pub use input::{CostFileFormat, MessageSample};
 pub use link::LinkRow;
 pub use radio::{RadioLink, RadioRow};
 pub use record::record;
-pub use report::{Input, Report, Row, Source};
-pub use run::{Options, run};
-pub use step::Step;
-pub(crate) use step::Steps;
+pub use report::{CostInput, CostReport, FigureSource, WayRow};
+pub use run::{CostOptions, run};
+pub use step::CostStep;
+pub(crate) use step::StepCalls;
 pub use table::StepRow;
-pub(crate) use trip::Trip;
-pub use trip::{Bytes, Refused};
-pub use way::{Link, Way, compression_name, suite_name};
+pub(crate) use trip::WayTrip;
+pub use trip::{WayBytes, WayRefusal};
+pub use way::{CostLink, CostWay, compression_name, suite_name};
 
 /// Why nothing could be measured.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// A step did not do its work.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] WayRefusal),
     /// The hub, or a client of it, failed.
     #[error(transparent)]
     Load(#[from] crate::load::Error),

@@ -19,7 +19,7 @@ sealane_message::errors! {
 
     /// Why there are no figures.
     #[derive(Debug, thiserror::Error)]
-    pub(crate) enum Failure {
+    pub(crate) enum BenchFailure {
         /// A process, a peer or a step did not do its work.
         #[error("{0}")]
         #[code("SL-BENCH-01", "Measurement")]
@@ -59,13 +59,13 @@ sealane_message::errors! {
     }
 }
 
-impl Failure {
+impl BenchFailure {
     pub(crate) fn measurement(cause: impl std::error::Error + 'static) -> Self {
-        Failure::Measurement(Box::new(cause))
+        BenchFailure::Measurement(Box::new(cause))
     }
 
     pub(crate) fn file(file: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |cause| Failure::File { file: file.to_owned(), cause }
+        move |cause| BenchFailure::File { file: file.to_owned(), cause }
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
@@ -77,7 +77,7 @@ impl Failure {
 
     /// Whether the reader of our output has gone, which is its good right.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, BenchFailure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// Says it on standard error, once.
@@ -98,12 +98,12 @@ impl Failure {
     }
 }
 
-impl From<cost::Error> for Failure {
+impl From<cost::Error> for BenchFailure {
     fn from(error: cost::Error) -> Self {
         match error {
-            cost::Error::Io { path, cause } => Failure::File { file: path.into(), cause },
-            cost::Error::NoMessages { first } => Failure::NoMessages(first),
-            other => Failure::measurement(other),
+            cost::Error::Io { path, cause } => BenchFailure::File { file: path.into(), cause },
+            cost::Error::NoMessages { first } => BenchFailure::NoMessages(first),
+            other => BenchFailure::measurement(other),
         }
     }
 }
@@ -111,9 +111,9 @@ impl From<cost::Error> for Failure {
 /// Of these, all that is to be known stands in their message.
 macro_rules! measurements {
     ($($error:ty),*) => {
-        $(impl From<$error> for Failure {
+        $(impl From<$error> for BenchFailure {
             fn from(error: $error) -> Self {
-                Failure::measurement(error)
+                BenchFailure::measurement(error)
             }
         })*
     };
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn what_the_caller_named_wrongly_is_wrong_usage() {
         let cause = || io::Error::from(io::ErrorKind::NotFound);
-        let unread = Failure::from(cost::Error::Io { path: "a.json".into(), cause: cause() });
+        let unread = BenchFailure::from(cost::Error::Io { path: "a.json".into(), cause: cause() });
         assert_eq!((unread.exit_code(), unread.info().code), (exit::USAGE, "SL-BENCH-03"));
-        let nothing = Failure::from(cost::Error::NoMessages { first: "a.json:1".into() });
+        let nothing = BenchFailure::from(cost::Error::NoMessages { first: "a.json:1".into() });
         assert_eq!((nothing.exit_code(), nothing.info().code), (exit::FAILURE, "SL-BENCH-02"));
-        let failed = Failure::from(load::Error::Io { what: "a node", cause: cause() });
+        let failed = BenchFailure::from(load::Error::Io { what: "a node", cause: cause() });
         assert_eq!((failed.exit_code(), failed.info().code), (exit::FAILURE, "SL-BENCH-01"));
     }
 }

@@ -16,31 +16,31 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::{Add, Sub};
 use std::sync::Arc;
 
-use sealane_mesh::{MeshError, Span, Time, To, Urgency};
-use sealane_sim::{BleRate, Profile, Random};
+use sealane_mesh::{MeshError, MeshSpan, MeshTime, SendUrgency, UnitReceiver};
+use sealane_sim::{BleRate, SimMediumProfile, SimRandom};
 
 use crate::team;
 
-pub(crate) use ours::{Ours, Post};
+pub(crate) use ours::{FieldMeshMachine, FieldMeshSetup};
 
 /// A program that sends and hears units.
-pub(crate) trait Machine {
+pub(crate) trait FieldMachine {
     /// Takes a unit of a neighbour.
-    fn heard(&mut self, now: Time, from: usize, unit: &[u8]) -> Result<(), Error>;
+    fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<(), Error>;
     /// Time has passed.
-    fn tick(&mut self, now: Time) -> Result<(), Error>;
+    fn tick(&mut self, now: MeshTime) -> Result<(), Error>;
     /// The next of what it wants sent.
-    fn next_unit(&mut self) -> Option<Unit>;
+    fn next_unit(&mut self) -> Option<FieldUnit>;
     /// When it wants to be told that time has passed.
-    fn next_wake(&self) -> Option<Time>;
+    fn next_wake(&self) -> Option<MeshTime>;
 }
 
 /// Something to send.
 #[derive(Debug, Clone)]
-pub(crate) struct Unit {
-    pub(crate) to: To,
+pub(crate) struct FieldUnit {
+    pub(crate) to: UnitReceiver,
     pub(crate) bytes: Arc<[u8]>,
-    pub(crate) urgency: Urgency,
+    pub(crate) urgency: SendUrgency,
 }
 
 /// Why nothing came of it.
@@ -68,47 +68,47 @@ impl From<sealane_document::StoreError> for Error {
 
 /// The properties of connections.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Radio {
-    pub(crate) profile: Profile,
-    interval: Span,
+pub(crate) struct FieldRadio {
+    pub(crate) profile: SimMediumProfile,
+    interval: MeshSpan,
     /// The chance of each packet to be lost.
     loss: f64,
 }
 
 /// How often the two ends of a connection meet.
-const INTERVAL: Span = Span::millis(30);
+const INTERVAL: MeshSpan = MeshSpan::millis(30);
 /// The MTU of ATT.
 const MTU: usize = 247;
 
-impl Radio {
+impl FieldRadio {
     pub(crate) fn ble(rate: BleRate, loss: f64) -> Self {
-        let interval = sealane_sim::Span(INTERVAL.0);
-        let profile = Profile::BleConnection { rate, mtu: MTU, interval };
+        let interval = sealane_sim::SimSpan(INTERVAL.0);
+        let profile = SimMediumProfile::BleConnection { rate, mtu: MTU, interval };
         Self { profile, interval: INTERVAL, loss }
     }
 
     /// How long so many bytes occupy the air, cut into units without headers.
-    pub(crate) fn air_time(&self, bytes: usize) -> Span {
+    pub(crate) fn air_time(&self, bytes: usize) -> MeshSpan {
         let unit = self.profile.unit_bytes();
         let (whole, rest) = (bytes / unit, bytes % unit);
         let last = if rest > 0 { self.profile.exchange_time(rest).0 } else { 0 };
-        Span(whole as u64 * self.profile.exchange_time(unit).0 + last)
+        MeshSpan(whole as u64 * self.profile.exchange_time(unit).0 + last)
     }
 }
 
 /// The traffic of one kind.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Share {
+pub(crate) struct TrafficShare {
     pub(crate) units: u64,
     pub(crate) bytes: u64,
-    pub(crate) air: Span,
+    pub(crate) air: MeshSpan,
 }
 
-impl Add for Share {
-    type Output = Share;
+impl Add for TrafficShare {
+    type Output = TrafficShare;
 
-    fn add(self, other: Share) -> Share {
-        Share {
+    fn add(self, other: TrafficShare) -> TrafficShare {
+        TrafficShare {
             units: self.units + other.units,
             bytes: self.bytes + other.bytes,
             air: self.air + other.air,
@@ -116,33 +116,33 @@ impl Add for Share {
     }
 }
 
-impl Sub for Share {
-    type Output = Share;
+impl Sub for TrafficShare {
+    type Output = TrafficShare;
 
     /// The traffic since `earlier`.
-    fn sub(self, earlier: Share) -> Share {
-        Share {
+    fn sub(self, earlier: TrafficShare) -> TrafficShare {
+        TrafficShare {
             units: self.units - earlier.units,
             bytes: self.bytes - earlier.bytes,
-            air: Span(self.air.0 - earlier.air.0),
+            air: MeshSpan(self.air.0 - earlier.air.0),
         }
     }
 }
 
 /// The traffic that a machine has sent, and how often it was awake.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Tally {
+pub(crate) struct FieldTally {
     /// Hellos, routes, probes and announcements.
-    pub(crate) control: Share,
+    pub(crate) control: TrafficShare,
     /// All else.
-    pub(crate) data: Share,
+    pub(crate) data: TrafficShare,
     /// Intervals in which it sent, heard or computed something.
     pub(crate) wakes: u64,
     last_wake: Option<u64>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum FieldEvent {
     Arrive { from: usize, to: usize, unit: Arc<[u8]> },
     Meet { from: usize, to: usize },
     Wake { machine: usize },
@@ -150,34 +150,34 @@ enum Event {
 
 /// The units that wait for one neighbour.
 #[derive(Debug, Default)]
-struct Line {
-    waiting: VecDeque<Unit>,
+struct FieldQueue {
+    waiting: VecDeque<FieldUnit>,
     /// Whether the next meeting is planned.
     is_planned: bool,
 }
 
 /// All machines.
-pub(crate) struct Field<M> {
-    pub(crate) now: Time,
+pub(crate) struct BenchField<M> {
+    pub(crate) now: MeshTime,
     pub(crate) machines: Vec<M>,
-    pub(crate) tallies: Vec<Tally>,
-    radio: Radio,
+    pub(crate) tallies: Vec<FieldTally>,
+    radio: FieldRadio,
     near: Vec<Vec<usize>>,
-    lines: BTreeMap<(usize, usize), Line>,
+    lines: BTreeMap<(usize, usize), FieldQueue>,
     /// Until when each machine's radio sends.
-    busy: Vec<Time>,
-    wakes: Vec<Option<Time>>,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    busy: Vec<MeshTime>,
+    wakes: Vec<Option<MeshTime>>,
+    events: BinaryHeap<Reverse<(MeshTime, u64, FieldEvent)>>,
     count: u64,
-    random: Random,
+    random: SimRandom,
 }
 
 /// How often it is looked whether something is so.
-const LOOK: Span = Span::millis(10);
+const LOOK: MeshSpan = MeshSpan::millis(10);
 
-impl<M: Machine> Field<M> {
+impl<M: FieldMachine> BenchField<M> {
     /// Machines in rows, each of which has connections with its own row and the next ones.
-    pub(crate) fn new(radio: Radio, rows: &[usize], machines: Vec<M>) -> Self {
+    pub(crate) fn new(radio: FieldRadio, rows: &[usize], machines: Vec<M>) -> Self {
         let is_near = |one: usize, other: usize| match (rows.get(one), rows.get(other)) {
             (Some(own), Some(next)) => one != other && own.abs_diff(*next) <= 1,
             _ => false,
@@ -185,16 +185,16 @@ impl<M: Machine> Field<M> {
         let all = machines.len();
         let near = (0..all).map(|one| (0..all).filter(|other| is_near(one, *other)).collect());
         let mut field = Self {
-            now: Time(0),
-            tallies: vec![Tally::default(); all],
+            now: MeshTime(0),
+            tallies: vec![FieldTally::default(); all],
             radio,
             near: near.collect(),
             lines: BTreeMap::new(),
-            busy: vec![Time(0); all],
+            busy: vec![MeshTime(0); all],
             wakes: vec![None; all],
             events: BinaryHeap::new(),
             count: 0,
-            random: Random::new(1, "bench", 0),
+            random: SimRandom::new(1, "bench", 0),
             machines,
         };
         (0..all).for_each(|machine| field.settle(machine));
@@ -204,7 +204,7 @@ impl<M: Machine> Field<M> {
     /// Goes on until that time, or until something is so, and says whether it is.
     pub(crate) fn run_until(
         &mut self,
-        until: Time,
+        until: MeshTime,
         mut is_so: impl FnMut(&Self) -> bool,
     ) -> Result<bool, Error> {
         let mut look = self.now + LOOK;
@@ -230,7 +230,7 @@ impl<M: Machine> Field<M> {
         Ok(is_so(self))
     }
 
-    pub(crate) fn run(&mut self, span: Span) -> Result<(), Error> {
+    pub(crate) fn run(&mut self, span: MeshSpan) -> Result<(), Error> {
         self.run_until(self.now + span, |_| false).map(drop)
     }
 
@@ -239,8 +239,8 @@ impl<M: Machine> Field<M> {
     pub(crate) fn settle(&mut self, machine: usize) {
         while let Some(unit) = self.machines.get_mut(machine).and_then(M::next_unit) {
             let to = match unit.to {
-                To::Everybody => self.near.get(machine).cloned().unwrap_or_default(),
-                To::Neighbour(address) => vec![address.0 as usize],
+                UnitReceiver::Everybody => self.near.get(machine).cloned().unwrap_or_default(),
+                UnitReceiver::Neighbour(address) => vec![address.0 as usize],
             };
             to.into_iter().for_each(|to| self.wait(machine, to, unit.clone()));
         }
@@ -248,51 +248,51 @@ impl<M: Machine> Field<M> {
         let Some((at, planned)) = wake.zip(self.wakes.get_mut(machine)) else { return };
         if planned.is_none_or(|known| at < known) {
             *planned = Some(at);
-            self.push(at.max(self.now), Event::Wake { machine });
+            self.push(at.max(self.now), FieldEvent::Wake { machine });
         }
     }
 
     /// All that was sent, of all machines.
-    pub(crate) fn sent(&self, of: impl Fn(&Tally) -> Share) -> Share {
-        self.tallies.iter().map(of).fold(Share::default(), Add::add)
+    pub(crate) fn sent(&self, of: impl Fn(&FieldTally) -> TrafficShare) -> TrafficShare {
+        self.tallies.iter().map(of).fold(TrafficShare::default(), Add::add)
     }
 
-    fn push(&mut self, at: Time, event: Event) {
+    fn push(&mut self, at: MeshTime, event: FieldEvent) {
         self.count += 1;
         self.events.push(Reverse((at, self.count, event)));
     }
 
-    fn wait(&mut self, from: usize, to: usize, unit: Unit) {
+    fn wait(&mut self, from: usize, to: usize, unit: FieldUnit) {
         let line = self.lines.entry((from, to)).or_default();
         // Behind those that are as urgent.
         let place = line.waiting.partition_point(|other| other.urgency <= unit.urgency);
         line.waiting.insert(place, unit);
         if !line.is_planned {
             line.is_planned = true;
-            self.push(self.next_meeting(from, to), Event::Meet { from, to });
+            self.push(self.next_meeting(from, to), FieldEvent::Meet { from, to });
         }
     }
 
     /// When the two ends of a connection meet next.
-    fn next_meeting(&self, from: usize, to: usize) -> Time {
+    fn next_meeting(&self, from: usize, to: usize) -> MeshTime {
         let interval = self.radio.interval.0;
         let (one, other) = (from.min(to) as u64, from.max(to) as u64);
         let phase = (one * 7_919 + other * 104_729) % interval;
         let since = (self.now.0 + interval - phase) % interval;
-        Time(self.now.0 + interval - since)
+        MeshTime(self.now.0 + interval - since)
     }
 
-    fn happen(&mut self, event: Event) -> Result<(), Error> {
+    fn happen(&mut self, event: FieldEvent) -> Result<(), Error> {
         match event {
-            Event::Arrive { from, to, unit } => {
+            FieldEvent::Arrive { from, to, unit } => {
                 self.wake(to);
                 if let Some(machine) = self.machines.get_mut(to) {
                     machine.heard(self.now, from, &unit)?;
                 }
                 self.settle(to);
             }
-            Event::Meet { from, to } => self.meet(from, to),
-            Event::Wake { machine } => {
+            FieldEvent::Meet { from, to } => self.meet(from, to),
+            FieldEvent::Wake { machine } => {
                 if self.wakes.get(machine).copied().flatten().is_none_or(|at| at > self.now) {
                     return Ok(());
                 }
@@ -314,7 +314,7 @@ impl<M: Machine> Field<M> {
         let over = self.now + self.radio.interval;
         let mut start = self.busy.get(from).map_or(self.now, |busy| self.now.max(*busy));
         while let Some(unit) = self.first_waiting(from, to) {
-            let took = Span(self.radio.profile.exchange_time(unit.bytes.len()).0);
+            let took = MeshSpan(self.radio.profile.exchange_time(unit.bytes.len()).0);
             let end = start + took;
             if end > over {
                 break;
@@ -327,7 +327,7 @@ impl<M: Machine> Field<M> {
             if let Some(line) = self.lines.get_mut(&(from, to)) {
                 line.waiting.pop_front();
             }
-            self.push(end, Event::Arrive { from, to, unit: unit.bytes });
+            self.push(end, FieldEvent::Arrive { from, to, unit: unit.bytes });
         }
         if let Some(busy) = self.busy.get_mut(from) {
             *busy = start;
@@ -337,19 +337,19 @@ impl<M: Machine> Field<M> {
             line.is_planned = is_more;
         }
         if is_more {
-            self.push(over, Event::Meet { from, to });
+            self.push(over, FieldEvent::Meet { from, to });
         }
     }
 
-    fn first_waiting(&self, from: usize, to: usize) -> Option<Unit> {
+    fn first_waiting(&self, from: usize, to: usize) -> Option<FieldUnit> {
         self.lines.get(&(from, to))?.waiting.front().cloned()
     }
 
-    fn count_sent(&mut self, machine: usize, unit: &Unit, took: Span) {
+    fn count_sent(&mut self, machine: usize, unit: &FieldUnit, took: MeshSpan) {
         self.wake(machine);
         let Some(tally) = self.tallies.get_mut(machine) else { return };
         let share = match unit.urgency {
-            Urgency::Control => &mut tally.control,
+            SendUrgency::Control => &mut tally.control,
             _ => &mut tally.data,
         };
         share.units += 1;
@@ -370,64 +370,64 @@ impl<M: Machine> Field<M> {
 
 #[cfg(test)]
 mod tests {
-    use sealane_mesh::Address;
+    use sealane_mesh::MeshAddress;
 
     use super::*;
 
     /// Says one thing to somebody, and remembers what it hears.
     #[derive(Default)]
     struct Parrot {
-        says: VecDeque<Unit>,
+        says: VecDeque<FieldUnit>,
         heard: Vec<(usize, usize, u64)>,
     }
 
-    impl Machine for Parrot {
-        fn heard(&mut self, now: Time, from: usize, unit: &[u8]) -> Result<(), Error> {
+    impl FieldMachine for Parrot {
+        fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<(), Error> {
             self.heard.push((from, unit.len(), now.0));
             Ok(())
         }
 
-        fn tick(&mut self, _now: Time) -> Result<(), Error> {
+        fn tick(&mut self, _now: MeshTime) -> Result<(), Error> {
             Ok(())
         }
 
-        fn next_unit(&mut self) -> Option<Unit> {
+        fn next_unit(&mut self) -> Option<FieldUnit> {
             self.says.pop_front()
         }
 
-        fn next_wake(&self) -> Option<Time> {
+        fn next_wake(&self) -> Option<MeshTime> {
             None
         }
     }
 
-    fn unit(to: To, bytes: usize, urgency: Urgency) -> Unit {
-        Unit { to, bytes: Arc::from(vec![7; bytes]), urgency }
+    fn unit(to: UnitReceiver, bytes: usize, urgency: SendUrgency) -> FieldUnit {
+        FieldUnit { to, bytes: Arc::from(vec![7; bytes]), urgency }
     }
 
-    fn field(says: Vec<Unit>, loss: f64) -> Field<Parrot> {
+    fn field(says: Vec<FieldUnit>, loss: f64) -> BenchField<Parrot> {
         let mut machines: Vec<Parrot> = (0..4).map(|_| Parrot::default()).collect();
         machines[1].says = says.into();
-        Field::new(Radio::ble(BleRate::OneM, loss), &[0, 1, 2, 3], machines)
+        BenchField::new(FieldRadio::ble(BleRate::OneM, loss), &[0, 1, 2, 3], machines)
     }
 
     #[test]
     fn what_is_for_everybody_crosses_each_connection_and_is_counted_there() {
-        let mut field = field(vec![unit(To::Everybody, 244, Urgency::Control)], 0.0);
-        field.run(Span::seconds(1)).unwrap();
+        let mut field = field(vec![unit(UnitReceiver::Everybody, 244, SendUrgency::Control)], 0.0);
+        field.run(MeshSpan::seconds(1)).unwrap();
         let heard = |at: usize| field.machines[at].heard.len();
         assert_eq!([0, 1, 2, 3].map(heard), [1, 0, 1, 0]);
         let sent = field.sent(|tally| tally.control);
         // The longest packet takes 2,088 us, with the other end's and two gaps 2,468.
-        assert_eq!((sent.units, sent.bytes, sent.air), (2, 488, Span(2 * 2468)));
+        assert_eq!((sent.units, sent.bytes, sent.air), (2, 488, MeshSpan(2 * 2468)));
         assert_eq!(field.tallies.iter().map(|tally| tally.wakes).collect::<Vec<_>>()[3], 0);
     }
 
     #[test]
     fn units_cross_when_the_two_meet_the_urgent_first_and_back_to_back() {
-        let to = To::Neighbour(Address(2));
-        let says = vec![unit(to, 100, Urgency::Normal), unit(to, 50, Urgency::Urgent)];
+        let to = UnitReceiver::Neighbour(MeshAddress(2));
+        let says = vec![unit(to, 100, SendUrgency::Normal), unit(to, 50, SendUrgency::Urgent)];
         let mut field = field(says, 0.0);
-        field.run(Span::seconds(1)).unwrap();
+        field.run(MeshSpan::seconds(1)).unwrap();
         let [(1, 50, first), (1, 100, second)] = field.machines[2].heard[..] else {
             panic!("{:?}", field.machines[2].heard)
         };
@@ -437,10 +437,10 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_sent_again_at_the_next_meeting_until_it_comes() {
-        let to = To::Neighbour(Address(2));
-        let says = (0..50).map(|_| unit(to, 20, Urgency::Normal)).collect();
+        let to = UnitReceiver::Neighbour(MeshAddress(2));
+        let says = (0..50).map(|_| unit(to, 20, SendUrgency::Normal)).collect();
         let mut field = field(says, 0.5);
-        field.run(Span::seconds(60)).unwrap();
+        field.run(MeshSpan::seconds(60)).unwrap();
         assert_eq!(field.machines[2].heard.len(), 50);
         let sent = field.sent(|tally| tally.data).units;
         assert!((70..150).contains(&sent), "{sent}");

@@ -7,13 +7,13 @@ use sealane_message::Value;
 use sealane_seal::Suite;
 
 use crate::baseline::map16::FIVE;
-use crate::book::rich::{self, Ends, Kind};
-use crate::cost::{Steps, Trip, Way};
+use crate::book::rich::{self, RichBodyKind, RichEnds};
+use crate::cost::{CostWay, StepCalls, WayTrip};
 use crate::measure::allocations;
 
 /// A count, by the name of its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
+pub struct GuardCount {
     /// The quantity that is counted.
     pub name: String,
     /// How many.
@@ -29,17 +29,21 @@ pub struct Error(String);
 ///
 /// # Errors
 /// [`Error`] where a step does not do its work.
-pub fn counts() -> Result<Vec<Count>, Error> {
+pub fn counts() -> Result<Vec<GuardCount>, Error> {
     let read = |(name, json): (&str, &str)| {
         decode(Codec::Json, json.as_bytes()).map_err(|_| Error(name.to_owned()))
     };
     let five: Vec<Value> = FIVE.into_iter().map(read).collect::<Result<_, _>>()?;
     let mut counts = vec![];
-    for way in Way::in_memory() {
+    for way in CostWay::in_memory() {
         counts.extend(of_way(way, &five)?);
     }
-    for (kib, kind) in [(8, Kind::Ascii), (256, Kind::Ascii), (256, Kind::Cjk), (256, Kind::Binary)]
-    {
+    for (kib, kind) in [
+        (8, RichBodyKind::Ascii),
+        (256, RichBodyKind::Ascii),
+        (256, RichBodyKind::Cjk),
+        (256, RichBodyKind::Binary),
+    ] {
         for is_owned in [true, false] {
             counts.extend(of_event(kib, kind, is_owned)?);
         }
@@ -54,20 +58,20 @@ pub fn counts() -> Result<Vec<Count>, Error> {
 pub fn repeat(way: usize, rounds: usize) -> Result<(), Error> {
     let small = FIVE.get(1).and_then(|(_, json)| decode(Codec::Json, json.as_bytes()).ok());
     let sample: Vec<Value> = small.into_iter().collect();
-    let way = *Way::in_memory().get(way).ok_or_else(|| Error("the way".to_owned()))?;
-    let trip = Trip::new(Steps::PRODUCT, way, &sample);
+    let way = *CostWay::in_memory().get(way).ok_or_else(|| Error("the way".to_owned()))?;
+    let trip = WayTrip::new(StepCalls::PRODUCT, way, &sample);
     let mut trip = trip.map_err(|refused| Error(refused.to_string()))?;
     (0..rounds).for_each(|_| trip.all());
     Ok(())
 }
 
-fn of_way(way: Way, sample: &[Value]) -> Result<Vec<Count>, Error> {
-    let refused = |refused: crate::cost::Refused| Error(refused.to_string());
-    let mut trip = Trip::new(Steps::PRODUCT, way, sample).map_err(refused)?;
+fn of_way(way: CostWay, sample: &[Value]) -> Result<Vec<GuardCount>, Error> {
+    let refused = |refused: crate::cost::WayRefusal| Error(refused.to_string());
+    let mut trip = WayTrip::new(StepCalls::PRODUCT, way, sample).map_err(refused)?;
     let bytes = trip.verify().map_err(refused)?;
     trip.all();
     let (calls, allocated) = allocations(|| trip.all());
-    let count = |what: &str, value| Count { name: format!("five, {way}, {what}"), value };
+    let count = |what: &str, value| GuardCount { name: format!("five, {way}, {what}"), value };
     Ok(vec![
         count("body bytes", bytes.body),
         count("compressed bytes", bytes.pressed),
@@ -78,15 +82,15 @@ fn of_way(way: Way, sample: &[Value]) -> Result<Vec<Count>, Error> {
     ])
 }
 
-fn of_event(kib: usize, kind: Kind, is_owned: bool) -> Result<Vec<Count>, Error> {
+fn of_event(kib: usize, kind: RichBodyKind, is_owned: bool) -> Result<Vec<GuardCount>, Error> {
     let broken = || Error("the event".to_owned());
     let event = rich::event(kib, kind);
-    let mut ends = Ends::new(Suite::Aes256Gcm).map_err(|_| broken())?;
+    let mut ends = RichEnds::new(Suite::Aes256Gcm).map_err(|_| broken())?;
     let wire = ends.round_trip(&event, is_owned).ok_or_else(broken)?;
     let (calls, allocated) = allocations(|| _ = ends.round_trip(&event, is_owned));
     let held = if is_owned { "owned" } else { "borrowed" };
     let name = format!("event, {kib} KiB {}, {held}", kind.name());
-    let count = |what: &str, value| Count { name: format!("{name}, {what}"), value };
+    let count = |what: &str, value| GuardCount { name: format!("{name}, {what}"), value };
     Ok(vec![
         count("wire bytes", wire as u64),
         count("allocations", calls),

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) use end::end;
 pub(crate) use forward::forward;
 use sealane_frame::RELAY_BYTES;
-use sealane_link::{Address, Link, LinkConfig, Ready, Sent, Wire};
+use sealane_link::{LinkAddress, LinkConfig, LinkReady, LinkWire, RelayLink, SentBytes};
 
 /// How long a link is waited for, and then again.
 const TURN: Duration = Duration::from_millis(100);
@@ -19,8 +19,8 @@ const FULL: Duration = Duration::from_millis(sealane_link::limits::MAX_SEND_WAIT
 
 /// A link as it is named on the command line: an address of UDP, or an interface.
 pub(crate) fn link(text: &str, mtu: u16) -> LinkConfig {
-    let udp = text.parse().map(Wire::Udp);
-    let wire = udp.unwrap_or_else(|_| Wire::Ethernet(text.to_owned()));
+    let udp = text.parse().map(LinkWire::Udp);
+    let wire = udp.unwrap_or_else(|_| LinkWire::Ethernet(text.to_owned()));
     LinkConfig::new(text, wire, mtu)
 }
 
@@ -34,10 +34,10 @@ fn rewrite(frame: &mut [u8]) {
 }
 
 /// Sends a batch, and waits once where the link is full. What does not go is lost.
-fn send(link: &Link, to: Address, segments: &[u8], segment_bytes: usize) {
-    let Sent { bytes, stopped } = link.send(to, segments, segment_bytes);
+fn send(link: &RelayLink, to: LinkAddress, segments: &[u8], segment_bytes: usize) {
+    let SentBytes { bytes, stopped } = link.send(to, segments, segment_bytes);
     if stopped.is_some_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-        let _ = link.wait(Ready::ToSend, FULL);
+        let _ = link.wait(LinkReady::ToSend, FULL);
         let rest = segments.get(bytes..).unwrap_or_default();
         let _lost = link.send(to, rest, segment_bytes);
     }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn a_link_is_an_address_or_an_interface() {
         let wire = |text| link(text, 1500).wire;
-        assert_eq!(wire("10.0.0.1:9190"), Wire::Udp("10.0.0.1:9190".parse().unwrap()));
-        assert_eq!(wire("wire1"), Wire::Ethernet("wire1".to_owned()));
+        assert_eq!(wire("10.0.0.1:9190"), LinkWire::Udp("10.0.0.1:9190".parse().unwrap()));
+        assert_eq!(wire("wire1"), LinkWire::Ethernet("wire1".to_owned()));
     }
 }

@@ -45,14 +45,14 @@ use std::process::ExitCode;
 use clap::Parser;
 
 pub use failure::ERRORS;
-use failure::{Failure, exit};
+use failure::{BenchFailure, exit};
 
 /// The number, commit and target of this build, as `--version` says them.
 pub(crate) const VERSION: &str = env!("SEALANE_VERSION");
 
 /// Runs the command line `args` to its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match args::Cli::try_parse_from(args) {
+    let cli = match args::BenchCli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Help that nobody reads is no failure; whether it was help the code says.
@@ -70,10 +70,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// One thread: what measures is to take as little of the machine as it can.
-fn start(cli: &args::Cli) -> Result<(), Failure> {
+fn start(cli: &args::BenchCli) -> Result<(), BenchFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(Failure::measurement)?;
-    let mut output = output::Output::new(cli.json);
+    let runtime = runtime.map_err(BenchFailure::measurement)?;
+    let mut output = output::BenchOutput::new(cli.json);
     let outcome = runtime.block_on(verb::run(&cli.command, &mut output));
     let flushed = output.flush();
     // A thread may still wait for a line of standard input that never comes.

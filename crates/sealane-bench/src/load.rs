@@ -18,14 +18,14 @@ use std::time::Duration;
 
 pub(crate) use append::again_and_again;
 pub use append::raw_appends;
-pub use report::{Machine, Report, Row};
+pub use report::{BenchHost, LoadReport, LoadRow};
 pub use worker::work;
 
-use crate::programs::Programs;
+use crate::programs::BenchPrograms;
 
 /// The loads to measure, and for how long.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct LoadOptions {
     /// How long each row runs.
     pub each: Duration,
     /// Bytes of an envelope, encoded as JSON.
@@ -42,7 +42,7 @@ pub struct Options {
     pub data: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             each: Duration::from_secs(5),
@@ -87,13 +87,13 @@ impl Error {
 /// # Errors
 /// [`Error`] where a process fails; a slow result is no error.
 pub async fn run(
-    programs: &Programs,
-    options: &Options,
-    show: &mut dyn FnMut(&Row),
-) -> Result<Report, Error> {
-    let mut report = Report::new();
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+    show: &mut dyn FnMut(&LoadRow),
+) -> Result<LoadReport, Error> {
+    let mut report = LoadReport::new();
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
-    let mut add = |rows: Vec<Row>| {
+    let mut add = |rows: Vec<LoadRow>| {
         rows.iter().for_each(&mut *show);
         report.rows.extend(rows);
     };

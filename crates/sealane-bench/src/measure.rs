@@ -21,14 +21,14 @@ mod spread;
 
 use std::time::Duration;
 
-pub use crate::load::Machine;
+pub use crate::load::BenchHost;
 pub use clock::{cpu_ns, process_cpu_ns};
-pub use figure::{Figure, Unit};
-pub use spread::{Spread, percentile};
+pub use figure::{BenchFigure, FigureUnit};
+pub use spread::{FigureSpread, percentile};
 
 /// How often, and how long, variants are timed.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct MeasurePlan {
     /// Rounds that are thrown away.
     pub warm_up: usize,
     /// Rounds that count.
@@ -37,7 +37,7 @@ pub struct Plan {
     pub turn: Duration,
 }
 
-impl Plan {
+impl MeasurePlan {
     /// For figures that are published.
     pub fn full() -> Self {
         Self { warm_up: 5, rounds: 41, turn: Duration::from_millis(5) }
@@ -50,20 +50,20 @@ impl Plan {
 }
 
 /// One way to do the work that its siblings do otherwise.
-pub struct Variant<'a> {
+pub struct BenchVariant<'a> {
     name: String,
     messages: usize,
     work: Box<dyn FnMut() + 'a>,
 }
 
-impl<'a> Variant<'a> {
+impl<'a> BenchVariant<'a> {
     /// A variant that does the work of so many `messages` at each call.
     pub fn new(name: impl Into<String>, messages: usize, work: impl FnMut() + 'a) -> Self {
         Self { name: name.into(), messages: messages.max(1), work: Box::new(work) }
     }
 }
 
-impl std::fmt::Debug for Variant<'_> {
+impl std::fmt::Debug for BenchVariant<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Variant").field("name", &self.name).finish_non_exhaustive()
     }
@@ -71,11 +71,11 @@ impl std::fmt::Debug for Variant<'_> {
 
 /// The cost of one variant for each message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
+pub struct VariantCost {
     /// The variant.
     pub name: String,
     /// Nanoseconds of CPU for each message, over the rounds.
-    pub ns: Spread,
+    pub ns: FigureSpread,
     /// Calls of the allocator for each message, once everything is warm.
     pub allocations: f64,
     /// Bytes asked of the allocator for each message, once everything is warm.
@@ -90,11 +90,12 @@ pub fn allocations(work: impl FnOnce()) -> (u64, u64) {
 
 /// Times all variants in turns; `progress` is told the part that is done.
 pub fn in_turns(
-    plan: &Plan,
-    variants: Vec<Variant<'_>>,
+    plan: &MeasurePlan,
+    variants: Vec<BenchVariant<'_>>,
     progress: &mut dyn FnMut(f64),
-) -> Vec<Cost> {
-    let mut timed: Vec<Timed<'_>> = variants.into_iter().map(|v| Timed::new(plan, v)).collect();
+) -> Vec<VariantCost> {
+    let mut timed: Vec<TimedVariant<'_>> =
+        variants.into_iter().map(|v| TimedVariant::new(plan, v)).collect();
     let all = plan.warm_up + plan.rounds;
     for round in 0..all {
         for variant in &mut timed {
@@ -105,18 +106,18 @@ pub fn in_turns(
         }
         progress((round + 1) as f64 / all as f64);
     }
-    timed.into_iter().map(Timed::cost).collect()
+    timed.into_iter().map(TimedVariant::cost).collect()
 }
 
-struct Timed<'a> {
-    variant: Variant<'a>,
+struct TimedVariant<'a> {
+    variant: BenchVariant<'a>,
     calls: u32,
     rounds: Vec<f64>,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> TimedVariant<'a> {
     /// Finds out how many calls fill a turn. The calls before make the buffers warm.
-    fn new(plan: &Plan, mut variant: Variant<'a>) -> Self {
+    fn new(plan: &MeasurePlan, mut variant: BenchVariant<'a>) -> Self {
         let (mut calls, wanted) = (1_u32, plan.turn.as_nanos() as f64);
         (variant.work)();
         loop {
@@ -137,12 +138,12 @@ impl<'a> Timed<'a> {
         (cpu_ns() - started) / f64::from(self.calls) / self.variant.messages as f64
     }
 
-    fn cost(mut self) -> Cost {
+    fn cost(mut self) -> VariantCost {
         let (count, bytes) = allocations(|| (self.variant.work)());
         let messages = self.variant.messages as f64;
-        Cost {
+        VariantCost {
             name: self.variant.name,
-            ns: Spread::of(&mut self.rounds),
+            ns: FigureSpread::of(&mut self.rounds),
             allocations: count as f64 / messages,
             allocated_bytes: bytes as f64 / messages,
         }
@@ -158,10 +159,10 @@ mod tests {
     #[test]
     fn variants_take_turns_and_warm_up_is_left_out() {
         let order = std::cell::RefCell::new(vec![]);
-        let plan = Plan { warm_up: 1, rounds: 3, turn: Duration::ZERO };
+        let plan = MeasurePlan { warm_up: 1, rounds: 3, turn: Duration::ZERO };
         let say = |name: char| {
             let order = &order;
-            Variant::new(name, 2, move || order.borrow_mut().push(name))
+            BenchVariant::new(name, 2, move || order.borrow_mut().push(name))
         };
         let costs = in_turns(&plan, vec![say('a'), say('b')], &mut |_| ());
         assert_eq!(costs.iter().map(|cost| &*cost.name).collect::<String>(), "ab");
@@ -173,11 +174,11 @@ mod tests {
     fn counts_are_for_each_message_and_the_same_every_time() {
         let kept = Cell::new(0);
         let count = || {
-            let four = Variant::new("four", 4, || {
+            let four = BenchVariant::new("four", 4, || {
                 let boxes: Vec<Box<u64>> = (0..8).map(Box::new).collect();
                 kept.set(boxes.len());
             });
-            in_turns(&Plan::quick(), vec![four], &mut |_| ()).remove(0)
+            in_turns(&MeasurePlan::quick(), vec![four], &mut |_| ()).remove(0)
         };
         let (one, two) = (count(), count());
         assert_eq!((one.allocations, one.allocated_bytes), (9.0 / 4.0, 128.0 / 4.0));

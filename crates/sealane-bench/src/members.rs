@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Announced, Compression, Dictionary, Entry, FrameBuf, FrameError, GroupTag,
-    HeaderFields, Kind, LinkContext, PeerTag, Received, Roster, open_announcement, seal_frame,
+    ANNOUNCEMENT_TYPE, DictionaryEntry, FrameAnnouncement, FrameBuf, FrameCompression,
+    FrameDictionary, FrameError, FrameKind, FrameRoster, GroupTag, HeaderFields, LinkContext,
+    PeerTag, ReceivedFrame, open_announcement, seal_frame,
 };
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener,
@@ -29,17 +30,17 @@ const SEEDS: [[u8; 32]; 2] = [[3; 32], [4; 32]];
 
 /// A sender and a reader of one class. The sender has announced itself to the reader.
 #[derive(Debug)]
-pub(crate) struct Members {
+pub(crate) struct BenchMembers {
     group: Group,
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
     pub(crate) fields: HeaderFields,
     /// Where the messages are made to be read from.
     pub(crate) binding: Binding,
-    pub(crate) dictionary: Dictionary,
-    pub(crate) roster: Roster,
+    pub(crate) dictionary: FrameDictionary,
+    pub(crate) roster: FrameRoster,
     /// The sessions that the reader keeps of its live sender.
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: BenchSessionFile,
     /// How often the sender has started.
     starts: u64,
     /// The process that drew the sender's context.
@@ -76,7 +77,7 @@ pub(crate) fn draw_context() -> io::Result<SenderContext> {
     Ok(context)
 }
 
-impl Members {
+impl BenchMembers {
     pub(crate) fn new(
         class: Class,
         suite: Suite,
@@ -104,15 +105,16 @@ impl Members {
             codec,
             ..HeaderFields::new(GROUP, SENDER, DATA_TYPE)
         };
-        let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
+        let (mut dictionary, mut roster) = (FrameDictionary::new(), FrameRoster::new());
         for (byte, compression) in
-            (0..).zip([Compression::None, Compression::Lz4, Compression::Zstd])
+            (0..).zip([FrameCompression::None, FrameCompression::Lz4, FrameCompression::Zstd])
         {
-            dictionary.define(byte, Entry::of(&HeaderFields { compression, ..fields }))?;
+            dictionary
+                .define(byte, DictionaryEntry::of(&HeaderFields { compression, ..fields }))?;
         }
         roster.insert(GROUP, own, SENDER)?;
         let sealer = start(group, own, opener.epochs())?;
-        let (sessions, process) = (Sessions::new()?, std::process::id());
+        let (sessions, process) = (BenchSessionFile::new()?, std::process::id());
         let mut members = Self {
             group,
             sealer,
@@ -151,7 +153,7 @@ impl Members {
     pub(crate) fn announcement(&mut self) -> Result<Vec<u8>, Error> {
         self.starts += 1;
         let fields = HeaderFields {
-            kind: Kind::Control,
+            kind: FrameKind::Control,
             class: Class::Signed,
             codec: 0,
             ..HeaderFields::new(GROUP, SENDER, ANNOUNCEMENT_TYPE)
@@ -171,7 +173,7 @@ impl Members {
         }
         let [orders, ..] = announced.announcement().orders.to_le_bytes();
         let opened = announced.accept();
-        let announced = Announced { context: opened.context(), orders };
+        let announced = FrameAnnouncement { context: opened.context(), orders };
         Ok(self.roster.announce(GROUP, opened.slot(), announced)?)
     }
 
@@ -197,19 +199,19 @@ fn start(group: Group, slot: Slot, epochs: &Epochs) -> Result<Sealer, Error> {
 /// each slot at its own place. A session is on the disk before the message that asked for it is
 /// accepted, as a reader must have it.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct BenchSessionFile {
     file: File,
     began: Instant,
 }
 
-impl Sessions {
+impl BenchSessionFile {
     fn new() -> io::Result<Self> {
         Ok(Self { file: tempfile::tempfile()?, began: Instant::now() })
     }
 
     /// Accepts a live message. What has to be stored before is stored.
     #[inline]
-    pub(crate) fn accept(&self, mut received: Received<'_, '_>) -> Result<(), Error> {
+    pub(crate) fn accept(&self, mut received: ReceivedFrame<'_, '_>) -> Result<(), Error> {
         if let Some(state) = received.pending.to_store(self.now_ms()) {
             self.store(&state)?;
         }
@@ -235,17 +237,17 @@ mod tests {
 
     use super::*;
 
-    fn members(binding: Binding) -> Members {
-        Members::new(Class::Group, Suite::Aes256Gcm, 3, binding).unwrap()
+    fn members(binding: Binding) -> BenchMembers {
+        BenchMembers::new(Class::Group, Suite::Aes256Gcm, 3, binding).unwrap()
     }
 
-    fn sealed(members: &mut Members) -> Vec<u8> {
+    fn sealed(members: &mut BenchMembers) -> Vec<u8> {
         members.ready().unwrap();
-        let Members { sealer, fields, binding, .. } = members;
+        let BenchMembers { sealer, fields, binding, .. } = members;
         seal_frame(sealer, fields, binding, b"a body", &mut FrameBuf::new()).unwrap().to_vec()
     }
 
-    fn stored(members: &Members) -> SessionState {
+    fn stored(members: &BenchMembers) -> SessionState {
         let mut bytes = [0; SessionState::BYTES];
         let at = u64::from(members.sealer.slot().number()) * SessionState::BYTES as u64;
         members.sessions.file.read_exact_at(&mut bytes, at).unwrap();
@@ -275,7 +277,7 @@ mod tests {
         members.process = members.process.wrapping_add(1);
         let mut frame = sealed(&mut members);
         assert_ne!(members.sealer.context(), first);
-        let Members { opener, binding, sessions, .. } = &mut members;
+        let BenchMembers { opener, binding, sessions, .. } = &mut members;
         let received = open_frame(opener, binding, &mut frame).unwrap();
         sessions.accept(received).unwrap();
         assert!(open_frame(opener, binding, &mut before).is_err(), "of the start before");

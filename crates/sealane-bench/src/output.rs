@@ -5,20 +5,20 @@ use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use sealane_codec::Codec;
 use sealane_message::Value;
 
-use crate::Failure;
+use crate::BenchFailure;
 
 /// The version of the schema of every JSON line.
 const SCHEMA: u64 = 1;
 
 /// Where figures go: to standard output, as lines for people or as JSON for programs.
-pub(crate) struct Output {
+pub(crate) struct BenchOutput {
     out: BufWriter<Stdout>,
     json: bool,
     /// Whether a terminal shows what is written, and does what control characters tell it.
     is_screen: bool,
 }
 
-impl Output {
+impl BenchOutput {
     pub(crate) fn new(json: bool) -> Self {
         let out = std::io::stdout();
         let is_screen = out.is_terminal();
@@ -32,46 +32,46 @@ impl Output {
 
     /// A line for people. On a terminal, control characters are shown and not obeyed: names of
     /// files, and what is wrong with their lines, are others' words.
-    pub(crate) fn line(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+    pub(crate) fn line(&mut self, line: impl fmt::Display) -> Result<(), BenchFailure> {
         let line = format!("{line}\n");
         let shown = if self.is_screen { harmless(&line) } else { Cow::Borrowed(&*line) };
-        self.out.write_all(shown.as_bytes()).map_err(Failure::Output)
+        self.out.write_all(shown.as_bytes()).map_err(BenchFailure::Output)
     }
 
     /// The same, at once: a measurement of minutes shows each row as it comes.
-    pub(crate) fn line_now(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+    pub(crate) fn line_now(&mut self, line: impl fmt::Display) -> Result<(), BenchFailure> {
         self.line(line)?;
         self.flush()
     }
 
     /// Takes rows of a measurement.
-    pub(crate) fn rows(&mut self) -> Rows<'_> {
-        Rows { output: self, shown: Ok(()) }
+    pub(crate) fn rows(&mut self) -> RowPrinter<'_> {
+        RowPrinter { output: self, shown: Ok(()) }
     }
 
     /// A line for programs: a map that begins with the schema's version.
-    pub(crate) fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), Failure> {
-        self.out.write_all(&record(fields)).map_err(Failure::Output)
+    pub(crate) fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), BenchFailure> {
+        self.out.write_all(&record(fields)).map_err(BenchFailure::Output)
     }
 
     /// A value for programs that names the schema's version itself.
-    pub(crate) fn datum(&mut self, value: &Value) -> Result<(), Failure> {
-        self.out.write_all(&json_line(value)).map_err(Failure::Output)
+    pub(crate) fn datum(&mut self, value: &Value) -> Result<(), BenchFailure> {
+        self.out.write_all(&json_line(value)).map_err(BenchFailure::Output)
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(Failure::Output)
+    pub(crate) fn flush(&mut self) -> Result<(), BenchFailure> {
+        self.out.flush().map_err(BenchFailure::Output)
     }
 }
 
 /// Rows for people, shown as they come. Whoever measures goes on if one cannot be written, and is
 /// told so in the end.
-pub(crate) struct Rows<'a> {
-    output: &'a mut Output,
-    shown: Result<(), Failure>,
+pub(crate) struct RowPrinter<'a> {
+    output: &'a mut BenchOutput,
+    shown: Result<(), BenchFailure>,
 }
 
-impl Rows<'_> {
+impl RowPrinter<'_> {
     /// Shows a row, unless figures are to be JSON.
     pub(crate) fn show(&mut self, row: impl fmt::Display) {
         if !self.output.json && self.shown.is_ok() {
@@ -80,7 +80,7 @@ impl Rows<'_> {
     }
 
     /// Whether all could be written.
-    pub(crate) fn done(self) -> Result<(), Failure> {
+    pub(crate) fn done(self) -> Result<(), BenchFailure> {
         self.shown
     }
 }

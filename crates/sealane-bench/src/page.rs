@@ -12,16 +12,16 @@ use std::time::{Duration, UNIX_EPOCH};
 use sealane_protocol::Level;
 use sealane_seal::Class;
 
-use crate::book::{Book, Correction, Row as BookRow, Table};
-use crate::cost::{Link, Report, Row, Source, Step, text};
-use crate::measure::{Figure, Machine, Unit};
+use crate::book::{BookRow, BookTable, ReportBook, ReportCorrection};
+use crate::cost::{CostLink, CostReport, CostStep, FigureSource, WayRow, text};
+use crate::measure::{BenchFigure, BenchHost, FigureUnit};
 
-use chart::{Bar, Dot, Group, Part, bars, columns, dots};
+use chart::{ChartBar, ChartBarPart, ChartDot, ChartGroup, bars, columns, dots};
 
 const STYLE: &str = include_str!("page/style.css");
 
 /// The page of `sealane-bench cost`.
-pub fn cost(report: &Report) -> String {
+pub fn cost(report: &CostReport) -> String {
     let mut body = String::new();
     let input = escaped(&report.input.to_string());
     let _ = write!(body, "<p>{}</p><p>{input}</p>", conditions(&report.machine));
@@ -33,17 +33,17 @@ pub fn cost(report: &Report) -> String {
     body += "</ul>";
     body += "<h2>What it costs</h2>";
     body += &legend();
-    for Times { title, is_in } in TIMES {
+    for TimeChart { title, is_in } in TIMES {
         let rows = report.ways.iter().enumerate().filter(|(_, row)| is_in(row));
         let times = rows.map(|(at, row)| time_bar(at, row)).collect();
-        body += &bars(title, "CPU of one message", times, |ns| Figure::ns(ns).to_string());
+        body += &bars(title, "CPU of one message", times, |ns| BenchFigure::ns(ns).to_string());
     }
     let rows = report.ways.iter().enumerate();
     let bytes = rows.map(|(at, row)| size_bar(at, row)).collect();
-    let shown = |bytes| Figure::of(bytes, Unit::Bytes).to_string();
+    let shown = |bytes| BenchFigure::of(bytes, FigureUnit::Bytes).to_string();
     body += BYTES_LEGEND;
     body += &bars("Bytes: what a link carries", "bytes of one message", bytes, shown);
-    let all: Vec<Dot> = report
+    let all: Vec<ChartDot> = report
         .ways
         .iter()
         .enumerate()
@@ -71,36 +71,39 @@ pub fn cost(report: &Report) -> String {
 }
 
 /// A chart of times, and which ways stand in it.
-struct Times {
+struct TimeChart {
     title: &'static str,
-    is_in: fn(&Row) -> bool,
+    is_in: fn(&WayRow) -> bool,
 }
 
 /// All of them. A signature takes ten times as long as all the
 /// rest in memory, so that signed messages would make the others' bars too short to be compared.
-const TIMES: [Times; 3] = [
-    Times { title: "Time: both ends and a relay in memory", is_in: is_unsigned },
-    Times { title: "Time: the same, signed", is_in: |row| is_in_memory(row) && !is_unsigned(row) },
-    Times { title: "Time: over a hub, in all processes", is_in: |row| !is_in_memory(row) },
+const TIMES: [TimeChart; 3] = [
+    TimeChart { title: "Time: both ends and a relay in memory", is_in: is_unsigned },
+    TimeChart {
+        title: "Time: the same, signed",
+        is_in: |row| is_in_memory(row) && !is_unsigned(row),
+    },
+    TimeChart { title: "Time: over a hub, in all processes", is_in: |row| !is_in_memory(row) },
 ];
 
-fn is_in_memory(row: &Row) -> bool {
-    row.way.link == Link::Memory
+fn is_in_memory(row: &WayRow) -> bool {
+    row.way.link == CostLink::Memory
 }
 
-fn is_unsigned(row: &Row) -> bool {
+fn is_unsigned(row: &WayRow) -> bool {
     is_in_memory(row) && row.way.seal.is_none_or(|(class, _)| class != Class::Signed)
 }
 
 /// Whether a way gives what most users want: nobody but a group can read it, and what a hub has
 /// acknowledged is on its disk.
-fn is_candidate(row: &Row) -> bool {
-    let is_kept = matches!(row.way.link, Link::Memory | Link::WebSocket(Level::Disk));
+fn is_candidate(row: &WayRow) -> bool {
+    let is_kept = matches!(row.way.link, CostLink::Memory | CostLink::WebSocket(Level::Disk));
     is_kept && row.way.seal.is_some_and(|(class, _)| class == Class::Group)
 }
 
 /// The page of `sealane-bench report`.
-pub fn book(book: &Book) -> String {
+pub fn book(book: &ReportBook) -> String {
     let mut body = format!("<p>{}</p>{BOOK_WORDS}{COLUMNS_LEGEND}", conditions(&book.machine));
     body += &index(book);
     for report in &book.reports {
@@ -111,7 +114,7 @@ pub fn book(book: &Book) -> String {
             body += &book_table(table, &format!("{name}-{at}"));
         }
         body += "<h3>What the report says, and what is right</h3><ul>";
-        for Correction { said, right } in &report.corrections {
+        for ReportCorrection { said, right } in &report.corrections {
             let _ = write!(body, "<li><q>{}</q>: {}</li>", escaped(said), escaped(right));
         }
         body += "</ul>";
@@ -120,7 +123,7 @@ pub fn book(book: &Book) -> String {
 }
 
 /// The contents of the page, each with a link to it.
-fn index(book: &Book) -> String {
+fn index(book: &ReportBook) -> String {
     let mut list = String::from("<nav><ul>");
     for report in &book.reports {
         let (name, title) = (report.name.name(), escaped(report.title));
@@ -145,23 +148,23 @@ const COLUMNS_LEGEND: &str = "<ul class=\"legend\"><li><i class=\"published\"></
     <li><i class=\"sealane\"></i>Sealane</li></ul>";
 
 /// A chart of a table whose figures are of one unit, and the table.
-fn book_table(table: &Table, id: &str) -> String {
+fn book_table(table: &BookTable, id: &str) -> String {
     let (title, note) = (escaped(&table.title), escaped(&table.note));
     let mut text = format!("<h3 id=\"{id}\">{title}</h3><p>{note}</p>");
     let figures = table.rows.iter().flat_map(|row| [row.published, row.baseline, row.sealane]);
     let mut units = figures.flatten().map(|figure| figure.unit);
     let unit = units.next();
     if let Some(unit) = unit.filter(|unit| units.all(|other| other == *unit)) {
-        let groups: Vec<Group> = table.rows.iter().map(group).collect();
+        let groups: Vec<ChartGroup> = table.rows.iter().map(group).collect();
         text += &columns(&table.title, &groups, unit);
     }
     let rows: Vec<Vec<String>> = table.rows.iter().map(BookRow::cells).collect();
     text + &self::table(&crate::book::HEAD, &rows, &[0, 5])
 }
 
-fn group(row: &BookRow) -> Group {
-    let value = |figure: Option<Figure>| figure.map(|figure| figure.value);
-    Group {
+fn group(row: &BookRow) -> ChartGroup {
+    let value = |figure: Option<BenchFigure>| figure.map(|figure| figure.value);
+    ChartGroup {
         name: row.name.clone(),
         values: [
             ("published", value(row.published)),
@@ -186,9 +189,9 @@ fn document(title: &str, body: &str) -> String {
 }
 
 /// When, where and of what the figures are.
-fn conditions(machine: &Machine) -> String {
+fn conditions(machine: &BenchHost) -> String {
     let note =
-        if Machine::build() == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
+        if BenchHost::build() == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
     let time = UNIX_EPOCH + Duration::from_secs(machine.time_s);
     let time = humantime::format_rfc3339_seconds(time).to_string();
     let (date, time) = time.split_once('T').unwrap_or((&time, ""));
@@ -202,7 +205,7 @@ fn legend() -> String {
          pointer on a part shows its value.</p><ul class=\"legend\"><li>★ least CPU of those that \
          encrypt for a group, and are on disk where there is a hub</li>",
     );
-    for step in Step::ALL {
+    for step in CostStep::ALL {
         let (name, says) = (step.name(), step.says());
         let _ = write!(text, "<li><i class=\"{name}\"></i>{name}: {says}</li>");
     }
@@ -214,35 +217,36 @@ const BYTES_LEGEND: &str = "<ul class=\"legend\"><li><i class=\"body\"></i>body<
     <li><i class=\"saved\"></i>saved by compression</li><li>★ fewest bytes of those that encrypt \
     for a group, and are on disk where there is a hub</li></ul>";
 
-fn name(at: usize, row: &Row) -> String {
-    let composed = if row.source == Source::Measured { "" } else { " *" };
+fn name(at: usize, row: &WayRow) -> String {
+    let composed = if row.source == FigureSource::Measured { "" } else { " *" };
     format!("{}. {}{composed}", at + 1, words::way(&row.way))
 }
 
-fn time_bar(at: usize, row: &Row) -> Bar {
-    let parts = Step::ALL.map(|step| Part {
+fn time_bar(at: usize, row: &WayRow) -> ChartBar {
+    let parts = CostStep::ALL.map(|step| ChartBarPart {
         class: step.name(),
         value: row.steps[step as usize],
         is_counted: true,
     });
-    Bar { name: name(at, row), parts: parts.into(), is_candidate: is_candidate(row) }
+    ChartBar { name: name(at, row), parts: parts.into(), is_candidate: is_candidate(row) }
 }
 
-fn size_bar(at: usize, row: &Row) -> Bar {
-    let part = |class, value: f64, is_counted| Part { class, value: value.max(0.0), is_counted };
+fn size_bar(at: usize, row: &WayRow) -> ChartBar {
+    let part =
+        |class, value: f64, is_counted| ChartBarPart { class, value: value.max(0.0), is_counted };
     let parts = vec![
         part("body", row.pressed, true),
         part("around", row.wire - row.pressed, true),
         part("saved", row.body - row.pressed, false),
     ];
-    Bar { name: name(at, row), parts, is_candidate: is_candidate(row) }
+    ChartBar { name: name(at, row), parts, is_candidate: is_candidate(row) }
 }
 
-fn dot(at: usize, row: &Row) -> Dot {
-    Dot { label: (at + 1).to_string(), name: name(at, row), x: row.wire, y: row.cpu_ns.median }
+fn dot(at: usize, row: &WayRow) -> ChartDot {
+    ChartDot { label: (at + 1).to_string(), name: name(at, row), x: row.wire, y: row.cpu_ns.median }
 }
 
-fn ways(report: &Report) -> String {
+fn ways(report: &CostReport) -> String {
     let head = [
         "way",
         "body",
@@ -254,11 +258,12 @@ fn ways(report: &Report) -> String {
         "CPU s per million",
         "where the CPU goes",
     ];
-    let time = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| Figure::ns(ns).to_string());
+    let time = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| BenchFigure::ns(ns).to_string());
     let rows = report.ways.iter().enumerate().map(|(at, row)| {
         let parts = row.largest();
-        let part = |(step, part): &(Step, f64)| format!("{} {:.0} %", step.name(), part * 100.0);
-        let count = |count: f64| Figure::of(count, Unit::Allocations).to_string();
+        let part =
+            |(step, part): &(CostStep, f64)| format!("{} {:.0} %", step.name(), part * 100.0);
+        let count = |count: f64| BenchFigure::of(count, FigureUnit::Allocations).to_string();
         vec![
             name(at, row),
             format!("{:.0}", row.body),
@@ -274,7 +279,7 @@ fn ways(report: &Report) -> String {
     table(&head, &rows.collect::<Vec<_>>(), &[0, 8])
 }
 
-fn steps(report: &Report) -> String {
+fn steps(report: &CostReport) -> String {
     let head = ["step", "variant", "bytes", "after", "CPU", "middle half", "allocations"];
     let rows = report.steps.iter().map(|row| {
         let cost = &row.cost;
@@ -283,9 +288,9 @@ fn steps(report: &Report) -> String {
             cost.name.clone(),
             format!("{:.0}", row.bytes.0),
             format!("{:.0}", row.bytes.1),
-            Figure::ns(cost.ns.median).to_string(),
-            format!("{} – {}", Figure::ns(cost.ns.low), Figure::ns(cost.ns.high)),
-            Figure::of(cost.allocations, Unit::Allocations).to_string(),
+            BenchFigure::ns(cost.ns.median).to_string(),
+            format!("{} – {}", BenchFigure::ns(cost.ns.low), BenchFigure::ns(cost.ns.high)),
+            BenchFigure::of(cost.allocations, FigureUnit::Allocations).to_string(),
         ]
     });
     table(&head, &rows.collect::<Vec<_>>(), &[0, 1])

@@ -9,7 +9,7 @@ use crate::VERSION;
 
 /// Where the programs are.
 #[derive(Debug, Clone)]
-pub struct Programs {
+pub struct BenchPrograms {
     /// The program `sealane`: the node, and the vault.
     pub sealane: PathBuf,
     /// The program `sealane-bench`: every client of a node.
@@ -24,7 +24,7 @@ pub struct NoSealane {
     why: String,
 }
 
-impl Programs {
+impl BenchPrograms {
     /// This program, and the `sealane` in the same folder.
     ///
     /// # Errors

@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::load::Machine;
-use crate::programs::Programs;
-use heat::{Contender, Effort, HEATS, Heat, Lap, Track};
+use crate::load::BenchHost;
+use crate::programs::BenchPrograms;
+use heat::{HEATS, LapEffort, LapSetup, RaceContender, RaceHeat, RaceLap};
 
-pub use demand::{Demand, Measure};
+pub use demand::{DemandMeasure, RaceDemand};
 pub use fan_out::work;
-pub use row::Row;
-pub use said::{Said, SaidError};
+pub use row::RaceRow;
+pub use said::{NatsBenchFigure, SaidError};
 
 /// The programs that race, and for how long.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RaceOptions {
     /// The node, and its clients.
-    pub programs: Programs,
+    pub programs: BenchPrograms,
     /// The folder of the peers' programs: `nats-server`, `nats`, `centrifugo`.
     pub peers: PathBuf,
     /// How long a lap runs, about.
@@ -50,7 +50,7 @@ pub struct Options {
 
 /// The programs of the peers.
 #[derive(Debug, Clone)]
-pub(crate) struct Peers {
+pub(crate) struct RacePeers {
     nats_server: PathBuf,
     nats: PathBuf,
     centrifugo: Option<PathBuf>,
@@ -98,20 +98,20 @@ impl Error {
 
 /// The result of a race.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct RaceReport {
     /// The machine and the program.
-    pub machine: Machine,
+    pub machine: BenchHost,
     /// Versions and settings of all who ran.
     pub settings: Vec<String>,
     /// The rows, in the order in which they ran.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RaceRow>,
     /// The demands on the rows.
-    pub demands: Vec<Demand>,
+    pub demands: Vec<RaceDemand>,
 }
 
 /// Which part of a comparison a contender is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum RaceSide {
     File,
     Http,
     HttpBatches,
@@ -126,7 +126,7 @@ enum Side {
     Beside,
 }
 
-impl Peers {
+impl RacePeers {
     fn find(folder: &Path) -> Result<Self, Error> {
         let folder = std::path::absolute(folder).map_err(Error::io("looking for the peers"))?;
         let find = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
@@ -169,7 +169,7 @@ impl Peers {
                 "sealane {}, {} build: defaults, JSON; levels memory (queued), os (committed), \
                  disk (fsynced before the answer); readers grant 8192 to 16384 messages",
                 env!("CARGO_PKG_VERSION"),
-                Machine::build()
+                BenchHost::build()
             ),
             format!(
                 "SQLite {}: journal_mode WAL, synchronous FULL, a row and a commit for each group, \
@@ -188,16 +188,16 @@ impl Peers {
 ///
 /// # Errors
 /// [`Error`] where there is nothing to race against; a contender that fails is shown as a row.
-pub async fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Report, Error> {
-    let peers = Peers::find(&options.peers)?;
+pub async fn run(options: &RaceOptions, show: &mut dyn FnMut(&str)) -> Result<RaceReport, Error> {
+    let peers = RacePeers::find(&options.peers)?;
     let settings = peers.settings();
-    let machine = Machine::here();
+    let machine = BenchHost::here();
     show(&machine.to_string());
     settings.iter().for_each(|line| show(line));
     let (mut rows, mut demands) = (Vec::new(), Vec::new());
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
     for &body in &options.bodies {
-        let track = Track {
+        let track = LapSetup {
             programs: &options.programs,
             peers: &peers,
             data: options.data.as_deref(),
@@ -207,7 +207,7 @@ pub async fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Report
         for heat in HEATS.iter().filter(|heat| wanted(heat.name)) {
             show(&format!("\n{}, bodies of {body} B", heat.name));
             let came = race(heat, &track, options, show).await;
-            show(Row::HEAD);
+            show(RaceRow::HEAD);
             came.iter().for_each(|(_, row)| show(&row.to_string()));
             let asked = demand::of(heat.asked, &came);
             asked.iter().for_each(|demand| show(&demand.to_string()));
@@ -215,21 +215,22 @@ pub async fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Report
             rows.extend(came.into_iter().map(|(_, row)| row));
         }
     }
-    Ok(Report { machine, settings, rows, demands })
+    Ok(RaceReport { machine, settings, rows, demands })
 }
 
 /// One heat: everybody in turn, round after round.
 async fn race(
-    heat: &Heat,
-    track: &Track<'_>,
-    options: &Options,
+    heat: &RaceHeat,
+    track: &LapSetup<'_>,
+    options: &RaceOptions,
     show: &mut dyn FnMut(&str),
-) -> Vec<(Side, Row)> {
-    let entered = |contender: &&Contender| {
-        !matches!(contender, Contender::Centrifugo) || track.peers.centrifugo.is_some()
+) -> Vec<(RaceSide, RaceRow)> {
+    let entered = |contender: &&RaceContender| {
+        !matches!(contender, RaceContender::Centrifugo) || track.peers.centrifugo.is_some()
     };
-    let contenders: Vec<Contender> = heat.contenders.iter().filter(entered).copied().collect();
-    let mut all: Vec<Result<Vec<Lap>, Error>> = contenders.iter().map(|_| Ok(Vec::new())).collect();
+    let contenders: Vec<RaceContender> = heat.contenders.iter().filter(entered).copied().collect();
+    let mut all: Vec<Result<Vec<RaceLap>, Error>> =
+        contenders.iter().map(|_| Ok(Vec::new())).collect();
     for round in 0..=options.rounds {
         for (contender, came) in contenders.iter().zip(&mut all) {
             let Ok(laps) = came else { continue };
@@ -248,24 +249,24 @@ async fn race(
     let rows = contenders.into_iter().zip(all).map(|(contender, came)| {
         // The first lap was to warm up.
         let laps = came.map(|laps| laps.into_iter().skip(1).collect());
-        (contender.side(), Row::of(heat.name, contender, track, laps))
+        (contender.side(), RaceRow::of(heat.name, contender, track, laps))
     });
     rows.collect()
 }
 
 /// The first lap is short; from its rate follows how much the others do.
-fn effort(contender: Contender, laps: &[Lap], options: &Options) -> Effort {
+fn effort(contender: RaceContender, laps: &[RaceLap], options: &RaceOptions) -> LapEffort {
     match laps.last() {
-        None => Effort { count: contender.first_count(), each: options.each / 5 },
+        None => LapEffort { count: contender.first_count(), each: options.each / 5 },
         Some(last) => {
             let count = (last.rate() * options.each.as_secs_f64()) as u64;
-            Effort { count: count.clamp(500, 10_000_000), each: options.each }
+            LapEffort { count: count.clamp(500, 10_000_000), each: options.each }
         }
     }
 }
 
 /// A lap as it was: what the tool printed, or our own figures.
-fn tell(contender: Contender, round: usize, lap: &Lap, show: &mut dyn FnMut(&str)) {
+fn tell(contender: RaceContender, round: usize, lap: &RaceLap, show: &mut dyn FnMut(&str)) {
     let name = format!("  {} ({}), lap {round}", contender.name(), contender.durability());
     show(&format!("{name}: {} in {:.3} s, server {:.2} s", lap.count, lap.seconds, lap.cpu_s));
     // Of many clients, each has a line of its own; the aggregated ones are enough.

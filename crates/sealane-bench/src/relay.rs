@@ -16,15 +16,15 @@ mod show;
 mod speed;
 mod works;
 
-use crate::programs::Programs;
+use crate::programs::BenchPrograms;
 
-pub use show::{Entry, Show};
+pub use show::{RelayFinding, RelayFindingSink};
 
 /// The parts that are shown, and at what length.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RelayBenchOptions {
     /// The product, and this program.
-    pub programs: Programs,
+    pub programs: BenchPrograms,
     /// Seconds of each run of `iperf3`.
     pub each_s: u64,
     /// Rounds of which the median is shown.
@@ -77,17 +77,17 @@ impl Error {
 }
 
 /// A part by its name.
-struct Part {
+struct RelayBenchPart {
     name: &'static str,
     title: &'static str,
-    run: fn(&Options, &mut Show<'_>) -> Result<(), Error>,
+    run: fn(&RelayBenchOptions, &mut RelayFindingSink<'_>) -> Result<(), Error>,
 }
 
-const PARTS: [Part; 4] = [
-    Part { name: "works", title: "What people run over a network", run: works::run },
-    Part { name: "speed", title: "How fast the row is", run: speed::run },
-    Part { name: "frames", title: "What a relay takes for a frame", run: frames::run },
-    Part { name: "kills", title: "Kills under load", run: kills::run },
+const PARTS: [RelayBenchPart; 4] = [
+    RelayBenchPart { name: "works", title: "What people run over a network", run: works::run },
+    RelayBenchPart { name: "speed", title: "How fast the row is", run: speed::run },
+    RelayBenchPart { name: "frames", title: "What a relay takes for a frame", run: frames::run },
+    RelayBenchPart { name: "kills", title: "Kills under load", run: kills::run },
 ];
 
 /// Runs all parts that `options` asks for. `each` is given what comes of them as it comes.
@@ -95,9 +95,10 @@ const PARTS: [Part; 4] = [
 /// # Errors
 /// [`Error`] where a part cannot run, or something did not hold that has to. A figure that misses
 /// what is demanded of it is shown as one.
-pub fn run(options: &Options, each: &mut dyn FnMut(&Entry)) -> Result<(), Error> {
-    let mut show = Show::new(each);
-    let wanted = |part: &&Part| options.only.as_ref().is_none_or(|only| part.name.contains(only));
+pub fn run(options: &RelayBenchOptions, each: &mut dyn FnMut(&RelayFinding)) -> Result<(), Error> {
+    let mut show = RelayFindingSink::new(each);
+    let wanted =
+        |part: &&RelayBenchPart| options.only.as_ref().is_none_or(|only| part.name.contains(only));
     for part in PARTS.iter().filter(wanted) {
         show.part(part.name, part.title);
         (part.run)(options, &mut show)?;

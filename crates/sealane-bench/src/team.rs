@@ -1,11 +1,13 @@
 //! Members of a team that keep documents, with fixed secrets: what is measured is work, and nothing
 //! here is secret.
 
-use sealane_document::agent::{GroupKeys, StrangerGroup};
-use sealane_document::{Agent, Keeper, Quota, Store, StoreError, stream_name};
+use sealane_document::agent::{DocumentGroupKeys, StrangerGroup};
+use sealane_document::{
+    DocumentAgent, DocumentQuota, DocumentStore, ShelfKeeper, StoreError, stream_name,
+};
 use sealane_frame::{FrameBuf, FrameError, HeaderFields, PeerTag, seal_frame};
 use sealane_message::DataType;
-use sealane_seal::policy::{Conditions, Policy, Refusal};
+use sealane_seal::policy::{Conditions, Policy, PolicyRefusal};
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, History, Sealer, SigningKey, Slot, Suite, Term,
 };
@@ -16,16 +18,16 @@ use crate::members::{GROUP, GROUP_ID, draw_context};
 pub(crate) const LOG: DataType = DataType::from_number(72);
 
 /// A member, or a machine that keeps what members say and has no keys.
-pub(crate) struct Member {
-    pub(crate) agent: Agent,
+pub(crate) struct TeamMember {
+    pub(crate) agent: DocumentAgent,
     pub(crate) slot: Slot,
     pub(crate) tag: PeerTag,
-    origin: Option<Origin>,
+    origin: Option<TeamOrigin>,
     buf: FrameBuf,
 }
 
 /// The state with which a member seals.
-struct Origin {
+struct TeamOrigin {
     sealer: Sealer,
     group: Group,
     policy: Policy,
@@ -42,7 +44,7 @@ pub(crate) enum Error {
     Store(#[from] StoreError),
     /// A class was refused.
     #[error(transparent)]
-    Policy(#[from] Refusal),
+    Policy(#[from] PolicyRefusal),
     /// There was no randomness.
     #[error("the system refused: {0}")]
     System(#[from] std::io::Error),
@@ -59,22 +61,22 @@ impl From<sealane_seal::Error> for Error {
 
 /// The identity of a machine of a team.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seat {
+pub(crate) struct TeamSeat {
     pub(crate) slot: u16,
     pub(crate) members: u16,
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: ShelfKeeper,
     /// The bytes that a message to neighbours fills where it can.
     pub(crate) message_bytes: usize,
 }
 
-impl Member {
+impl TeamMember {
     /// A machine that has kept nothing yet.
-    pub(crate) fn new(seat: Seat) -> Result<Self, Error> {
+    pub(crate) fn new(seat: TeamSeat) -> Result<Self, Error> {
         let slot = Slot::new(seat.slot).ok_or(Error::Keyless)?;
-        let store = Store::in_memory(seat.keeper, Quota::default())?;
-        let mut agent = Agent::new(slot, store, seat.message_bytes);
+        let store = DocumentStore::in_memory(seat.keeper, DocumentQuota::default())?;
+        let mut agent = DocumentAgent::new(slot, store, seat.message_bytes);
         let origin = match seat.keeper {
-            Keeper::Relay => {
+            ShelfKeeper::Relay => {
                 let members = (0..seat.members).filter_map(Slot::new);
                 let members = members.map(|slot| (slot, tag(slot.number()))).collect();
                 agent.set_strangers(vec![StrangerGroup {
@@ -84,13 +86,13 @@ impl Member {
                 }]);
                 None
             }
-            Keeper::Member => {
+            ShelfKeeper::Member => {
                 let keys = keys(slot, seat.members)?;
                 let mut sealer = Sealer::new(keys.group, slot, draw_context()?, &keys.epochs, 0)?;
                 sealer.set_signing_key(signing(slot)?);
                 let (group, policy) = (keys.group, Policy::default());
                 agent.set_group(keys)?;
-                Some(Origin { sealer, group, policy })
+                Some(TeamOrigin { sealer, group, policy })
             }
         };
         Ok(Self { agent, slot, tag: tag(seat.slot), origin, buf: FrameBuf::new() })
@@ -122,7 +124,7 @@ impl Member {
 /// As the report's recipe has it.
 const SUITE: Suite = Suite::ChaCha20Poly1305;
 
-fn keys(own: Slot, members: u16) -> Result<GroupKeys, Error> {
+fn keys(own: Slot, members: u16) -> Result<DocumentGroupKeys, Error> {
     let group = Group::new(GROUP_ID, SUITE);
     let secret = EpochSecret::new([1; 32]);
     let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
@@ -131,7 +133,7 @@ fn keys(own: Slot, members: u16) -> Result<GroupKeys, Error> {
         let verifying_key = signing(slot)?.verifying_key();
         terms.push(Term { slot, since: Epoch(0), until: None, verifying_key });
     }
-    Ok(GroupKeys { group, tag: GROUP, own, epochs, terms })
+    Ok(DocumentGroupKeys { group, tag: GROUP, own, epochs, terms })
 }
 
 fn signing(slot: Slot) -> Result<SigningKey, Error> {

@@ -17,13 +17,13 @@ use std::path::PathBuf;
 
 pub use n2s::work;
 
-use crate::programs::Programs;
+use crate::programs::BenchPrograms;
 
 /// The measurement, and where its data is.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct VaultBenchOptions {
     /// The vault, and the report's own pipeline.
-    pub programs: Programs,
+    pub programs: BenchPrograms,
     /// How often each row is measured; its median is shown.
     pub rounds: usize,
     /// Only groups whose name contains this: mixed, small or big.
@@ -42,7 +42,7 @@ pub struct Options {
 
 /// One measurement: what a tool did with one set of data.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct VaultBenchRow {
     /// The tool and its settings.
     pub tool: String,
     /// Its work.
@@ -63,15 +63,15 @@ pub struct Row {
     pub note: String,
 }
 
-impl Row {
+impl VaultBenchRow {
     /// The head of the table.
     pub const HEAD: &str = "what                        tool                              s   \
                             fastest   slowest    files/s     MB/s    stored   memory MiB  note";
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for VaultBenchRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { what, tool, seconds, range: (fastest, slowest), note, .. } = self;
+        let VaultBenchRow { what, tool, seconds, range: (fastest, slowest), note, .. } = self;
         let per_second = |amount: u64| amount as f64 / seconds;
         let (files, rate) = (per_second(self.files), per_second(self.bytes) / 1e6);
         let stored =
@@ -121,20 +121,23 @@ impl Error {
 ///
 /// # Errors
 /// [`Error`] where a tool that is there fails; a slow result is no error.
-pub fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Vec<Row>, Error> {
+pub fn run(
+    options: &VaultBenchOptions,
+    show: &mut dyn FnMut(&str),
+) -> Result<Vec<VaultBenchRow>, Error> {
     let folder = match &options.data {
         Some(data) => tempfile::tempdir_in(data),
         None => tempfile::tempdir(),
     };
     let folder = folder.map_err(Error::io("a temporary folder"))?;
-    let bench = measure::Bench::new(folder.path(), options.rounds);
+    let bench = measure::VaultBench::new(folder.path(), options.rounds);
     let mut tools = tool::find(options, show);
     tools.retain(|tool| options.tool.as_ref().is_none_or(|only| tool.name.contains(&**only)));
     let wanted = |group: &str| options.only.as_ref().is_none_or(|only| group.contains(&**only));
     show(&format!("{}; {} rounds each, in turns", bench.pinning(), options.rounds));
-    show(Row::HEAD);
+    show(VaultBenchRow::HEAD);
     let mut rows = vec![];
-    let mut add = |row: Row| {
+    let mut add = |row: VaultBenchRow| {
         show(&row.to_string());
         rows.push(row);
     };
@@ -152,13 +155,13 @@ pub fn run(options: &Options, show: &mut dyn FnMut(&str)) -> Result<Vec<Row>, Er
 }
 
 /// Each row of ours beside that of the vault before.
-fn compared(rows: &[Row]) -> Vec<String> {
-    let before = |now: &Row| {
+fn compared(rows: &[VaultBenchRow]) -> Vec<String> {
+    let before = |now: &VaultBenchRow| {
         let name = now.tool.strip_prefix(tool::NOW)?;
-        let is_before = |row: &&Row| row.tool.strip_prefix(tool::BEFORE) == Some(name);
+        let is_before = |row: &&VaultBenchRow| row.tool.strip_prefix(tool::BEFORE) == Some(name);
         rows.iter().filter(is_before).find(|row| row.what == now.what)
     };
-    let line = |now: &Row| {
+    let line = |now: &VaultBenchRow| {
         let before = before(now)?;
         let verdict = match () {
             () if now.range.0 > before.range.1 => "slower in every round",
@@ -178,9 +181,9 @@ fn compared(rows: &[Row]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn row(tool: &str, what: &str, seconds: [f64; 3]) -> Row {
+    fn row(tool: &str, what: &str, seconds: [f64; 3]) -> VaultBenchRow {
         let [fastest, median, slowest] = seconds;
-        Row {
+        VaultBenchRow {
             tool: tool.to_owned(),
             what: what.to_owned(),
             seconds: median,

@@ -1,4 +1,4 @@
-//! The work of each verb: options from flags, figures to [`Output`].
+//! The work of each verb: options from flags, figures to [`BenchOutput`].
 
 mod cost;
 mod race;
@@ -7,49 +7,49 @@ mod report;
 
 use sealane_message::Value;
 
-use crate::args::{self, Command};
-use crate::load::{self, Machine, Report, Row};
-use crate::output::Output;
-use crate::programs::Programs;
-use crate::{Failure, guard, hop, vault};
+use crate::args::{self, BenchVerb};
+use crate::load::{self, BenchHost, LoadReport, LoadRow};
+use crate::output::BenchOutput;
+use crate::programs::BenchPrograms;
+use crate::{BenchFailure, guard, hop, vault};
 
 /// Measures, and shows each row as it comes.
-pub(crate) async fn run(command: &Command, output: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn run(command: &BenchVerb, output: &mut BenchOutput) -> Result<(), BenchFailure> {
     match command {
-        Command::Cost(args) => cost::run(args, output).await,
-        Command::Counts { alone } => counts(alone, output),
-        Command::Report(args) => report::run(args, output),
-        Command::Load(args) => run_load(args, output).await,
-        Command::Vault(args) => run_vault(args, output),
-        Command::Hop(part) => hop(part, output),
-        Command::Race(args) => race::run(args, output).await,
-        Command::Relay(args) => relay::run(args, output),
-        Command::RaceClient { work } => Ok(crate::race::work(work).await?),
-        Command::N2s { source, target } => Ok(vault::work(source, target)?),
-        Command::Worker { work } => Ok(load::work(work).await?),
+        BenchVerb::Cost(args) => cost::run(args, output).await,
+        BenchVerb::Counts { alone } => counts(alone, output),
+        BenchVerb::Report(args) => report::run(args, output),
+        BenchVerb::Load(args) => run_load(args, output).await,
+        BenchVerb::Vault(args) => run_vault(args, output),
+        BenchVerb::Hop(part) => hop(part, output),
+        BenchVerb::Race(args) => race::run(args, output).await,
+        BenchVerb::Relay(args) => relay::run(args, output),
+        BenchVerb::RaceClient { work } => Ok(crate::race::work(work).await?),
+        BenchVerb::N2s { source, target } => Ok(vault::work(source, target)?),
+        BenchVerb::Worker { work } => Ok(load::work(work).await?),
     }
 }
 
 /// This program, and what it measures, which has to be there.
-fn programs() -> Result<Programs, Failure> {
-    let programs = Programs::here().map_err(Failure::measurement)?;
+fn programs() -> Result<BenchPrograms, BenchFailure> {
+    let programs = BenchPrograms::here().map_err(BenchFailure::measurement)?;
     programs.check()?;
     Ok(programs)
 }
 
 /// Says that the links are open, and carries until it is ended.
-fn hop(part: &args::Hop, output: &mut Output) -> Result<(), Failure> {
+fn hop(part: &args::BenchHopVerb, output: &mut BenchOutput) -> Result<(), BenchFailure> {
     let mut said = Ok(());
     let ready = || said = output.line_now("ready");
     let ended = match part {
-        args::Hop::Forward(args) => hop::forward(args, ready),
-        args::Hop::End(args) => hop::end(args, ready),
+        args::BenchHopVerb::Forward(args) => hop::forward(args, ready),
+        args::BenchHopVerb::End(args) => hop::end(args, ready),
     };
-    ended.map_err(Failure::measurement)?;
+    ended.map_err(BenchFailure::measurement)?;
     said
 }
 
-fn counts(alone: &[usize], output: &mut Output) -> Result<(), Failure> {
+fn counts(alone: &[usize], output: &mut BenchOutput) -> Result<(), BenchFailure> {
     if let [way, rounds] = alone {
         return Ok(guard::repeat(*way, *rounds)?);
     }
@@ -57,9 +57,12 @@ fn counts(alone: &[usize], output: &mut Output) -> Result<(), Failure> {
     counts.iter().try_for_each(|count| output.line(format!("{} = {}", count.name, count.value)))
 }
 
-async fn run_load(args: &args::Load, output: &mut Output) -> Result<(), Failure> {
+async fn run_load(
+    args: &args::BenchLoadArgs,
+    output: &mut BenchOutput,
+) -> Result<(), BenchFailure> {
     let programs = programs()?;
-    let options = load::Options {
+    let options = load::LoadOptions {
         each: args.each,
         envelope_bytes: args.size,
         readers: args.readers,
@@ -69,14 +72,14 @@ async fn run_load(args: &args::Load, output: &mut Output) -> Result<(), Failure>
         data: args.data.clone(),
     };
     let mut rows = output.rows();
-    rows.show(Row::HEAD);
+    rows.show(LoadRow::HEAD);
     let report = load::run(&programs, &options, &mut |row| rows.show(row)).await?;
     rows.done()?;
     if output.json() { records(&report, output) } else { output.line(&report.machine) }
 }
 
-fn run_vault(args: &args::Vault, output: &mut Output) -> Result<(), Failure> {
-    let options = vault::Options {
+fn run_vault(args: &args::BenchVaultArgs, output: &mut BenchOutput) -> Result<(), BenchFailure> {
+    let options = vault::VaultBenchOptions {
         programs: programs()?,
         rounds: args.rounds,
         only: args.only.clone(),
@@ -87,7 +90,7 @@ fn run_vault(args: &args::Vault, output: &mut Output) -> Result<(), Failure> {
         before: args.before.clone(),
     };
     let mut lines = output.rows();
-    lines.show(Machine::here());
+    lines.show(BenchHost::here());
     let rows = vault::run(&options, &mut |line| lines.show(line))?;
     lines.done()?;
     let rows = if output.json() { &*rows } else { &[] };
@@ -107,14 +110,14 @@ fn run_vault(args: &args::Vault, output: &mut Output) -> Result<(), Failure> {
     })
 }
 
-fn records(report: &Report, output: &mut Output) -> Result<(), Failure> {
+fn records(report: &LoadReport, output: &mut BenchOutput) -> Result<(), BenchFailure> {
     let machine = &report.machine;
     output.record(vec![
         ("cpu", machine.cpu.as_str().into()),
         ("cores", (machine.cores as u64).into()),
         ("kernel", machine.kernel.as_str().into()),
         ("commit", machine.commit.as_str().into()),
-        ("build", Machine::build().into()),
+        ("build", BenchHost::build().into()),
         ("timeS", machine.time_s.into()),
     ])?;
     for row in &report.rows {

@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use sealane::{DataType, Level, Start};
+use sealane::{DataType, Level, StartPosition};
 
-use crate::inspect::{FORMATS, FrameForm, Holding};
+use crate::inspect::{FORMATS, FrameForm, InspectInputKind};
 use crate::times;
 
 pub use arrange::{command, every_example};
@@ -68,7 +68,7 @@ docs/BENCHMARKING.md has its verbs and flags. To build it:
 #[derive(Debug, Parser)]
 #[command(name = "sealane", version = crate::VERSION, after_long_help = AFTER_HELP)]
 #[command(disable_help_subcommand = true, max_term_width = 80)]
-pub struct Cli {
+pub struct CliArgs {
     /// Write data as JSON, one value per line, each with "v":1
     #[arg(long, global = true)]
     pub json: bool,
@@ -83,88 +83,88 @@ pub struct Cli {
 
     /// The verb
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliVerb,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliVerb {
     /// Run a node: the hub, on one port, over one data folder
-    Up(Up),
+    Up(UpArgs),
     /// Publish messages
-    Pub(Pub),
+    Pub(PubArgs),
     /// Read messages as they come
-    Sub(Sub),
+    Sub(SubArgs),
     /// Publish a request, and print its answer
-    Request(Request),
+    Request(RequestArgs),
     /// Answer requests as they come
-    Reply(Reply),
+    Reply(ReplyArgs),
     /// List, show, change and remove streams
-    Stream(Stream),
+    Stream(StreamArgs),
     /// Show and control consumers: pause, reset, skip, redeliver
-    Consumer(consumer::Consumer),
+    Consumer(consumer::ConsumerArgs),
     /// List and cancel delayed messages
-    Delayed(consumer::Delayed),
+    Delayed(consumer::DelayedArgs),
     /// Explain how messages are sealed, and check a policy file
-    Policy(policy::Policy),
+    Policy(policy::PolicyArgs),
     /// Keep encrypted, deduplicated backups of files in a folder or bucket
-    Vault(vault::Vault),
+    Vault(vault::VaultArgs),
     /// Manage the keys of this identity
-    Key(key::Key),
+    Key(key::KeyCommandArgs),
     /// Manage groups and their members
-    Group(group::Group),
+    Group(group::GroupArgs),
     /// Manage the access tokens of a node on this machine
-    Token(token::Token),
+    Token(token::TokenArgs),
     /// Watch the streams of a hub: rates, lag and readers
-    Top(operate::Top),
+    Top(operate::TopArgs),
     /// Check a node and its machine for problems: disk, clocks, store, tokens, hub
-    Doctor(operate::Doctor),
+    Doctor(operate::DoctorArgs),
     /// Copy the streams and tokens of a node into a folder, while the node runs
-    Backup(operate::Backup),
+    Backup(operate::BackupArgs),
     /// Make a data folder from a backup
-    Restore(operate::Restore),
+    Restore(operate::RestoreArgs),
     /// Connect machines to one IP network that is encrypted between members
-    Mesh(mesh::Mesh),
+    Mesh(mesh::MeshArgs),
     /// Read and write the documents of a team in the field: who is where, and how
-    Doc(doc::Doc),
+    Doc(doc::DocArgs),
     /// Call for help, acknowledge calls, and say that they are over
-    Emergency(doc::Emergency),
+    Emergency(doc::EmergencyArgs),
     /// Forward sealed frames between networks, without any key
-    Relay(operate::Relay),
+    Relay(operate::RelayArgs),
     /// Bring a mesh's sealed frames to a hub, and its commands back, without any key
-    Gateway(operate::Gateway),
+    Gateway(operate::GatewayArgs),
     /// Manage contexts: the hubs that you use, by name
-    Context(context::Context),
+    Context(context::ContextArgs),
     /// Make a certificate for a node
-    Cert(cert::Cert),
+    Cert(cert::CertArgs),
     /// Show the settings in effect
-    Config(Config),
+    Config(ConfigArgs),
     /// Explain an error code, or what a token may do
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Explain captured frames byte by byte, offline and without keys
-    Inspect(Inspect),
+    Inspect(InspectArgs),
     /// Measure what messages, hub and vault cost on this machine
-    Bench(Bench),
+    Bench(BenchVerbArgs),
     /// Run many machines in virtual time over modelled radio
-    Sim(Sim),
+    Sim(SimVerbArgs),
     /// Show the main job on the telemetry of this machine, with a crash in it
-    Demo(Demo),
+    Demo(DemoArgs),
     /// Print completions for a shell
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print or write man pages
-    Man(Man),
+    Man(ManArgs),
     /// Print what the last word may become, for the scripts of `completions`
     #[command(hide = true)]
-    Complete(Complete),
+    Complete(CompleteArgs),
     /// Show the help of a verb
-    Help(Help),
+    Help(HelpArgs),
     /// Show the version, commit and target of this program
     Version,
 }
 
 /// The hub that a verb speaks to.
 #[derive(Debug, Args, Clone, Default)]
-pub struct Hub {
+pub struct HubArgs {
     /// The hub's address [default: 127.0.0.1:9087] [env: SEALANE_SERVER]
     #[arg(long, short, global = true, value_name = "ADDRESS")]
     pub server: Option<String>,
@@ -172,7 +172,7 @@ pub struct Hub {
 
 /// `sealane up`.
 #[derive(Debug, Args)]
-pub struct Up {
+pub struct UpArgs {
     /// The data folder [default: sealane in $XDG_DATA_HOME or ~/.local/share] [env: SEALANE_DATA]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
@@ -209,7 +209,7 @@ pub struct Up {
 
 /// `sealane pub`.
 #[derive(Debug, Args)]
-pub struct Pub {
+pub struct PubArgs {
     /// The stream, for example fleet/7/location
     pub topic: String,
     /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}; `-` reads lines
@@ -250,19 +250,19 @@ pub struct Pub {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
 }
 
 /// `sealane sub`.
 #[derive(Debug, Args)]
-pub struct Sub {
+pub struct SubArgs {
     /// A topic, or a pattern: `*` is one segment, a last `**` the rest
     pub pattern: String,
     /// Begin at: first, new, an offset, a time (RFC 3339, @MILLISECONDS) or an age (-10m)
     /// [default: new; with --consumer, where a new one begins: first]
     #[arg(long, value_name = "PLACE", value_parser = times::start, allow_hyphen_values = true)]
     #[arg(conflicts_with = "inbox")]
-    pub from: Option<Start>,
+    pub from: Option<StartPosition>,
     /// Share the messages with all readers that give this name
     #[arg(long, value_name = "NAME", conflicts_with = "inbox")]
     pub consumer: Option<String>,
@@ -307,12 +307,12 @@ pub struct Sub {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
 }
 
 /// `sealane request`.
 #[derive(Debug, Args)]
-pub struct Request {
+pub struct RequestArgs {
     /// The stream whose readers answer
     pub topic: String,
     /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}
@@ -325,12 +325,12 @@ pub struct Request {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
 }
 
 /// `sealane reply`.
 #[derive(Debug, Args)]
-pub struct Reply {
+pub struct ReplyArgs {
     /// The stream of the requests, or a pattern
     pub pattern: String,
     /// The answer to each: a JSON map; other JSON, or text, becomes {"data": …}
@@ -351,18 +351,18 @@ pub struct Reply {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
 }
 
 /// `sealane stream`.
 #[derive(Debug, Args)]
-pub struct Stream {
+pub struct StreamArgs {
     #[command(flatten)]
     #[expect(
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
     /// The verb for streams
     #[command(subcommand)]
     pub verb: StreamVerb,
@@ -414,7 +414,7 @@ pub struct StreamPurge {
     /// an age (-7d) [default: new, which removes all]
     #[arg(long, alias = "seq", value_name = "PLACE", value_parser = times::start)]
     #[arg(allow_hyphen_values = true)]
-    pub before: Option<Start>,
+    pub before: Option<StartPosition>,
     /// Keep this many of the last messages
     #[arg(long, value_name = "N", conflicts_with = "before")]
     pub keep: Option<u64>,
@@ -465,7 +465,7 @@ pub struct StreamSet {
 
 /// `sealane config`.
 #[derive(Debug, Args)]
-pub struct Config {
+pub struct ConfigArgs {
     /// The verb for settings
     #[command(subcommand)]
     pub verb: ConfigVerb,
@@ -487,7 +487,7 @@ pub enum ConfigVerb {
 
 /// `sealane explain`.
 #[derive(Debug, Args)]
-pub struct Explain {
+pub struct ExplainArgs {
     /// A code or a name, for example SL-HUB-09 or OffsetMismatch; none lists all. Or `access`, a
     /// token or its name, and a topic: what that token may do there
     #[arg(value_name = "CODE | access TOKEN TOPIC", num_args = 0..=3)]
@@ -497,14 +497,14 @@ pub struct Explain {
 /// `sealane inspect`.
 #[derive(Debug, Args)]
 #[command(after_long_help = FORMATS)]
-pub struct Inspect {
+pub struct InspectArgs {
     /// The bytes of a frame, fragment or batch, hexadecimal text with one of them per line and
     /// # comments, or packets as pcap or pcapng; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The content of the file: full, unit, hex or pcap [default: told by its first bytes]
     #[arg(long = "as", value_name = "KIND", hide_possible_values = true)]
-    pub holding: Option<Holding>,
+    pub holding: Option<InspectInputKind>,
     /// The form of its frames: full or compact [default: told by each]
     #[arg(long, value_name = "FORM", hide_possible_values = true)]
     pub form: Option<FrameForm>,
@@ -525,7 +525,7 @@ pub struct Inspect {
 /// `sealane bench`.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_long_help = BENCH)]
-pub struct Bench {
+pub struct BenchVerbArgs {
     /// The arguments for `sealane-bench`, untouched; `--help` lists them
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
@@ -534,7 +534,7 @@ pub struct Bench {
 /// `sealane sim`.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_long_help = SIM)]
-pub struct Sim {
+pub struct SimVerbArgs {
     /// The arguments for `sealane-sim`, untouched; `--help` lists them
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
@@ -542,7 +542,7 @@ pub struct Sim {
 
 /// `sealane demo`.
 #[derive(Debug, Args)]
-pub struct Demo {
+pub struct DemoArgs {
     /// How long to publish
     #[arg(long = "for", value_name = "TIME", default_value = "15s")]
     #[arg(value_parser = times::duration)]
@@ -554,14 +554,14 @@ pub struct Demo {
 
 /// `sealane completions`.
 #[derive(Debug, Args)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// For which shell
     pub shell: Shell,
 }
 
 /// `sealane complete`.
 #[derive(Debug, Args)]
-pub struct Complete {
+pub struct CompleteArgs {
     /// The words behind `sealane`; the last one is not finished, and may be empty
     #[arg(value_name = "WORD", last = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
@@ -569,7 +569,7 @@ pub struct Complete {
 
 /// `sealane man`.
 #[derive(Debug, Args)]
-pub struct Man {
+pub struct ManArgs {
     /// Write a page for each verb into this folder
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
@@ -580,7 +580,7 @@ pub struct Man {
 
 /// `sealane help`.
 #[derive(Debug, Args)]
-pub struct Help {
+pub struct HelpArgs {
     /// The verb, for example `stream set`; without one, all are listed
     #[arg(value_name = "VERB")]
     pub verb: Vec<String>,

@@ -7,10 +7,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::args::operate::{Backup, Restore};
-use crate::config::{File, Key};
+use crate::args::operate::{BackupArgs, RestoreArgs};
+use crate::config::{SettingKey, SettingsFile};
 use crate::times::{count, show_bytes};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// The files that hold a node's tokens, as hashes, and the mark that it ever had some.
 const TOKENS: [&str; 2] = ["tokens.toml", "guarded"];
@@ -18,9 +18,13 @@ const TOKENS: [&str; 2] = ["tokens.toml", "guarded"];
 /// Copies a data folder.
 ///
 /// # Errors
-/// [`Failure::Store`], [`Failure::File`].
-pub fn backup(args: &Backup, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
-    let data = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
+/// [`CliFailure::Store`], [`CliFailure::SettingsFile`].
+pub fn backup(
+    args: &BackupArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
     let begun = Instant::now();
     // Tokens first: a copy that has streams is complete.
     let tokens = copy_tokens(&data, &args.to)?;
@@ -31,9 +35,13 @@ pub fn backup(args: &Backup, file: &File, terminal: &mut Terminal) -> Result<(),
 /// Makes a data folder from a copy.
 ///
 /// # Errors
-/// [`Failure::Store`], [`Failure::File`].
-pub fn restore(args: &Restore, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
-    let data = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
+/// [`CliFailure::Store`], [`CliFailure::SettingsFile`].
+pub fn restore(
+    args: &RestoreArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
     let begun = Instant::now();
     // Without its tokens a node would refuse nobody: they come before the streams.
     let tokens = copy_tokens(&args.from, &data)?;
@@ -46,9 +54,9 @@ pub fn restore(args: &Restore, file: &File, terminal: &mut Terminal) -> Result<(
 }
 
 /// The files that were copied, if there were any to copy.
-struct Copied(Vec<PathBuf>);
+struct CopiedFiles(Vec<PathBuf>);
 
-impl Copied {
+impl CopiedFiles {
     /// Takes them back where what they belong to did not come.
     fn unless_failed<T, E>(self, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_err() {
@@ -60,7 +68,7 @@ impl Copied {
     }
 }
 
-fn copy_tokens(from: &Path, to: &Path) -> Result<Copied, Failure> {
+fn copy_tokens(from: &Path, to: &Path) -> Result<CopiedFiles, CliFailure> {
     let mut copied = Vec::new();
     // A node that runs in `to` would follow them at once.
     if !to.join("streams.db").exists() {
@@ -72,12 +80,12 @@ fn copy_tokens(from: &Path, to: &Path) -> Result<Copied, Failure> {
             }
         }
     }
-    Ok(Copied(copied))
+    Ok(CopiedFiles(copied))
 }
 
-fn copy_private(file: &Path, kept: &Path, to: &Path) -> Result<(), Failure> {
+fn copy_private(file: &Path, kept: &Path, to: &Path) -> Result<(), CliFailure> {
     let failed =
-        |cause: io::Error| Failure::File { file: kept.to_owned(), cause: cause.to_string() };
+        |cause: io::Error| CliFailure::File { file: kept.to_owned(), cause: cause.to_string() };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(failed)?;
     // Readable for its owner only, whatever the copy was.
     let mut part = tempfile::NamedTempFile::new_in(to).map_err(failed)?;
@@ -92,10 +100,10 @@ fn copy_private(file: &Path, kept: &Path, to: &Path) -> Result<(), Failure> {
 fn said(
     done: &str,
     folder: &Path,
-    copied: sealane_stream::Backup,
+    copied: sealane_stream::StoreBackup,
     begun: Instant,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let took = begun.elapsed();
     if terminal.json() {
         return terminal.record(vec![

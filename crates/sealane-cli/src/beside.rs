@@ -6,30 +6,30 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Failure, VERSION};
+use crate::{CliFailure, VERSION};
 
 /// A program that is built beside this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beside {
+pub enum SiblingProgram {
     /// `sealane-bench`.
     Bench,
     /// `sealane-sim`.
     Sim,
 }
 
-impl Beside {
+impl SiblingProgram {
     fn name(self) -> &'static str {
         match self {
-            Beside::Bench => "sealane-bench",
-            Beside::Sim => "sealane-sim",
+            SiblingProgram::Bench => "sealane-bench",
+            SiblingProgram::Sim => "sealane-sim",
         }
     }
 
-    fn missing(self, program: &Path, cause: String) -> Failure {
+    fn missing(self, program: &Path, cause: String) -> CliFailure {
         let program = program.to_owned();
         match self {
-            Beside::Bench => Failure::NoBench { program, cause },
-            Beside::Sim => Failure::NoSim { program, cause },
+            SiblingProgram::Bench => CliFailure::NoBench { program, cause },
+            SiblingProgram::Sim => CliFailure::NoSim { program, cause },
         }
     }
 }
@@ -37,10 +37,10 @@ impl Beside {
 /// Becomes the program beside this one, with all that it was given.
 ///
 /// # Errors
-/// [`Failure::NoBench`] or [`Failure::NoSim`] where it is not there, or is of another commit or
+/// [`CliFailure::NoBench`] or [`CliFailure::NoSim`] where it is not there, or is of another commit or
 /// target than this.
-pub fn run(beside: Beside, arguments: &[OsString], json: bool) -> Result<(), Failure> {
-    let own = std::env::current_exe().map_err(Failure::Runtime)?;
+pub fn run(beside: SiblingProgram, arguments: &[OsString], json: bool) -> Result<(), CliFailure> {
+    let own = std::env::current_exe().map_err(CliFailure::Runtime)?;
     let program = own.with_file_name(format!("{}{EXE_SUFFIX}", beside.name()));
     check(beside, &program)?;
     let mut command = Command::new(&program);
@@ -49,7 +49,7 @@ pub fn run(beside: Beside, arguments: &[OsString], json: bool) -> Result<(), Fai
 }
 
 /// The bench and the simulator must be of the same commit as the product.
-fn check(beside: Beside, program: &Path) -> Result<(), Failure> {
+fn check(beside: SiblingProgram, program: &Path) -> Result<(), CliFailure> {
     let output = Command::new(program).arg("--version").output();
     let output = output.map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound => beside.missing(program, "it is not there".to_owned()),

@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
 
-use crate::args::cert::{Cert, CertVerb, SelfSigned};
+use crate::args::cert::{CertArgs, CertVerb, SelfSigned};
 use crate::key::{machine_name, say};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Clocks of clients may be behind that of this machine.
 const VALID_BEFORE: Duration = Duration::from_secs(24 * 3600);
@@ -20,25 +20,25 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Makes a certificate and its key.
 ///
 /// # Errors
-/// [`Failure::File`] where there is one already or none can be written, [`Failure::Certificate`].
-pub fn run(args: &Cert, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::SettingsFile`] where there is one already or none can be written, [`CliFailure::Certificate`].
+pub fn run(args: &CertArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let CertVerb::SelfSigned(args) = &args.verb;
     self_signed(args, terminal)
 }
 
-fn self_signed(args: &SelfSigned, terminal: &mut Terminal) -> Result<(), Failure> {
+fn self_signed(args: &SelfSigned, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let names = if args.names.is_empty() { names_of_this_machine() } else { args.names.clone() };
     if let Some(name) = names.iter().find(|name| !is_name(name)) {
-        return Err(Failure::Certificate(format!("`{name}` is no name and no address")));
+        return Err(CliFailure::Certificate(format!("`{name}` is no name and no address")));
     }
     let now = SystemTime::now();
     let until = now + DAY * args.days;
     let subject = names.first().map_or("localhost", String::as_str);
-    let made = make(&names, subject, Validity { from: now - VALID_BEFORE, until });
-    let Made { certificate, key } =
-        made.map_err(|cause| Failure::Certificate(cause.to_string()))?;
+    let made = make(&names, subject, CertValidity { from: now - VALID_BEFORE, until });
+    let CertKeyPair { certificate, key } =
+        made.map_err(|cause| CliFailure::Certificate(cause.to_string()))?;
     let (certificate_path, key_path) = (args.to.join("cert.pem"), args.to.join("key.pem"));
-    std::fs::create_dir_all(&args.to).map_err(|cause| Failure::file(&args.to, cause))?;
+    std::fs::create_dir_all(&args.to).map_err(|cause| CliFailure::file(&args.to, cause))?;
     write_new(&key_path, &key, 0o600)?;
     write_new(&certificate_path, &certificate, 0o644)?;
     let (cert, key) = (certificate_path.display().to_string(), key_path.display().to_string());
@@ -77,19 +77,23 @@ fn names_of_this_machine() -> Vec<String> {
 }
 
 /// From when until when a certificate holds.
-struct Validity {
+struct CertValidity {
     from: SystemTime,
     until: SystemTime,
 }
 
 /// A certificate and its key, both PEM.
-struct Made {
+struct CertKeyPair {
     certificate: String,
     key: String,
 }
 
 /// A certificate that is no authority of others: whoever trusts it, trusts this node alone.
-fn make(names: &[String], subject: &str, validity: Validity) -> Result<Made, rcgen::Error> {
+fn make(
+    names: &[String],
+    subject: &str,
+    validity: CertValidity,
+) -> Result<CertKeyPair, rcgen::Error> {
     let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name.push(DnType::CommonName, format!("Sealane node {subject}"));
     params.not_before = validity.from.into();
@@ -99,7 +103,7 @@ fn make(names: &[String], subject: &str, validity: Validity) -> Result<Made, rcg
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
-    Ok(Made { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(CertKeyPair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
 /// Whether a certificate can be for it: a name of DNS, with `*` for its first part or not, or an
@@ -119,13 +123,13 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Writes over nothing: a key that is in use would be lost.
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), CliFailure> {
     let failed = |cause: io::Error| match cause.kind() {
         io::ErrorKind::AlreadyExists => {
             let cause = "is there already, and is never overwritten; name another folder with --to";
-            Failure::File { file: path.to_owned(), cause: cause.to_owned() }
+            CliFailure::File { file: path.to_owned(), cause: cause.to_owned() }
         }
-        _ => Failure::file(path, cause),
+        _ => CliFailure::file(path, cause),
     };
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(path).map_err(failed)?;

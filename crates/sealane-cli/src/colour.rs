@@ -7,7 +7,7 @@ use crate::config::environment;
 
 /// The meaning of a colour.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Tone {
+pub(crate) enum ColourTone {
     Good,
     Warning,
     Bad,
@@ -15,23 +15,23 @@ pub(crate) enum Tone {
     Dim,
 }
 
-impl Tone {
+impl ColourTone {
     /// The number of SGR, as in ECMA-48.
     fn number(self) -> &'static str {
         match self {
-            Tone::Good => "32",
-            Tone::Warning => "33",
-            Tone::Bad => "31;1",
-            Tone::Dim => "2",
+            ColourTone::Good => "32",
+            ColourTone::Warning => "33",
+            ColourTone::Bad => "31;1",
+            ColourTone::Dim => "2",
         }
     }
 }
 
 /// Whether an output has colours.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Colours(bool);
+pub(crate) struct OutputColours(bool);
 
-impl Colours {
+impl OutputColours {
     /// Those of a terminal that can show them, unless `NO_COLOR` is set (<https://no-color.org>).
     pub(crate) fn of(output: &impl IsTerminal) -> Self {
         let can = environment("TERM").is_none_or(|terminal| terminal != "dumb");
@@ -48,7 +48,7 @@ impl Colours {
     }
 
     /// The text in the colour of its tone, or as it is.
-    pub(crate) fn paint(self, tone: Tone, text: impl Display) -> String {
+    pub(crate) fn paint(self, tone: ColourTone, text: impl Display) -> String {
         match self.0 {
             true => format!("\x1b[{}m{text}\x1b[0m", tone.number()),
             false => text.to_string(),
@@ -58,7 +58,7 @@ impl Colours {
 
 /// Says on standard error what is probably not what somebody wants.
 pub(crate) fn warn(warning: impl Display) {
-    let label = Colours::of(&std::io::stderr()).paint(Tone::Warning, "warning:");
+    let label = OutputColours::of(&std::io::stderr()).paint(ColourTone::Warning, "warning:");
     eprintln!("sealane: {label} {warning}");
 }
 
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_file_has_no_colours() {
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(Colours::of(&file).paint(Tone::Bad, "error:"), "error:");
-        assert_eq!(Colours(true).paint(Tone::Bad, "error:"), "\x1b[31;1merror:\x1b[0m");
+        assert_eq!(OutputColours::of(&file).paint(ColourTone::Bad, "error:"), "error:");
+        assert_eq!(OutputColours(true).paint(ColourTone::Bad, "error:"), "\x1b[31;1merror:\x1b[0m");
     }
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use clap::Command;
 
-use crate::args::{self, Complete, Completions};
+use crate::args::{self, CompleteArgs, CompletionsArgs};
 use crate::terminal::one_line;
-use crate::{Failure, Terminal};
-use words::{Typed, Wanted};
+use crate::{CliFailure, Terminal};
+use words::{CompletionTarget, TypedWords};
 
 /// How long somebody waits who has pressed the tab key.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,12 +27,12 @@ const FISH: &str = include_str!("complete/sealane.fish");
 
 /// One word that may be meant, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Offer {
+struct CompletionOffer {
     word: String,
     about: String,
 }
 
-impl Offer {
+impl CompletionOffer {
     fn new(word: impl Into<String>, about: impl Into<String>) -> Self {
         Self { word: word.into(), about: about.into() }
     }
@@ -41,8 +41,8 @@ impl Offer {
 /// `sealane completions`.
 ///
 /// # Errors
-/// [`Failure::Output`].
-pub fn script(args: &Completions, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::TerminalWriter`].
+pub fn script(args: &CompletionsArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     use clap_complete::Shell;
     match args.shell {
         Shell::Bash => terminal.write(BASH.as_bytes()),
@@ -59,25 +59,25 @@ pub fn script(args: &Completions, terminal: &mut Terminal) -> Result<(), Failure
 /// Prints what the last of these words may become, a line each: the word, a tab, what it is.
 ///
 /// # Errors
-/// [`Failure::Output`].
-pub async fn run(args: &Complete, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::TerminalWriter`].
+pub async fn run(args: &CompleteArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let mut command = args::command();
     command.build();
-    let typed = Typed::read(&command, &args.words);
+    let typed = TypedWords::read(&command, &args.words);
     let wanted = typed.wanted();
     let mut offers = match wanted {
-        Wanted::Verbs(command) => verbs(command),
-        Wanted::Flags(command) => flags(command),
-        Wanted::Values(ref values) => values.clone(),
-        Wanted::Live(kind) => {
+        CompletionTarget::Verbs(command) => verbs(command),
+        CompletionTarget::Flags(command) => flags(command),
+        CompletionTarget::Values(ref values) => values.clone(),
+        CompletionTarget::Live(kind) => {
             let asked = live::offers(kind, &typed);
             tokio::time::timeout(PATIENCE, asked).await.ok().flatten().unwrap_or_default()
         }
-        Wanted::Nothing => vec![],
+        CompletionTarget::Nothing => vec![],
     };
     offers.retain(|offer| offer.word.starts_with(&typed.last));
     offers.sort();
-    for Offer { word, about } in offers.into_iter().take(MAX_OFFERS) {
+    for CompletionOffer { word, about } in offers.into_iter().take(MAX_OFFERS) {
         // A name of a stream may hold whatever a terminal would obey.
         terminal.line(format_args!("{}{}\t{}", typed.before, one_line(&word), one_line(&about)))?;
     }
@@ -89,16 +89,16 @@ fn about(text: Option<&clap::builder::StyledStr>) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn verbs(command: &Command) -> Vec<Offer> {
+fn verbs(command: &Command) -> Vec<CompletionOffer> {
     let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    shown.map(|verb| Offer::new(verb.get_name(), about(verb.get_about()))).collect()
+    shown.map(|verb| CompletionOffer::new(verb.get_name(), about(verb.get_about()))).collect()
 }
 
-fn flags(command: &Command) -> Vec<Offer> {
+fn flags(command: &Command) -> Vec<CompletionOffer> {
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let flag = |arg: &clap::Arg| {
         let long = arg.get_long()?;
-        Some(Offer::new(format!("--{long}"), about(arg.get_help())))
+        Some(CompletionOffer::new(format!("--{long}"), about(arg.get_help())))
     };
     shown.filter_map(flag).collect()
 }

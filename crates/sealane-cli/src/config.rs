@@ -8,14 +8,14 @@ use sealane::{Client, Codec, Level};
 use sealane_message::InputError;
 use zeroize::Zeroizing;
 
-use crate::args::{Config, ConfigVerb};
-use crate::context::{Chosen, Context};
+use crate::args::{ConfigArgs, ConfigVerb};
+use crate::context::{ChosenContext, HubContext};
 use crate::passphrase::first_line;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum SettingKey {
     /// The hub that client verbs speak to.
     Server,
     /// The node's data folder.
@@ -38,67 +38,73 @@ pub enum Key {
     TlsKey,
 }
 
-impl Key {
+impl SettingKey {
     /// All settings.
-    pub const ALL: [Key; 10] = [
-        Key::Server,
-        Key::Data,
-        Key::Listen,
-        Key::Level,
-        Key::Codec,
-        Key::Policy,
-        Key::Token,
-        Key::Ca,
-        Key::TlsCert,
-        Key::TlsKey,
+    pub const ALL: [SettingKey; 10] = [
+        SettingKey::Server,
+        SettingKey::Data,
+        SettingKey::Listen,
+        SettingKey::Level,
+        SettingKey::Codec,
+        SettingKey::Policy,
+        SettingKey::Token,
+        SettingKey::Ca,
+        SettingKey::TlsCert,
+        SettingKey::TlsKey,
     ];
 
     /// Its name in the configuration file.
     pub fn name(self) -> &'static str {
         match self {
-            Key::Server => "server",
-            Key::Data => "data",
-            Key::Listen => "listen",
-            Key::Level => "level",
-            Key::Codec => "codec",
-            Key::Policy => "policy",
-            Key::Token => "token",
-            Key::Ca => "ca",
-            Key::TlsCert => "tls-cert",
-            Key::TlsKey => "tls-key",
+            SettingKey::Server => "server",
+            SettingKey::Data => "data",
+            SettingKey::Listen => "listen",
+            SettingKey::Level => "level",
+            SettingKey::Codec => "codec",
+            SettingKey::Policy => "policy",
+            SettingKey::Token => "token",
+            SettingKey::Ca => "ca",
+            SettingKey::TlsCert => "tls-cert",
+            SettingKey::TlsKey => "tls-key",
         }
     }
 
     /// Its environment variable.
     pub fn variable(self) -> &'static str {
         match self {
-            Key::Server => "SEALANE_SERVER",
-            Key::Data => "SEALANE_DATA",
-            Key::Listen => "SEALANE_LISTEN",
-            Key::Level => "SEALANE_LEVEL",
-            Key::Codec => "SEALANE_CODEC",
-            Key::Policy => "SEALANE_POLICY",
-            Key::Token => "SEALANE_TOKEN",
-            Key::Ca => "SEALANE_CA",
-            Key::TlsCert => "SEALANE_TLS_CERT",
-            Key::TlsKey => "SEALANE_TLS_KEY",
+            SettingKey::Server => "SEALANE_SERVER",
+            SettingKey::Data => "SEALANE_DATA",
+            SettingKey::Listen => "SEALANE_LISTEN",
+            SettingKey::Level => "SEALANE_LEVEL",
+            SettingKey::Codec => "SEALANE_CODEC",
+            SettingKey::Policy => "SEALANE_POLICY",
+            SettingKey::Token => "SEALANE_TOKEN",
+            SettingKey::Ca => "SEALANE_CA",
+            SettingKey::TlsCert => "SEALANE_TLS_CERT",
+            SettingKey::TlsKey => "SEALANE_TLS_KEY",
         }
     }
 
-    fn default(self, environment: &Environment) -> String {
+    fn default(self, environment: &EnvironmentLookup) -> String {
         match self {
-            Key::Server | Key::Listen => "127.0.0.1:9087".into(),
-            Key::Data => folder(environment, "XDG_DATA_HOME", ".local/share").display().to_string(),
-            Key::Level => Level::Disk.to_string(),
-            Key::Codec => Codec::Json.name().into(),
-            Key::Policy | Key::Token | Key::Ca | Key::TlsCert | Key::TlsKey => String::new(),
+            SettingKey::Server | SettingKey::Listen => "127.0.0.1:9087".into(),
+            SettingKey::Data => {
+                folder(environment, "XDG_DATA_HOME", ".local/share").display().to_string()
+            }
+            SettingKey::Level => Level::Disk.to_string(),
+            SettingKey::Codec => Codec::Json.name().into(),
+            SettingKey::Policy
+            | SettingKey::Token
+            | SettingKey::Ca
+            | SettingKey::TlsCert
+            | SettingKey::TlsKey => String::new(),
         }
     }
 }
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// A flag of this command line.
     Flag,
     /// An environment variable.
@@ -111,36 +117,36 @@ pub enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Flag => f.write_str("flag"),
-            Origin::Environment(variable) => write!(f, "environment {variable}"),
-            Origin::Context(name) => write!(f, "context {name}"),
-            Origin::File(path) => write!(f, "file {}", path.display()),
-            Origin::Default => f.write_str("default"),
+            SettingOrigin::Flag => f.write_str("flag"),
+            SettingOrigin::Environment(variable) => write!(f, "environment {variable}"),
+            SettingOrigin::Context(name) => write!(f, "context {name}"),
+            SettingOrigin::File(path) => write!(f, "file {}", path.display()),
+            SettingOrigin::Default => f.write_str("default"),
         }
     }
 }
 
 /// A setting's effective value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Which.
-    pub key: Key,
+    pub key: SettingKey,
     /// The value, as it was written.
     pub value: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
-impl Setting {
+impl EffectiveSetting {
     /// The value as what it stands for.
     ///
     /// # Errors
-    /// [`Failure::Setting`].
-    pub fn parse<T>(&self, read: impl Fn(&str) -> Result<T, InputError>) -> Result<T, Failure> {
-        read(&self.value).map_err(|cause| Failure::Setting {
+    /// [`CliFailure::EffectiveSetting`].
+    pub fn parse<T>(&self, read: impl Fn(&str) -> Result<T, InputError>) -> Result<T, CliFailure> {
+        read(&self.value).map_err(|cause| CliFailure::Setting {
             key: self.key.name(),
             origin: self.origin.to_string(),
             value: self.value.clone(),
@@ -151,16 +157,16 @@ impl Setting {
     /// The value as an address to listen on.
     ///
     /// # Errors
-    /// [`Failure::Setting`].
-    pub fn address(&self) -> Result<SocketAddr, Failure> {
+    /// [`CliFailure::EffectiveSetting`].
+    pub fn address(&self) -> Result<SocketAddr, CliFailure> {
         self.parse(|text| text.parse().map_err(|_| "an address is like 127.0.0.1:9087".into()))
     }
 
     /// The value as a level.
     ///
     /// # Errors
-    /// [`Failure::Setting`].
-    pub fn level(&self) -> Result<Level, Failure> {
+    /// [`CliFailure::EffectiveSetting`].
+    pub fn level(&self) -> Result<Level, CliFailure> {
         self.parse(|text| {
             text.parse().map_err(|e: sealane_protocol::UnknownLevel| e.to_string().into())
         })
@@ -169,8 +175,8 @@ impl Setting {
     /// The value as a codec.
     ///
     /// # Errors
-    /// [`Failure::Setting`].
-    pub fn codec(&self) -> Result<Codec, Failure> {
+    /// [`CliFailure::EffectiveSetting`].
+    pub fn codec(&self) -> Result<Codec, CliFailure> {
         let usable = |codec: &Codec| *codec != Codec::MsgPackRecords;
         let read = |text: &str| Codec::from_name(text).filter(usable);
         self.parse(|text| read(text).ok_or_else(|| "a codec is json, msgpack or cbor".into()))
@@ -178,7 +184,7 @@ impl Setting {
 }
 
 /// How environment variables are looked up.
-pub type Environment = dyn Fn(&str) -> Option<String>;
+pub type EnvironmentLookup = dyn Fn(&str) -> Option<String>;
 
 /// The environment of this process; an empty variable counts as none.
 pub fn environment(variable: &str) -> Option<String> {
@@ -187,109 +193,120 @@ pub fn environment(variable: &str) -> Option<String> {
 
 /// The settings of the configuration file and of a command's context, which may be none.
 #[derive(Debug, Clone, Default)]
-pub struct File {
+pub struct SettingsFile {
     path: PathBuf,
-    values: Vec<(Key, String)>,
-    chosen: Option<Chosen>,
+    values: Vec<(SettingKey, String)>,
+    chosen: Option<ChosenContext>,
 }
 
-impl File {
+impl SettingsFile {
     /// The file and the context that were named, or the user's where there are any.
     ///
     /// # Errors
-    /// [`Failure::File`], [`Failure::UnknownKey`], [`Failure::UnknownContext`].
-    pub fn find(named: Option<&Path>, context: Option<&str>) -> Result<File, Failure> {
-        let file = File::open(named, &environment)?;
-        Ok(File { chosen: Chosen::find(context, &environment)?, ..file })
+    /// [`CliFailure::SettingsFile`], [`CliFailure::UnknownKey`], [`CliFailure::UnknownContext`].
+    pub fn find(named: Option<&Path>, context: Option<&str>) -> Result<SettingsFile, CliFailure> {
+        let file = SettingsFile::open(named, &environment)?;
+        Ok(SettingsFile { chosen: ChosenContext::find(context, &environment)?, ..file })
     }
 
     /// No file, and this context as if a flag had named it.
-    pub(crate) fn of_context(context: Context) -> File {
-        File { chosen: Some(Chosen { context, by_flag: true }), ..File::default() }
+    pub(crate) fn of_context(context: HubContext) -> SettingsFile {
+        SettingsFile {
+            chosen: Some(ChosenContext { context, by_flag: true }),
+            ..SettingsFile::default()
+        }
     }
 
-    fn open(named: Option<&Path>, environment: &Environment) -> Result<File, Failure> {
+    fn open(
+        named: Option<&Path>,
+        environment: &EnvironmentLookup,
+    ) -> Result<SettingsFile, CliFailure> {
         let named =
             named.map(Path::to_owned).or_else(|| environment("SEALANE_CONFIG").map(PathBuf::from));
         let path = named.clone().unwrap_or_else(|| {
             folder(environment, "XDG_CONFIG_HOME", ".config").join("config.toml")
         });
         match fs::read_to_string(&path) {
-            Ok(text) => File::read(path, &text),
+            Ok(text) => SettingsFile::read(path, &text),
             Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
-                Ok(File::default())
+                Ok(SettingsFile::default())
             }
-            Err(error) => Err(Failure::File { file: path, cause: error.to_string() }),
+            Err(error) => Err(CliFailure::File { file: path, cause: error.to_string() }),
         }
     }
 
-    fn read(path: PathBuf, text: &str) -> Result<File, Failure> {
-        let file = |cause| Failure::File { file: path.clone(), cause };
+    fn read(path: PathBuf, text: &str) -> Result<SettingsFile, CliFailure> {
+        let file = |cause| CliFailure::File { file: path.clone(), cause };
         let table: toml::Table = text.parse().map_err(|error| file(no_toml(text, &error)))?;
         let mut values = Vec::new();
         for (name, value) in table {
-            let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name) else {
-                let known = Key::ALL.map(Key::name).join(", ");
-                return Err(Failure::UnknownKey { file: path, key: name, known });
+            let Some(key) = SettingKey::ALL.into_iter().find(|key| key.name() == name) else {
+                let known = SettingKey::ALL.map(SettingKey::name).join(", ");
+                return Err(CliFailure::UnknownKey { file: path, key: name, known });
             };
             let toml::Value::String(value) = value else {
                 return Err(file(format!("`{name}` is not text in quotes")));
             };
             values.push((key, value));
         }
-        Ok(File { path, values, chosen: None })
+        Ok(SettingsFile { path, values, chosen: None })
     }
 
     /// The effective value of a setting, of which a flag may have said something.
-    pub fn setting(&self, key: Key, flag: Option<&String>) -> Setting {
+    pub fn setting(&self, key: SettingKey, flag: Option<&String>) -> EffectiveSetting {
         self.resolve(key, flag, &environment)
     }
 
-    fn resolve(&self, key: Key, flag: Option<&String>, environment: &Environment) -> Setting {
+    fn resolve(
+        &self,
+        key: SettingKey,
+        flag: Option<&String>,
+        environment: &EnvironmentLookup,
+    ) -> EffectiveSetting {
         let in_file = || self.values.iter().find(|(other, _)| *other == key);
         let of_context = |by_flag| {
             let chosen = self.chosen.as_ref().filter(|chosen| chosen.by_flag == by_flag)?;
-            Some((chosen.context.value(key)?, Origin::Context(chosen.context.name.clone())))
+            Some((chosen.context.value(key)?, SettingOrigin::Context(chosen.context.name.clone())))
         };
         let (value, origin) = if let Some(value) = flag {
-            (value.clone(), Origin::Flag)
+            (value.clone(), SettingOrigin::Flag)
         } else if let Some(named) = of_context(true) {
             named
         } else if let Some(value) = environment(key.variable()) {
-            (value, Origin::Environment(key.variable()))
+            (value, SettingOrigin::Environment(key.variable()))
         } else if let Some(used) = of_context(false) {
             used
         } else if let Some((_, value)) = in_file() {
-            (value.clone(), Origin::File(self.path.clone()))
+            (value.clone(), SettingOrigin::File(self.path.clone()))
         } else {
-            (key.default(environment), Origin::Default)
+            (key.default(environment), SettingOrigin::Default)
         };
-        Setting { key, value, origin }
+        EffectiveSetting { key, value, origin }
     }
 
     /// The file that a setting names, if it names one. In a configuration file it is meant from
     /// that file's folder.
-    pub fn path(&self, key: Key) -> Option<PathBuf> {
+    pub fn path(&self, key: SettingKey) -> Option<PathBuf> {
         self.path_or(key, None)
     }
 
     /// The same, of which a flag may have said something.
-    pub fn path_or(&self, key: Key, flag: Option<&String>) -> Option<PathBuf> {
+    pub fn path_or(&self, key: SettingKey, flag: Option<&String>) -> Option<PathBuf> {
         let setting = self.setting(key, flag);
         let path = PathBuf::from(Some(setting.value).filter(|value| !value.is_empty())?);
         match setting.origin {
-            Origin::File(file) => Some(file.parent().unwrap_or(Path::new("")).join(path)),
+            SettingOrigin::File(file) => Some(file.parent().unwrap_or(Path::new("")).join(path)),
             _ => Some(path),
         }
     }
 
     /// The settings for this hub. The token and the CA of a context go to the hub of that context
     /// alone. The token and the CA of the configuration file go to no hub of a context.
-    fn beside(&self, server: &Setting) -> File {
+    fn beside(&self, server: &EffectiveSetting) -> SettingsFile {
         let mut file = self.clone();
         match server.origin {
-            Origin::Context(_) => {
-                file.values.retain(|(key, _)| ![Key::Token, Key::Ca].contains(key));
+            SettingOrigin::Context(_) => {
+                file.values.retain(|(key, _)| ![SettingKey::Token, SettingKey::Ca].contains(key));
             }
             _ => file.chosen = None,
         }
@@ -297,10 +314,10 @@ impl File {
     }
 
     /// The token that is brought to this hub; empty: none.
-    fn token(&self) -> Result<Zeroizing<String>, Failure> {
-        let setting = self.setting(Key::Token, None);
+    fn token(&self) -> Result<Zeroizing<String>, CliFailure> {
+        let setting = self.setting(SettingKey::Token, None);
         match setting.origin {
-            Origin::Context(_) => first_line(Path::new(&setting.value)),
+            SettingOrigin::Context(_) => first_line(Path::new(&setting.value)),
             _ => Ok(Zeroizing::new(setting.value)),
         }
     }
@@ -308,14 +325,14 @@ impl File {
     /// A client of the hub that the settings name, speaking the codec that they name.
     ///
     /// # Errors
-    /// [`Failure::Setting`].
+    /// [`CliFailure::EffectiveSetting`].
     pub fn client(
         &self,
         server: Option<&String>,
         codec: Option<&String>,
-    ) -> Result<Client, Failure> {
-        let codec = self.setting(Key::Codec, codec).codec()?;
-        let server = self.setting(Key::Server, server);
+    ) -> Result<Client, CliFailure> {
+        let codec = self.setting(SettingKey::Codec, codec).codec()?;
+        let server = self.setting(SettingKey::Server, server);
         let beside = self.beside(&server);
         let token = beside.token()?;
         let client = server.parse(|text| {
@@ -325,8 +342,8 @@ impl File {
             })
         })?;
         let client = if token.is_empty() { client } else { client.with_token(&token)? };
-        let Some(file) = beside.path(Key::Ca) else { return Ok(client) };
-        let failed = |cause: String| Failure::File { file: file.clone(), cause };
+        let Some(file) = beside.path(SettingKey::Ca) else { return Ok(client) };
+        let failed = |cause: String| CliFailure::File { file: file.clone(), cause };
         let pem = fs::read(&file).map_err(|error| failed(error.to_string()))?;
         client.with_ca(&pem).map_err(|error| failed(error.to_string()))
     }
@@ -335,18 +352,22 @@ impl File {
 /// `sealane config show`.
 ///
 /// # Errors
-/// [`Failure::Output`].
-pub fn show(args: &Config, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::TerminalWriter`].
+pub fn show(
+    args: &ConfigArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let ConfigVerb::Show { origin, server } = &args.verb;
-    let server = file.setting(Key::Server, server.as_ref());
+    let server = file.setting(SettingKey::Server, server.as_ref());
     let beside = file.beside(&server);
-    for key in Key::ALL {
+    for key in SettingKey::ALL {
         let mut setting = match key {
-            Key::Server => server.clone(),
-            Key::Token | Key::Ca => beside.setting(key, None),
+            SettingKey::Server => server.clone(),
+            SettingKey::Token | SettingKey::Ca => beside.setting(key, None),
             _ => file.setting(key, None),
         };
-        if key == Key::Token && !setting.value.is_empty() {
+        if key == SettingKey::Token && !setting.value.is_empty() {
             setting.value = "(set)".to_owned();
         }
         if terminal.json() {
@@ -377,7 +398,7 @@ pub(crate) fn no_toml(text: &str, error: &toml::de::Error) -> String {
 }
 
 /// `sealane` in the folder that `variable` names, or in `below` the home.
-pub(crate) fn folder(environment: &Environment, variable: &str, below: &str) -> PathBuf {
+pub(crate) fn folder(environment: &EnvironmentLookup, variable: &str, below: &str) -> PathBuf {
     let home = || environment("HOME").map(|home| Path::new(&home).join(below));
     let base = environment(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     base.or_else(home).unwrap_or_default().join("sealane")
@@ -389,23 +410,26 @@ mod tests {
 
     #[test]
     fn the_nearer_source_wins() {
-        let file = File::read("c.toml".into(), "server = 'file:1'\nlevel = 'os'").unwrap();
+        let file = SettingsFile::read("c.toml".into(), "server = 'file:1'\nlevel = 'os'").unwrap();
         let from_environment =
             |variable: &str| (variable == "SEALANE_SERVER").then(|| "environment:1".to_owned());
         let flag = "flag:1".to_owned();
-        let server = |flag, env: &Environment| file.resolve(Key::Server, flag, env);
-        assert_eq!(server(Some(&flag), &from_environment).origin, Origin::Flag);
+        let server = |flag, env: &EnvironmentLookup| file.resolve(SettingKey::Server, flag, env);
+        assert_eq!(server(Some(&flag), &from_environment).origin, SettingOrigin::Flag);
         assert_eq!(server(None, &from_environment).value, "environment:1");
         assert_eq!(server(None, &|_| None).value, "file:1");
-        assert_eq!(file.resolve(Key::Codec, None, &|_| None).origin, Origin::Default);
-        assert_eq!(file.setting(Key::Level, None).level().unwrap(), Level::Os);
+        assert_eq!(file.resolve(SettingKey::Codec, None, &|_| None).origin, SettingOrigin::Default);
+        assert_eq!(file.setting(SettingKey::Level, None).level().unwrap(), Level::Os);
     }
 
     #[test]
     fn a_wrong_file_is_named_with_its_key() {
-        let error = File::read("c.toml".into(), "sever = 'x'").unwrap_err().to_string();
+        let error = SettingsFile::read("c.toml".into(), "sever = 'x'").unwrap_err().to_string();
         assert!(error.contains("`sever`") && error.contains("server, data"), "{error}");
-        assert!(matches!(File::read("c".into(), "server = 3"), Err(Failure::File { .. })));
-        assert!(matches!(File::read("c".into(), "server"), Err(Failure::File { .. })));
+        assert!(matches!(
+            SettingsFile::read("c".into(), "server = 3"),
+            Err(CliFailure::File { .. })
+        ));
+        assert!(matches!(SettingsFile::read("c".into(), "server"), Err(CliFailure::File { .. })));
     }
 }

@@ -3,36 +3,45 @@
 use std::time::Duration;
 
 use sealane::{
-    Client, ConnectionState, Consumer, ConsumerInfo, DelayedMessage, PendingMessage, Topic, Value,
+    Client, ConnectionState, ConsumerHandle, ConsumerInfo, DelayedMessage, PendingMessage, Topic,
+    Value,
 };
 
-use crate::args::consumer::{Consumer as Args, ConsumerVerb, Delayed, DelayedVerb, Which};
-use crate::config::File;
+use crate::args::consumer::{
+    CliConsumerVerb, ConsumerArgs as Args, ConsumerNameArgs, DelayedArgs, DelayedVerb,
+};
+use crate::config::SettingsFile;
 use crate::terminal::{confirm, map, table};
 use crate::times::{count, now_ms, show_bytes, show_duration, show_time};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Lists, shows or steers consumers.
 ///
 /// # Errors
 /// The hub's refusal.
-pub async fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn run(
+    args: &Args,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
     let (which, did, info) = match &args.verb {
-        ConsumerVerb::Ls { topic } => return list(&client, topic, terminal).await,
-        ConsumerVerb::Info { which } => {
+        CliConsumerVerb::Ls { topic } => return list(&client, topic, terminal).await,
+        CliConsumerVerb::Info { which } => {
             return show(&find(&client, which)?.info().await?, terminal);
         }
-        ConsumerVerb::Rm { which, yes } => return remove(&client, which, *yes, terminal).await,
-        ConsumerVerb::Pause { which } => (which, "paused", find(&client, which)?.pause().await?),
-        ConsumerVerb::Resume { which } => (which, "resumed", find(&client, which)?.resume().await?),
-        ConsumerVerb::Reset { which, to } => {
+        CliConsumerVerb::Rm { which, yes } => return remove(&client, which, *yes, terminal).await,
+        CliConsumerVerb::Pause { which } => (which, "paused", find(&client, which)?.pause().await?),
+        CliConsumerVerb::Resume { which } => {
+            (which, "resumed", find(&client, which)?.resume().await?)
+        }
+        CliConsumerVerb::Reset { which, to } => {
             (which, "reset", find(&client, which)?.reset(*to).await?)
         }
-        ConsumerVerb::Skip { which, offsets } => {
+        CliConsumerVerb::Skip { which, offsets } => {
             (which, "skipped them", find(&client, which)?.skip(offsets.clone()).await?)
         }
-        ConsumerVerb::Redeliver { which } => {
+        CliConsumerVerb::Redeliver { which } => {
             (which, "delivers again", find(&client, which)?.redeliver().await?)
         }
     };
@@ -48,7 +57,7 @@ pub async fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<()
     ))
 }
 
-fn find(client: &Client, which: &Which) -> Result<Consumer, Failure> {
+fn find(client: &Client, which: &ConsumerNameArgs) -> Result<ConsumerHandle, CliFailure> {
     Ok(client.consumer(&which.topic, which.name())?)
 }
 
@@ -56,7 +65,7 @@ fn shown(name: &str) -> &str {
     if name.is_empty() { "(inbox)" } else { name }
 }
 
-async fn list(client: &Client, topic: &str, terminal: &mut Terminal) -> Result<(), Failure> {
+async fn list(client: &Client, topic: &str, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let all = client.consumers(topic).await?;
     if terminal.json() {
         return all.iter().try_for_each(|info| terminal.record(fields(info)));
@@ -96,7 +105,7 @@ fn behind(info: &ConsumerInfo) -> String {
     if info.lag == 0 { "-".to_owned() } else { show_duration(info.lag_ms) }
 }
 
-fn show(info: &ConsumerInfo, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(info: &ConsumerInfo, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(fields(info));
     }
@@ -218,10 +227,10 @@ fn pending_fields(message: &PendingMessage) -> Value {
 
 async fn remove(
     client: &Client,
-    which: &Which,
+    which: &ConsumerNameArgs,
     yes: bool,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let (topic, name) = (&which.topic, which.name());
     let consumer = find(client, which)?;
     if !yes && terminal.asks() {
@@ -241,7 +250,11 @@ async fn remove(
 ///
 /// # Errors
 /// The hub's refusal.
-pub async fn delayed(args: &Delayed, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn delayed(
+    args: &DelayedArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
     match &args.verb {
         DelayedVerb::Ls { topic } => list_delayed(&client, topic, terminal).await,
@@ -264,7 +277,7 @@ async fn list_delayed(
     client: &Client,
     topic: &str,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let mut rows = Vec::new();
     let mut after = None;
     loop {

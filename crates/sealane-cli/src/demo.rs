@@ -24,20 +24,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, Message, Publisher, Start};
+use sealane::{Client, Codec, Publisher, ReceivedMessage, StartPosition};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::args::Demo;
-use crate::signals::Signals;
-use crate::{Failure, Terminal};
-use ledger::Ledger;
-use node::NodeProcess;
-use reader::{Reader, Tally};
-use report::{Hidden, Report, Row};
-use sealed::Canaries;
-use show::Show;
-use telemetry::{KINDS, Machine};
+use crate::args::DemoArgs;
+use crate::signals::ProcessSignals;
+use crate::{CliFailure, Terminal};
+use ledger::PublishedLedger;
+use node::DemoNodeProcess;
+use reader::{DemoReader, DemoReaderTally};
+use report::{DemoCodecRow, DemoReport, DemoSecrecyReport};
+use sealed::DemoCanaries;
+use show::DemoOutput;
+use telemetry::{DemoMachine, KINDS};
 
 /// How long a publisher asks a node that is gone.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,49 +51,53 @@ const SHOWN_EVERY: Duration = Duration::from_secs(1);
 /// Runs the demo, tells what happens, and ends with what was claimed and measured.
 ///
 /// # Errors
-/// [`Failure::Demo`] where it cannot run, [`Failure::Lost`] where something did not come back.
-pub async fn run(args: &Demo, terminal: &mut Terminal) -> Result<(), Failure> {
-    let machine = Machine::find()?;
-    let program = std::env::current_exe().map_err(|e| Failure::Demo(e.to_string()))?;
-    let mut signals = Signals::new().map_err(|error| Failure::Demo(error.to_string()))?;
+/// [`CliFailure::DemoArgs`] where it cannot run, [`CliFailure::Lost`] where something did not come back.
+pub async fn run(args: &DemoArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let machine = DemoMachine::find()?;
+    let program = std::env::current_exe().map_err(|e| CliFailure::Demo(e.to_string()))?;
+    let mut signals = ProcessSignals::new().map_err(|error| CliFailure::Demo(error.to_string()))?;
     let folder = tempfile::Builder::new().prefix("sealane-demo-").tempdir();
-    let folder = folder.map_err(|error| Failure::Demo(error.to_string()))?;
-    let node = NodeProcess::start(program, folder.path().to_owned(), None).await?;
-    let stage = Stage { machine, folder: folder.path(), show: Show::new(terminal) };
+    let folder = folder.map_err(|error| CliFailure::Demo(error.to_string()))?;
+    let node = DemoNodeProcess::start(program, folder.path().to_owned(), None).await?;
+    let stage = DemoStage { machine, folder: folder.path(), show: DemoOutput::new(terminal) };
     // The node and the folder go with it, also when it is told to stop.
     let report = tokio::select! {
         report = stage.play(args, node) => report?,
         () = signals.end() => {
-            return Err(Failure::Demo("it was told to stop; it has left nothing behind".into()));
+            return Err(CliFailure::Demo("it was told to stop; it has left nothing behind".into()));
         }
     };
     report.show(terminal)?;
     if report.shows() {
-        return Err(Failure::Demo("what was sealed could be read where it is kept".into()));
+        return Err(CliFailure::Demo("what was sealed could be read where it is kept".into()));
     }
     match report.lost() {
         0 => Ok(()),
         lost => {
             eprintln!("sealane: the node's data stay in {}", folder.keep().display());
-            Err(Failure::Lost(lost))
+            Err(CliFailure::Lost(lost))
         }
     }
 }
 
 /// The state that all parts of the demo use.
-struct Stage<'a> {
-    machine: Machine,
+struct DemoStage<'a> {
+    machine: DemoMachine,
     folder: &'a Path,
-    show: Show<'a>,
+    show: DemoOutput<'a>,
 }
 
-impl Stage<'_> {
-    async fn play(mut self, args: &Demo, mut node: NodeProcess) -> Result<Report, Failure> {
+impl DemoStage<'_> {
+    async fn play(
+        mut self,
+        args: &DemoArgs,
+        mut node: DemoNodeProcess,
+    ) -> Result<DemoReport, CliFailure> {
         self.show.part("This machine's telemetry, in three codecs")?;
         let (version, address, pid) = (node.version(), node.address(), node.pid());
         self.show.line(format_args!("node {version} at {address}, process {pid}"))?;
-        let readers = Readers::start(&node, &self.machine).await?;
-        let mut source = Source::open(&node, &self.machine).await?;
+        let readers = DemoConsumers::start(&node, &self.machine).await?;
+        let mut source = TelemetrySource::open(&node, &self.machine).await?;
         source.sample(&self.machine).await?;
         source.flush().await?;
         self.one_in_three(node.address()).await?;
@@ -109,7 +113,7 @@ impl Stage<'_> {
         // Publishing goes on while nobody answers: what is queued then is what a crash endangers.
         let restart = tokio::spawn(node.restart());
         self.publish(&mut source, &readers, args.every, || !restart.is_finished()).await?;
-        let node = restart.await.map_err(|error| Failure::Demo(error.to_string()))??;
+        let node = restart.await.map_err(|error| CliFailure::Demo(error.to_string()))??;
         let down = node.began() - killed;
         let ms = down.as_secs_f64() * 1e3;
         let again = format!("process {} answered after {ms:.0} ms, on the same data", node.pid());
@@ -118,19 +122,20 @@ impl Stage<'_> {
         source.flush().await?;
         let tallies = readers.finish(source.ledger.len()).await?;
         let rows = Codec::AT_REST.into_iter().zip(tallies);
-        let rows = rows.map(|(codec, tally)| Row::new(codec, tally, &source.ledger)).collect();
+        let rows =
+            rows.map(|(codec, tally)| DemoCodecRow::new(codec, tally, &source.ledger)).collect();
         let hidden = self.hide(node).await?;
-        Ok(Report { acknowledged: source.acknowledged, down, rows, hidden })
+        Ok(DemoReport { acknowledged: source.acknowledged, down, rows, hidden })
     }
 
     /// Shows one message as three readers get it.
-    async fn one_in_three(&mut self, hub: &str) -> Result<(), Failure> {
+    async fn one_in_three(&mut self, hub: &str) -> Result<(), CliFailure> {
         let topic = self.machine.topic(KINDS[0]);
         self.show.line(format_args!("the first message of {topic}, as three readers get it:"))?;
         for codec in Codec::AT_REST {
             let client = Client::connect(hub)?.with_codec(codec)?;
-            let page = client.read(&topic, Start::First, 1).await?;
-            for Message { codec, envelope, .. } in &page.messages {
+            let page = client.read(&topic, StartPosition::First, 1).await?;
+            for ReceivedMessage { codec, envelope, .. } in &page.messages {
                 let shown = show::bytes(*codec, envelope);
                 let (name, size) = (codec.name(), envelope.len());
                 self.show.line(format_args!("  {name:<8} {size:>4} B  {shown}"))?;
@@ -142,11 +147,11 @@ impl Stage<'_> {
     /// Samples and sends as long as it is to, and shows what comes back.
     async fn publish(
         &mut self,
-        source: &mut Source,
-        readers: &Readers,
+        source: &mut TelemetrySource,
+        readers: &DemoConsumers,
         every: Duration,
         goes_on: impl Fn() -> bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliFailure> {
         let mut shown = Instant::now();
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -161,7 +166,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn progress(&mut self, sent: usize, readers: &Readers) -> Result<(), Failure> {
+    fn progress(&mut self, sent: usize, readers: &DemoConsumers) -> Result<(), CliFailure> {
         let latest = readers.latest.borrow().clone();
         let (sent, read) = (show::count(sent as u64), show::count(readers.least()));
         let Some(message) = latest else { return Ok(()) };
@@ -173,9 +178,9 @@ impl Stage<'_> {
     }
 
     /// The same telemetry through a sealed stream, and the node's data into a vault and back.
-    async fn hide(&mut self, mut node: NodeProcess) -> Result<Hidden, Failure> {
+    async fn hide(&mut self, mut node: DemoNodeProcess) -> Result<DemoSecrecyReport, CliFailure> {
         self.show.part("The same telemetry, sealed for a group of two machines")?;
-        let words = Canaries::new()?;
+        let words = DemoCanaries::new()?;
         let keys = self.folder.join("keys");
         let sealed = sealed::run(node.address(), &self.machine, &keys, &words).await?;
         self.show.line(format_args!("the hub keeps   {}", sealed.kept))?;
@@ -199,28 +204,28 @@ impl Stage<'_> {
         let kept = tokio::task::block_in_place(|| archive::run(&data, &vault, &words.open));
         let archive = kept?;
         self.show.line(format_args!("{}", archive.told()))?;
-        Ok(Hidden { sealed, relayed, field, open_found, sealed_found, archive })
+        Ok(DemoSecrecyReport { sealed, relayed, field, open_found, sealed_found, archive })
     }
 }
 
 /// Where the telemetry comes from, and what was sent of it.
-struct Source {
+struct TelemetrySource {
     publishers: Vec<Publisher>,
-    ledger: Ledger,
+    ledger: PublishedLedger,
     /// Messages that the node has answered for.
     acknowledged: u64,
 }
 
-impl Source {
-    async fn open(node: &NodeProcess, machine: &Machine) -> Result<Self, Failure> {
+impl TelemetrySource {
+    async fn open(node: &DemoNodeProcess, machine: &DemoMachine) -> Result<Self, CliFailure> {
         let client = Client::connect(node.address())?.patience(PATIENCE);
         let publishers = KINDS.iter().map(|kind| client.publisher(&machine.topic(kind)));
         let publishers = publishers.collect::<Result<_, _>>()?;
-        Ok(Self { publishers, ledger: Ledger::default(), acknowledged: 0 })
+        Ok(Self { publishers, ledger: PublishedLedger::default(), acknowledged: 0 })
     }
 
     /// One measurement of each kind.
-    async fn sample(&mut self, machine: &Machine) -> Result<(), Failure> {
+    async fn sample(&mut self, machine: &DemoMachine) -> Result<(), CliFailure> {
         for (kind, publisher) in KINDS.iter().zip(&self.publishers) {
             let (id, envelope) = machine.sample(kind, self.ledger.len())?;
             self.ledger.add(id, &envelope);
@@ -230,7 +235,7 @@ impl Source {
     }
 
     /// Waits until all of it is stored.
-    async fn flush(&mut self) -> Result<(), Failure> {
+    async fn flush(&mut self) -> Result<(), CliFailure> {
         self.acknowledged = 0;
         for publisher in &self.publishers {
             self.acknowledged += publisher.flush().await?.messages;
@@ -238,29 +243,29 @@ impl Source {
         let (sent, acknowledged) = (self.ledger.len() as u64, self.acknowledged);
         if acknowledged != sent {
             let cause = format!("{sent} messages were sent, {acknowledged} acknowledged");
-            return Err(Failure::Demo(cause));
+            return Err(CliFailure::Demo(cause));
         }
         Ok(())
     }
 }
 
 /// A consumer for each codec.
-struct Readers {
+struct DemoConsumers {
     counts: Vec<Arc<AtomicU64>>,
     /// The newest message of the first of them.
-    latest: watch::Receiver<Option<Message>>,
-    tasks: Vec<JoinHandle<Result<Tally, sealane::Error>>>,
+    latest: watch::Receiver<Option<ReceivedMessage>>,
+    tasks: Vec<JoinHandle<Result<DemoReaderTally, sealane::Error>>>,
     stop: watch::Sender<bool>,
 }
 
-impl Readers {
-    async fn start(node: &NodeProcess, machine: &Machine) -> Result<Self, Failure> {
+impl DemoConsumers {
+    async fn start(node: &DemoNodeProcess, machine: &DemoMachine) -> Result<Self, CliFailure> {
         let (stop, stopped) = watch::channel(false);
         let (mut counts, mut tasks) = (Vec::new(), Vec::new());
         let (shown, latest) = watch::channel(None);
         for codec in Codec::AT_REST {
             let client = Client::connect(node.address())?;
-            let reader = Reader::join(&client, &machine.topic("*"), codec).await?;
+            let reader = DemoReader::join(&client, &machine.topic("*"), codec).await?;
             counts.push(reader.count());
             let shown = (codec == Codec::Json).then(|| shown.clone());
             tasks.push(tokio::spawn(reader.run(stopped.clone(), shown)));
@@ -275,7 +280,7 @@ impl Readers {
     }
 
     /// Waits until each has everything, or nothing more comes.
-    async fn finish(self, all: usize) -> Result<Vec<Tally>, Failure> {
+    async fn finish(self, all: usize) -> Result<Vec<DemoReaderTally>, CliFailure> {
         let all = u64::try_from(all).unwrap_or(u64::MAX);
         let counts = || self.counts.iter().map(|count| count.load(Ordering::Relaxed));
         let (mut seen, mut moved) = (0, Instant::now());
@@ -290,7 +295,7 @@ impl Readers {
         let _ = self.stop.send(true);
         let mut tallies = Vec::new();
         for task in self.tasks {
-            tallies.push(task.await.map_err(|error| Failure::Demo(error.to_string()))??);
+            tallies.push(task.await.map_err(|error| CliFailure::Demo(error.to_string()))??);
         }
         Ok(tallies)
     }

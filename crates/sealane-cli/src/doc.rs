@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sealane::{Codec, DataType, Documents, Raise, Value, Written};
+use sealane::{Codec, DataType, DocumentWriteOutcome, DocumentsClient, EmergencyRequest, Value};
 use sealane_machine::MachineConfig;
 
-use crate::args::doc::{Call, Doc, DocVerb, Emergency, EmergencyVerb};
+use crate::args::doc::{DocArgs, DocVerb, EmergencyArgs, EmergencyCallArgs, EmergencyVerb};
 use crate::terminal::{map, one_line};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Runs what was asked of documents.
 ///
 /// # Errors
-/// [`Failure::Documents`], or a configuration that names no socket.
-pub async fn run(args: &Doc, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::DocumentsClient`], or a configuration that names no socket.
+pub async fn run(args: &DocArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     match &args.verb {
         DocVerb::Ls(held) => show(&connect(&held.file).await?.ls().await?, terminal),
         DocVerb::Get { held, data_type, slot } => {
@@ -54,36 +54,36 @@ pub async fn run(args: &Doc, terminal: &mut Terminal) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`run`].
-pub async fn emergency(args: &Emergency, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn emergency(args: &EmergencyArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     match &args.verb {
         EmergencyVerb::Raise { held, kind, text, position } => {
             let position = position.as_deref().and_then(|ends| ends.first_chunk().copied());
-            let raise = Raise { kind: kind.clone(), text: text.clone(), position };
+            let raise = EmergencyRequest { kind: kind.clone(), text: text.clone(), position };
             let number = connect(&held.file).await?.raise(&raise).await?;
             match terminal.json() {
                 true => terminal.record(vec![("number", number.into())]),
                 false => terminal.line(format_args!("call {number} is raised")),
             }
         }
-        EmergencyVerb::Ack(Call { held, slot, number }) => {
+        EmergencyVerb::Ack(EmergencyCallArgs { held, slot, number }) => {
             Ok(connect(&held.file).await?.acknowledge(*slot, *number).await?)
         }
-        EmergencyVerb::Clear(Call { held, slot, number }) => {
+        EmergencyVerb::Clear(EmergencyCallArgs { held, slot, number }) => {
             Ok(connect(&held.file).await?.clear(*slot, *number).await?)
         }
         EmergencyVerb::Ls(held) => show(&connect(&held.file).await?.emergencies().await?, terminal),
     }
 }
 
-async fn connect(file: &Path) -> Result<Documents, Failure> {
-    Ok(Documents::connect(MachineConfig::read(file)?.documents_socket()?).await?)
+async fn connect(file: &Path) -> Result<DocumentsClient, CliFailure> {
+    Ok(DocumentsClient::connect(MachineConfig::read(file)?.documents_socket()?).await?)
 }
 
 /// Says whether a document is stored, in the words of the socket.
-fn written(written: Written, terminal: &mut Terminal) -> Result<(), Failure> {
+fn written(written: DocumentWriteOutcome, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let wait = match written {
-        Written::Stored => None,
-        Written::Waiting(wait) => Some(wait),
+        DocumentWriteOutcome::Stored => None,
+        DocumentWriteOutcome::Waiting(wait) => Some(wait),
     };
     if terminal.json() {
         let mut fields = vec![("done", wait.is_none().into())];
@@ -108,7 +108,7 @@ fn sums(of: &BTreeMap<u8, u64>) -> Vec<Value> {
 }
 
 /// Shows values as JSON, or as a line of their fields each.
-fn show(items: &[Value], terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(items: &[Value], terminal: &mut Terminal) -> Result<(), CliFailure> {
     for item in items {
         match (terminal.json(), item) {
             (false, Value::Map(fields)) => {

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use sealane::Client;
 use sealane_message::Pattern;
-use sealane_node::access::{Right, Token, Tokens};
+use sealane_node::access::{AccessToken, TokenFile, TokenRight};
 
-use crate::args::operate::Doctor;
-use crate::colour::Tone;
-use crate::config::{File, Key};
+use crate::args::operate::DoctorArgs;
+use crate::colour::ColourTone;
+use crate::config::{SettingKey, SettingsFile};
 use crate::terminal::wrap;
 use crate::times::{count, show_bytes};
 use crate::token::ORDERS_OPEN;
-use crate::{Failure, Terminal, stream};
+use crate::{CliFailure, Terminal, stream};
 
 /// Room below which a disk counts as nearly full.
 const LITTLE_ROOM_BYTES: u64 = 64 << 20;
@@ -46,64 +46,64 @@ const SAID_AT: usize = 23;
 const MIN_SAID: usize = 30;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum DoctorVerdict {
     Good,
     Warning,
     Bad,
 }
 
-impl Verdict {
+impl DoctorVerdict {
     fn name(self) -> &'static str {
         match self {
-            Verdict::Good => "ok",
-            Verdict::Warning => "warning",
-            Verdict::Bad => "bad",
+            DoctorVerdict::Good => "ok",
+            DoctorVerdict::Warning => "warning",
+            DoctorVerdict::Bad => "bad",
         }
     }
 
-    fn tone(self) -> Tone {
+    fn tone(self) -> ColourTone {
         match self {
-            Verdict::Good => Tone::Good,
-            Verdict::Warning => Tone::Warning,
-            Verdict::Bad => Tone::Bad,
+            DoctorVerdict::Good => ColourTone::Good,
+            DoctorVerdict::Warning => ColourTone::Warning,
+            DoctorVerdict::Bad => ColourTone::Bad,
         }
     }
 }
 
 /// The result of one check.
-struct Finding {
+struct DoctorFinding {
     what: &'static str,
-    verdict: Verdict,
+    verdict: DoctorVerdict,
     said: String,
 }
 
 #[derive(Default)]
-struct Findings(Vec<Finding>);
+struct DoctorFindings(Vec<DoctorFinding>);
 
-impl Findings {
+impl DoctorFindings {
     fn good(&mut self, what: &'static str, said: impl Into<String>) {
-        self.0.push(Finding { what, verdict: Verdict::Good, said: said.into() });
+        self.0.push(DoctorFinding { what, verdict: DoctorVerdict::Good, said: said.into() });
     }
 
     fn warning(&mut self, what: &'static str, said: impl Into<String>) {
-        self.0.push(Finding { what, verdict: Verdict::Warning, said: said.into() });
+        self.0.push(DoctorFinding { what, verdict: DoctorVerdict::Warning, said: said.into() });
     }
 
     fn bad(&mut self, what: &'static str, said: impl Into<String>) {
-        self.0.push(Finding { what, verdict: Verdict::Bad, said: said.into() });
+        self.0.push(DoctorFinding { what, verdict: DoctorVerdict::Bad, said: said.into() });
     }
 }
 
 /// Checks one thing after the other and says what it found.
 ///
 /// # Errors
-/// [`Failure::Doctor`] where something is bad; warnings are none.
+/// [`CliFailure::DoctorArgs`] where something is bad; warnings are none.
 pub async fn run(
-    args: &Doctor,
-    file: Result<File, Failure>,
+    args: &DoctorArgs,
+    file: Result<SettingsFile, CliFailure>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let mut findings = Findings::default();
+) -> Result<(), CliFailure> {
+    let mut findings = DoctorFindings::default();
     let file = match file {
         Ok(file) => {
             findings.good("settings", "valid; `sealane config show --origin` shows them");
@@ -111,10 +111,10 @@ pub async fn run(
         }
         Err(error) => {
             findings.bad("settings", error.to_string());
-            File::default()
+            SettingsFile::default()
         }
     };
-    let data = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
+    let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
     on_this_machine(&data, args.deep, &mut findings);
     match file.client(args.hub.server.as_ref(), None) {
         Ok(client) => at_the_hub(&client.patience(Duration::ZERO), &mut findings).await,
@@ -131,12 +131,12 @@ pub async fn run(
             show(finding, terminal)?;
         }
     }
-    let bad = findings.0.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
-    if bad == 0 { Ok(()) } else { Err(Failure::Doctor(bad)) }
+    let bad = findings.0.iter().filter(|finding| finding.verdict == DoctorVerdict::Bad).count();
+    if bad == 0 { Ok(()) } else { Err(CliFailure::Doctor(bad)) }
 }
 
 /// Writes a finding in columns; the words go on below each other where the terminal has room.
-fn show(finding: &Finding, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(finding: &DoctorFinding, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let room = terminal.size().map(|size| size.columns.saturating_sub(SAID_AT));
     let lines = match room {
         Some(room) if room >= MIN_SAID => wrap(&finding.said, room),
@@ -153,7 +153,7 @@ fn show(finding: &Finding, terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn on_this_machine(data: &Path, deep: bool, findings: &mut Findings) {
+fn on_this_machine(data: &Path, deep: bool, findings: &mut DoctorFindings) {
     let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     match files {
         few if few < FEW_FILES => findings.warning(
@@ -175,11 +175,11 @@ fn on_this_machine(data: &Path, deep: bool, findings: &mut Findings) {
 }
 
 /// Room, and which file system it is.
-fn free_room(data: &Path, findings: &mut Findings) {
+fn free_room(data: &Path, findings: &mut DoctorFindings) {
     match rustix::fs::statvfs(data) {
         Ok(found) => {
             let (verdict, said) = room(found.f_bavail * found.f_frsize);
-            findings.0.push(Finding { what: "room", verdict, said });
+            findings.0.push(DoctorFinding { what: "room", verdict, said });
         }
         Err(error) => findings.bad("room", error.to_string()),
     }
@@ -194,19 +194,22 @@ fn free_room(data: &Path, findings: &mut Findings) {
 }
 
 /// The verdict on so many free bytes.
-fn room(free: u64) -> (Verdict, String) {
+fn room(free: u64) -> (DoctorVerdict, String) {
     let said = format!("{} free", show_bytes(free));
     if free < NO_ROOM_BYTES {
-        (Verdict::Bad, format!("{said}: the disk is full, and messages are refused; make room"))
+        (
+            DoctorVerdict::Bad,
+            format!("{said}: the disk is full, and messages are refused; make room"),
+        )
     } else if free < LITTLE_ROOM_BYTES {
-        (Verdict::Warning, format!("{said}: when the disk is full, messages are refused"))
+        (DoctorVerdict::Warning, format!("{said}: when the disk is full, messages are refused"))
     } else {
-        (Verdict::Good, said)
+        (DoctorVerdict::Good, said)
     }
 }
 
 /// How long it takes until what was written is safe.
-fn disk(data: &Path, findings: &mut Findings) {
+fn disk(data: &Path, findings: &mut DoctorFindings) {
     let timed = || -> std::io::Result<Duration> {
         use std::io::Write;
         let mut file = tempfile::tempfile_in(data)?;
@@ -237,7 +240,7 @@ fn disk(data: &Path, findings: &mut Findings) {
     }
 }
 
-fn store(data: &Path, deep: bool, findings: &mut Findings) {
+fn store(data: &Path, deep: bool, findings: &mut DoctorFindings) {
     let database = data.join("streams.db");
     let Ok(found) = database.metadata() else {
         return findings.good("store", "no streams yet");
@@ -262,9 +265,9 @@ fn store(data: &Path, deep: bool, findings: &mut Findings) {
     }
 }
 
-fn tokens(data: &Path, findings: &mut Findings) {
-    let path = Tokens::path(data);
-    match Tokens::read(&path) {
+fn tokens(data: &Path, findings: &mut DoctorFindings) {
+    let path = TokenFile::path(data);
+    match TokenFile::read(&path) {
         Ok(tokens) if tokens.is_empty() && tokens.guards() => {
             findings.warning("tokens", "none is left, and the node serves nobody without one");
         }
@@ -287,21 +290,22 @@ fn tokens(data: &Path, findings: &mut Findings) {
 }
 
 /// Finds the topics that a token's patterns with a leading wildcard do not grant.
-fn open_patterns(token: &Token, findings: &mut Findings) {
+fn open_patterns(token: &AccessToken, findings: &mut DoctorFindings) {
     let (rights, name) = (token.rights(), token.name());
     if rights.orders.iter().any(Pattern::begins_open) {
         findings.warning("orders", format!("{name}: {ORDERS_OPEN}"));
     }
-    let is_open = |right: &Right| rights.of(*right).iter().any(Pattern::begins_open);
-    let open = [Right::Read, Right::Publish, Right::Manage].into_iter().filter(is_open);
-    let named: Vec<&str> = open.map(Right::name).collect();
+    let is_open = |right: &TokenRight| rights.of(*right).iter().any(Pattern::begins_open);
+    let open =
+        [TokenRight::Read, TokenRight::Publish, TokenRight::Manage].into_iter().filter(is_open);
+    let named: Vec<&str> = open.map(TokenRight::name).collect();
     if !named.is_empty() {
         let rights = named.join(", ");
         findings.good("patterns", format!("{name}: `**` of {rights} leaves out dead/ and groups/"));
     }
 }
 
-async fn at_the_hub(client: &Client, findings: &mut Findings) {
+async fn at_the_hub(client: &Client, findings: &mut DoctorFindings) {
     let begun = Instant::now();
     let health = match client.health().await {
         Ok(health) => health,

@@ -2,15 +2,15 @@
 
 use sealane::{Codec, Value};
 
-use crate::Failure;
+use crate::CliFailure;
 
 /// Encodes a body: a JSON map is the envelope, as it was written where the codec is JSON; other
 /// JSON, or text that is not JSON, becomes `{"data": …}`.
 ///
 /// # Errors
-/// [`Failure::Body`] for text that begins as a JSON map does, and is not one: more often a slip of
+/// [`CliFailure::InspectBody`] for text that begins as a JSON map does, and is not one: more often a slip of
 /// quoting than a message.
-pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, Failure> {
+pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, CliFailure> {
     let envelope = value(body)?;
     if codec == Codec::Json && body.trim_start().starts_with('{') {
         return Ok(body.trim().into());
@@ -24,11 +24,11 @@ pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, Failure> {
 ///
 /// # Errors
 /// As [`encode`].
-pub fn value(body: &str) -> Result<Value, Failure> {
+pub fn value(body: &str) -> Result<Value, CliFailure> {
     match sealane_codec::decode(Codec::Json, body.as_bytes()) {
         Ok(map @ Value::Map(_)) => Ok(map),
         Ok(other) => Ok(data(other)),
-        Err(error) if body.trim_start().starts_with('{') => Err(Failure::Body(error)),
+        Err(error) if body.trim_start().starts_with('{') => Err(CliFailure::Body(error)),
         Err(_) => Ok(data(body.into())),
     }
 }
@@ -57,6 +57,6 @@ mod tests {
 
     #[test]
     fn a_map_that_is_none_is_refused() {
-        assert!(matches!(encode("{a:1}", Codec::Json), Err(Failure::Body(_))));
+        assert!(matches!(encode("{a:1}", Codec::Json), Err(CliFailure::Body(_))));
     }
 }

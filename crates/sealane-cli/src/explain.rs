@@ -2,9 +2,9 @@
 
 use sealane_message::{ErrorInfo, Retry};
 
-use crate::args::Explain;
-use crate::config::File;
-use crate::{Failure, Terminal};
+use crate::args::ExplainArgs;
+use crate::config::SettingsFile;
+use crate::{CliFailure, Terminal};
 
 /// Every row of every error table, in the order of a message's way.
 pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
@@ -37,23 +37,23 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
 /// Says what a code or name means, or what a token may do; without a word, lists all codes.
 ///
 /// # Errors
-/// [`Failure::UnknownCode`], [`Failure::Usage`], and what `token::explain` fails for.
+/// [`CliFailure::UnknownCode`], [`CliFailure::Usage`], and what `token::explain` fails for.
 pub fn run(
-    args: &Explain,
-    file: Result<File, Failure>,
+    args: &ExplainArgs,
+    file: Result<SettingsFile, CliFailure>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     match args.asked.as_slice() {
         [] => code(None, terminal),
         [word] if word != "access" => code(Some(word), terminal),
         [word, token, topic] if word == "access" => {
             crate::token::explain(token, topic, &file?, terminal)
         }
-        _ => Err(Failure::Usage("say one code, or `access`, a token and a topic")),
+        _ => Err(CliFailure::Usage("say one code, or `access`, a token and a topic")),
     }
 }
 
-fn code(asked: Option<&str>, terminal: &mut Terminal) -> Result<(), Failure> {
+fn code(asked: Option<&str>, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let Some(asked) = asked else {
         for info in table() {
             if terminal.json() {
@@ -69,12 +69,12 @@ fn code(asked: Option<&str>, terminal: &mut Terminal) -> Result<(), Failure> {
     };
     let mut found = table().filter(is_asked).peekable();
     if found.peek().is_none() {
-        return Err(Failure::UnknownCode(asked.to_owned()));
+        return Err(CliFailure::UnknownCode(asked.to_owned()));
     }
     found.try_for_each(|info| show(info, terminal))
 }
 
-fn show(info: &ErrorInfo, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(info: &ErrorInfo, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(vec![
             ("code", info.code.into()),

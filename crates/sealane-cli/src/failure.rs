@@ -9,7 +9,7 @@ use sealane_node::StartError;
 use sealane_node::access::FileError;
 use sealane_seal::policy::PolicyError;
 
-use crate::colour::{Colours, Tone};
+use crate::colour::{ColourTone, OutputColours};
 use crate::inspect::CaptureError;
 use crate::terminal::{harmless, record};
 
@@ -47,7 +47,7 @@ sealane_message::errors! {
     /// Why a verb failed.
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
-    pub enum Failure {
+    pub enum CliFailure {
         /// The hub, or the way to it.
         #[error(transparent)]
         #[inner(0)]
@@ -181,7 +181,7 @@ sealane_message::errors! {
             /// Its number, from 1.
             number: u64,
             /// The fault of it.
-            cause: Box<Failure>,
+            cause: Box<CliFailure>,
         },
         /// An answer to a request that says that it failed.
         #[error("the answer says that the request failed: {0}")]
@@ -273,28 +273,28 @@ sealane_message::errors! {
     }
 }
 
-impl From<MachineError> for Failure {
-    fn from(error: MachineError) -> Failure {
+impl From<MachineError> for CliFailure {
+    fn from(error: MachineError) -> CliFailure {
         match error {
             // A file is named in the same way by every verb.
-            MachineError::File { file, cause } => Failure::file(&file, cause),
-            other => Failure::Machine(Box::new(other)),
+            MachineError::File { file, cause } => CliFailure::file(&file, cause),
+            other => CliFailure::Machine(Box::new(other)),
         }
     }
 }
 
-impl Failure {
+impl CliFailure {
     /// A file that the system does not let us read or write.
-    pub(crate) fn file(file: &Path, cause: io::Error) -> Failure {
-        Failure::File { file: file.to_owned(), cause: cause.to_string() }
+    pub(crate) fn file(file: &Path, cause: io::Error) -> CliFailure {
+        CliFailure::File { file: file.to_owned(), cause: cause.to_string() }
     }
 
     /// The stable code.
     pub fn code(&self) -> &str {
         match self {
-            Failure::Client(error) => error.code(),
-            Failure::Documents(error) => error.code(),
-            Failure::Line { cause, .. } => cause.code(),
+            CliFailure::Client(error) => error.code(),
+            CliFailure::Documents(error) => error.code(),
+            CliFailure::Line { cause, .. } => cause.code(),
             other => other.info().code,
         }
     }
@@ -302,9 +302,9 @@ impl Failure {
     /// How to mend the failure.
     pub fn hint(&self) -> &str {
         match self {
-            Failure::Client(error) => error.hint(),
-            Failure::Documents(error) => error.hint(),
-            Failure::Line { cause, .. } => cause.hint(),
+            CliFailure::Client(error) => error.hint(),
+            CliFailure::Documents(error) => error.hint(),
+            CliFailure::Line { cause, .. } => cause.hint(),
             other => other.info().hint,
         }
     }
@@ -313,12 +313,12 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         let exit = self.info().exit;
         match self {
-            Failure::Client(Error::Refused(wire)) => refused(&wire.code),
-            Failure::Line { cause, .. } => cause.exit_code(),
+            CliFailure::Client(Error::Refused(wire)) => refused(&wire.code),
+            CliFailure::Line { cause, .. } => cause.exit_code(),
             // The row is of the keys, and the verb was about messages.
-            Failure::Client(Error::Group { .. }) => exit::FAILURE,
+            CliFailure::Client(Error::Group { .. }) => exit::FAILURE,
             // A folder that was named wrongly is the caller's to correct; all else is the store's.
-            Failure::Store(_) | Failure::Node(StartError::Store { .. }) => match exit {
+            CliFailure::Store(_) | CliFailure::Node(StartError::Store { .. }) => match exit {
                 Exit::Usage => exit::USAGE,
                 _ => exit::STORAGE,
             },
@@ -328,7 +328,7 @@ impl Failure {
 
     /// Whether the reader of our output has gone, which is its good right.
     pub fn is_broken_pipe(&self) -> bool {
-        matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, CliFailure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// Says it on standard error, once.
@@ -345,9 +345,9 @@ impl Failure {
             // A hub's words, and names in them, are others' words.
             let (said, hint) = (format!("{message} [{}]", self.code()), self.hint());
             let (said, hint) = (harmless(&said), harmless(hint));
-            let colours = Colours::of(&std::io::stderr());
+            let colours = OutputColours::of(&std::io::stderr());
             let (error, label) =
-                (colours.paint(Tone::Bad, "error:"), colours.paint(Tone::Dim, "hint:"));
+                (colours.paint(ColourTone::Bad, "error:"), colours.paint(ColourTone::Dim, "hint:"));
             eprintln!("sealane: {error} {said}\n  {label} {hint}");
         }
     }
@@ -375,15 +375,15 @@ fn refused(name: &str) -> u8 {
     }
 }
 
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Failure {
-        Failure::Node(StartError::Tokens(error))
+impl From<FileError> for CliFailure {
+    fn from(error: FileError) -> CliFailure {
+        CliFailure::Node(StartError::Tokens(error))
     }
 }
 
-impl From<sealane_vault::Error> for Failure {
-    fn from(error: sealane_vault::Error) -> Failure {
-        Failure::Vault(Box::new(error))
+impl From<sealane_vault::Error> for CliFailure {
+    fn from(error: sealane_vault::Error) -> CliFailure {
+        CliFailure::Vault(Box::new(error))
     }
 }
 
@@ -396,8 +396,8 @@ mod tests {
         use sealane_stream::Error;
         let code = |cause: Error| {
             let node =
-                Failure::Node(StartError::Store { folder: "data".into(), cause: cause.clone() });
-            assert_eq!(node.exit_code(), Failure::Store(cause.clone()).exit_code());
+                CliFailure::Node(StartError::Store { folder: "data".into(), cause: cause.clone() });
+            assert_eq!(node.exit_code(), CliFailure::Store(cause.clone()).exit_code());
             node.exit_code()
         };
         for wrong in [Error::FolderInUse, Error::TargetExists, Error::NoStore] {

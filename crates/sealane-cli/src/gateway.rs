@@ -3,16 +3,16 @@
 use sealane_machine::{MachineConfig, MachineHandle, MachineKeys, MachineRole};
 
 use crate::args::key::KeysArgs;
-use crate::args::operate::Gateway as Args;
+use crate::args::operate::GatewayArgs as Args;
 use crate::relay::{carry, mesh_member, started};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Brings frames to the hub, and its own into the mesh, until Ctrl-C or SIGTERM. SIGHUP reads the
 /// configuration and its cards again.
 ///
 /// # Errors
-/// [`Failure::Machine`], or a file that cannot be read.
-pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::Machine`], or a file that cannot be read.
+pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let mut config = MachineConfig::read(&args.file)?;
     config.capture.clone_from(&args.capture);
     let links = config.links.clone();

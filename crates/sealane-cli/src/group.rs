@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use sealane::{GroupBeater, Retry, Value};
 use sealane_group::{
-    Beater, Card, Change, Document, Entry, EpochSource, Fingerprint, KeyFolder, Member, NewGroup,
-    Notice, read_orders, write_orders,
+    BeaterView, EpochSource, Fingerprint, GroupChange, GroupDocument, GroupMember, GroupNotice,
+    IdentityCard, KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
 };
 use sealane_link::RelayCard;
 use sealane_seal::{Epoch, Slot};
 
-use crate::args::group::{Group, GroupVerb};
-use crate::config::File;
+use crate::args::group::{GroupArgs, GroupVerb};
+use crate::config::SettingsFile;
 use crate::key::{hand_on, open, read_document, redirected, say};
 use crate::times::count;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 use show::{list, show};
 
 /// Makes, joins, changes and shows groups.
 ///
 /// # Errors
 /// The refusal of the key folder or the group.
-pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let folder = open(&args.keys)?;
-    let way = |file| Way { file, is_published: args.server.is_some() };
+    let way = |file| OrderDelivery { file, is_published: args.server.is_some() };
     match &args.verb {
         GroupVerb::New { name, history, pair, suite, heartbeat_age, strict } => {
             let age_s = heartbeat_age.map_or(0, |age| age.as_secs().max(1));
@@ -42,7 +42,7 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
         }
         GroupVerb::Invite { .. } => invite(&folder, &args.verb, terminal),
         GroupVerb::Join { file, authority, name } => {
-            let invitation = read_document(Document::Invitation, file)?;
+            let invitation = read_document(GroupDocument::Invitation, file)?;
             join(&folder, &invitation, *authority, name.as_deref(), terminal)
         }
         GroupVerb::Beater { group, card, orders, .. } => {
@@ -79,7 +79,7 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
             show(&member, terminal)
         }
         GroupVerb::Apply { group, file } => {
-            apply(folder.group(group)?, &read_document(Document::Order, file)?, terminal)
+            apply(folder.group(group)?, &read_document(GroupDocument::Order, file)?, terminal)
         }
         GroupVerb::Ls => list(&folder, terminal),
         GroupVerb::Show { group } => show(&folder.group(group)?, terminal),
@@ -89,7 +89,7 @@ pub fn run(args: &Group, terminal: &mut Terminal) -> Result<(), Failure> {
 
 /// How orders get to the members.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct OrderDelivery<'a> {
     /// The file that they are written into.
     file: Option<&'a Path>,
     /// Whether they are published at once.
@@ -101,7 +101,11 @@ struct Way<'a> {
 ///
 /// # Errors
 /// The refusal of the key folder or the hub.
-pub async fn publish(args: &Group, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn publish(
+    args: &GroupArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     if let GroupVerb::Beat { beater: Some(path), every, .. } = &args.verb {
         return beat_as_beater(args, path, *every, file, terminal).await;
     }
@@ -162,7 +166,7 @@ fn published_line(
     count: usize,
     what: &str,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(vec![
             ("group", group.into()),
@@ -200,13 +204,13 @@ async fn beat(
 }
 
 async fn beat_as_beater(
-    args: &Group,
+    args: &GroupArgs,
     path: &Path,
     every: Option<Duration>,
-    file: &File,
+    file: &SettingsFile,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let beater = Beater::from_bytes(&read_document(Document::Beater, path)?)?;
+) -> Result<(), CliFailure> {
+    let beater = BeaterView::from_bytes(&read_document(GroupDocument::Beater, path)?)?;
     let (name, topic) = (beater.group_name().to_owned(), beater.control_topic());
     let client = file.client(args.server.as_ref(), None)?;
     let identity = open(&args.keys)?.into_identity();
@@ -216,31 +220,31 @@ async fn beat_as_beater(
 }
 
 fn beater(
-    mut member: Member,
+    mut member: GroupMember,
     card: Option<&Path>,
-    way: Way<'_>,
+    way: OrderDelivery<'_>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let Some(card) = card else {
         let notices = member.set_beater(None)?;
         return told(&member, &notices, way, terminal);
     };
-    let card = Card::from_bytes(&read_document(Document::Card, card)?)?;
+    let card = IdentityCard::from_bytes(&read_document(GroupDocument::Card, card)?)?;
     let notices = member.set_beater(Some(card.public().verifying_key()))?;
     write_file(way.file, &notices)?;
-    hand_on(Document::Beater, &member.beater_file(), false, terminal)?;
+    hand_on(GroupDocument::Beater, &member.beater_file(), false, terminal)?;
     let (name, fingerprint) = (card.name(), card.public().fingerprint());
     say(terminal, &format!("Heartbeats of {name} ({fingerprint}) count, and open nothing."));
     Ok(())
 }
 
-fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Result<(), Failure> {
+fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let GroupVerb::Invite { group, card, history, text, orders } = verb else { return Ok(()) };
     let mut member = folder.group(group)?;
-    let card = Card::from_bytes(&read_document(Document::Card, card)?)?;
+    let card = IdentityCard::from_bytes(&read_document(GroupDocument::Card, card)?)?;
     let invited = member.invite(&card, (*history).into())?;
     write_file(orders.as_deref(), &invited.notices)?;
-    hand_on(Document::Invitation, &invited.invitation, *text, terminal)?;
+    hand_on(GroupDocument::Invitation, &invited.invitation, *text, terminal)?;
     let (name, slot) = (card.name(), invited.slot.number());
     let mut message = format!("{name} has slot {slot}.");
     if let Some(old) = invited.replaces {
@@ -264,7 +268,7 @@ fn join(
     authority: Option<Fingerprint>,
     name: Option<&str>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let member = folder.join(invitation, authority, name)?;
     if authority.is_none() {
         say(terminal, "Compare the authority's fingerprint over another way before you trust it.");
@@ -273,16 +277,17 @@ fn join(
 }
 
 fn heal(
-    mut member: Member,
+    mut member: GroupMember,
     cards: &[PathBuf],
     drops_silent: bool,
-    way: Way<'_>,
+    way: OrderDelivery<'_>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let read = |path: &PathBuf| Ok(Card::from_bytes(&read_document(Document::Card, path)?)?);
-    let cards = cards.iter().map(read).collect::<Result<Vec<Card>, Failure>>()?;
+) -> Result<(), CliFailure> {
+    let read =
+        |path: &PathBuf| Ok(IdentityCard::from_bytes(&read_document(GroupDocument::Card, path)?)?);
+    let cards = cards.iter().map(read).collect::<Result<Vec<IdentityCard>, CliFailure>>()?;
     let healed = member.heal(&cards, drops_silent)?;
-    let name = |slot: &Slot| member.roster().entry(*slot).map_or("?", Entry::name).to_owned();
+    let name = |slot: &Slot| member.roster().entry(*slot).map_or("?", RosterEntry::name).to_owned();
     let silent: Vec<String> = healed.silent.iter().map(name).collect();
     if terminal.json() {
         write_file(way.file, &healed.notices)?;
@@ -307,16 +312,16 @@ fn heal(
 }
 
 /// The card is text of its own, which relays read as it is.
-fn relay_card(member: &Member, terminal: &mut Terminal) -> Result<(), Failure> {
+fn relay_card(member: &GroupMember, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let epoch = member.epochs().newest();
     let card = RelayCard::new(member.tag(), epoch, member.addresses());
     let card = card.with_orders(member.kept_group());
     terminal.write(card.to_text().as_bytes())
 }
 
-fn slots(member: &Member, members: &[String]) -> Result<Vec<Slot>, Failure> {
+fn slots(member: &GroupMember, members: &[String]) -> Result<Vec<Slot>, CliFailure> {
     let find = |text: &String| {
-        let found = member.roster().find(text).map(Entry::slot);
+        let found = member.roster().find(text).map(RosterEntry::slot);
         found.ok_or_else(|| sealane_group::Error::UnknownMember(text.clone()).into())
     };
     members.iter().map(find).collect()
@@ -324,11 +329,11 @@ fn slots(member: &Member, members: &[String]) -> Result<Vec<Slot>, Failure> {
 
 /// Writes orders where they were asked for, and says what there is to do with them.
 fn told(
-    member: &Member,
-    notices: &[Notice],
-    way: Way<'_>,
+    member: &GroupMember,
+    notices: &[GroupNotice],
+    way: OrderDelivery<'_>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     write_file(way.file, notices)?;
     if terminal.json() {
         return terminal.record(told_fields(member, notices));
@@ -343,7 +348,7 @@ fn told(
     Ok(())
 }
 
-fn told_fields(member: &Member, notices: &[Notice]) -> Vec<(&'static str, Value)> {
+fn told_fields(member: &GroupMember, notices: &[GroupNotice]) -> Vec<(&'static str, Value)> {
     let bytes: usize = notices.iter().map(|notice| notice.as_bytes().len()).sum();
     vec![
         ("group", member.name().into()),
@@ -354,18 +359,18 @@ fn told_fields(member: &Member, notices: &[Notice]) -> Vec<(&'static str, Value)
     ]
 }
 
-fn write_file(path: Option<&Path>, notices: &[Notice]) -> Result<(), Failure> {
+fn write_file(path: Option<&Path>, notices: &[GroupNotice]) -> Result<(), CliFailure> {
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, write_orders(notices)).map_err(|cause| Failure::file(path, cause))
+    std::fs::write(path, write_orders(notices)).map_err(|cause| CliFailure::file(path, cause))
 }
 
 /// Obeys orders, also that which removes this member. What is missing between them is the error at
 /// the end.
-fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
+fn apply(mut member: GroupMember, bytes: &[u8], terminal: &mut Terminal) -> Result<(), CliFailure> {
     for notice in read_orders(bytes)? {
         let mut changes = member.apply(&notice)?;
-        changes.retain(|change| !matches!(change, Change::Held { .. }));
-        let is_removed = changes.contains(&Change::Removed);
+        changes.retain(|change| !matches!(change, GroupChange::Held { .. }));
+        let is_removed = changes.contains(&GroupChange::Removed);
         for change in changes {
             if terminal.json() {
                 terminal.record(vec![
@@ -385,47 +390,47 @@ fn apply(mut member: Member, bytes: &[u8], terminal: &mut Terminal) -> Result<()
     Ok(member.check_sealing()?)
 }
 
-fn change_name(change: &Change) -> &'static str {
+fn change_name(change: &GroupChange) -> &'static str {
     match change {
-        Change::Certified(_) => "certified",
-        Change::Admitted { .. } => "admitted",
-        Change::Advanced(_) => "advanced",
-        Change::Rekeyed { .. } => "rekeyed",
-        Change::Removed => "removed",
-        Change::Leaving(_) => "leaving",
-        Change::Stays { .. } => "stays",
-        Change::Marked(_) => "marked",
-        Change::Beater(_) => "beater",
-        Change::Heartbeat(_) => "heartbeat",
+        GroupChange::Certified(_) => "certified",
+        GroupChange::Admitted { .. } => "admitted",
+        GroupChange::Advanced(_) => "advanced",
+        GroupChange::Rekeyed { .. } => "rekeyed",
+        GroupChange::Removed => "removed",
+        GroupChange::Leaving(_) => "leaving",
+        GroupChange::Stays { .. } => "stays",
+        GroupChange::Marked(_) => "marked",
+        GroupChange::Beater(_) => "beater",
+        GroupChange::Heartbeat(_) => "heartbeat",
         _ => "other",
     }
 }
 
-fn in_words(change: &Change) -> String {
+fn in_words(change: &GroupChange) -> String {
     match change {
-        Change::Certified(slot) => format!("certificate of slot {}", slot.number()),
-        Change::Admitted { slot, .. } => format!("new member in slot {}", slot.number()),
-        Change::Advanced(epoch) => format!("epoch {}", epoch.0),
-        Change::Rekeyed { epoch, removed } if removed.is_empty() => {
+        GroupChange::Certified(slot) => format!("certificate of slot {}", slot.number()),
+        GroupChange::Admitted { slot, .. } => format!("new member in slot {}", slot.number()),
+        GroupChange::Advanced(epoch) => format!("epoch {}", epoch.0),
+        GroupChange::Rekeyed { epoch, removed } if removed.is_empty() => {
             format!("epoch {}, with a fresh secret", epoch.0)
         }
-        Change::Rekeyed { epoch, removed } => {
+        GroupChange::Rekeyed { epoch, removed } => {
             let removed: Vec<_> = removed.iter().map(|slot| slot.number().to_string()).collect();
             format!("epoch {}, without slot {}", epoch.0, removed.join(", "))
         }
-        Change::Removed => "this member was removed from the group".to_owned(),
-        Change::Leaving(removal) => {
+        GroupChange::Removed => "this member was removed from the group".to_owned(),
+        GroupChange::Leaving(removal) => {
             let (slot, order) = (removal.slot.number(), removal.order);
             format!("slot {slot} is about to be removed by order {order}")
         }
-        Change::Stays { slot, order } => {
+        GroupChange::Stays { slot, order } => {
             format!("slot {} stays: order {order} has not removed it", slot.number())
         }
-        Change::Marked(1) => "the removal is marked in 1 stream".to_owned(),
-        Change::Marked(streams) => format!("the removal is marked in {streams} streams"),
-        Change::Beater(Some(_)) => "another key's heartbeats count".to_owned(),
-        Change::Beater(None) => "only the authority's heartbeats count".to_owned(),
-        Change::Heartbeat(beat) => format!("{} orders were given", beat.orders),
+        GroupChange::Marked(1) => "the removal is marked in 1 stream".to_owned(),
+        GroupChange::Marked(streams) => format!("the removal is marked in {streams} streams"),
+        GroupChange::Beater(Some(_)) => "another key's heartbeats count".to_owned(),
+        GroupChange::Beater(None) => "only the authority's heartbeats count".to_owned(),
+        GroupChange::Heartbeat(beat) => format!("{} orders were given", beat.orders),
         _ => "something that this program does not know".to_owned(),
     }
 }
@@ -435,17 +440,17 @@ fn leave(
     group: &str,
     yes: bool,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     if !folder.groups()?.iter().any(|name| name == group) {
         return Err(sealane_group::Error::UnknownGroup(group.to_owned()).into());
     }
     if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
         eprint!("forget {group} and all its keys in this folder? [y/N] ");
-        std::io::stderr().flush().map_err(Failure::Output)?;
+        std::io::stderr().flush().map_err(CliFailure::Output)?;
         let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
+        std::io::stdin().read_line(&mut answer).map_err(CliFailure::Input)?;
         if !answer.trim().eq_ignore_ascii_case("y") {
-            return Err(Failure::Declined("nothing was forgotten"));
+            return Err(CliFailure::Declined("nothing was forgotten"));
         }
     }
     folder.leave(group)?;

@@ -1,12 +1,12 @@
 //! Characters in a topic or pattern that are wildcards or separators elsewhere, and parts of a name
 //! here.
 
-use crate::args::token::{Token, TokenVerb};
-use crate::args::{Command, Stream, StreamVerb};
+use crate::args::token::{TokenArgs, TokenVerb};
+use crate::args::{CliVerb, StreamArgs, StreamVerb};
 use crate::colour::warn;
 
 /// Says on standard error what the command's topics and patterns probably do not mean.
-pub(crate) fn say(command: &Command) {
+pub(crate) fn say(command: &CliVerb) {
     for text in named(command) {
         for warning in warnings(text) {
             warn(warning);
@@ -15,13 +15,13 @@ pub(crate) fn say(command: &Command) {
 }
 
 /// The topics and patterns that a command names.
-fn named(command: &Command) -> Vec<&str> {
+fn named(command: &CliVerb) -> Vec<&str> {
     match command {
-        Command::Pub(args) => vec![&args.topic],
-        Command::Sub(args) => vec![&args.pattern],
-        Command::Request(args) => vec![&args.topic],
-        Command::Reply(args) => vec![&args.pattern],
-        Command::Stream(Stream { verb, .. }) => match verb {
+        CliVerb::Pub(args) => vec![&args.topic],
+        CliVerb::Sub(args) => vec![&args.pattern],
+        CliVerb::Request(args) => vec![&args.topic],
+        CliVerb::Reply(args) => vec![&args.pattern],
+        CliVerb::Stream(StreamArgs { verb, .. }) => match verb {
             StreamVerb::Ls { pattern } => pattern.iter().map(String::as_str).collect(),
             StreamVerb::New(new) => vec![&new.set.topic],
             StreamVerb::Set(set) => vec![&set.topic],
@@ -29,7 +29,7 @@ fn named(command: &Command) -> Vec<&str> {
             StreamVerb::Info { .. } | StreamVerb::Rm { .. } => vec![],
             StreamVerb::Leaks { .. } | StreamVerb::Purge(_) => vec![],
         },
-        Command::Token(Token { verb: TokenVerb::New(new), .. }) => {
+        CliVerb::Token(TokenArgs { verb: TokenVerb::New(new), .. }) => {
             let rights = [&new.read, &new.publish, &new.manage, &new.orders];
             rights.into_iter().flatten().map(|pattern| pattern.as_str()).collect()
         }

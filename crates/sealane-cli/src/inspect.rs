@@ -8,11 +8,11 @@
 
 use std::path::Path;
 
-use sealane_frame::{CompactView, Fragment, FrameView, HEADER_BYTES, Unit};
-use sealane_link::Note;
+use sealane_frame::{CompactView, Fragment, FrameUnit, FrameView, HEADER_BYTES};
+use sealane_link::LinkNote;
 
-use crate::args::Inspect;
-use crate::{Failure, Terminal};
+use crate::args::InspectArgs;
+use crate::{CliFailure, Terminal};
 
 mod account;
 mod body;
@@ -35,15 +35,15 @@ mod walk;
 mod words;
 
 pub use capture::CaptureError;
-pub use form::{FORMATS, FrameForm, Holding};
+pub use form::{FORMATS, FrameForm, InspectInputKind};
 
-use account::{Account, Origin, What};
-use dictionary::Known;
-use input::{Input, Item};
-use keys::{CaptureKeys, Opening};
-use show::Show;
-use tally::Tally;
-use units::Gathering;
+use account::{InspectAccount, InspectOrigin, InspectedKind};
+use dictionary::LinkKnowledge;
+use input::{InspectInput, InspectItem};
+use keys::{CaptureKeys, FrameOpening};
+use show::AccountPrinter;
+use tally::InspectTally;
+use units::FragmentGathering;
 
 /// Why what the ends of a link tell each other is not explained.
 const NOTE: &str = "asks for announcements, and is no frame";
@@ -51,69 +51,69 @@ const NOTE: &str = "asks for announcements, and is no frame";
 /// Explains all that a capture holds.
 ///
 /// # Errors
-/// [`Failure::Refused`] if something was, [`Failure::Capture`], [`Failure::File`].
-pub fn run(args: &Inspect, terminal: &mut Terminal) -> Result<(), Failure> {
-    let known = args.dictionary.as_deref().map(Known::read).transpose()?;
+/// [`CliFailure::Refused`] if something was, [`CliFailure::PcapCapture`], [`CliFailure::SettingsFile`].
+pub fn run(args: &InspectArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let known = args.dictionary.as_deref().map(LinkKnowledge::read).transpose()?;
     let keys = match args.group_keys.as_deref() {
         Some(path) => Some(CaptureKeys::read(path, args.topic.as_deref())?),
         None => None,
     };
-    let opened = Input::open(&args.file, args.holding);
+    let opened = InspectInput::open(&args.file, args.holding);
     let (mut input, holding) = opened.map_err(|cause| failure(&args.file, cause))?;
-    let mut inspection = Inspection {
+    let mut inspection = InspectSession {
         form: args.form,
-        is_full: holding == Holding::Full,
+        is_full: holding == InspectInputKind::Full,
         known,
         keys,
-        gathering: Gathering::default(),
-        tally: Tally::default(),
-        show: Show::standard(),
+        gathering: FragmentGathering::default(),
+        tally: InspectTally::default(),
+        show: AccountPrinter::standard(),
         terminal,
     };
     let read = inspection.all(&mut input, args.file == Path::new("-"));
     inspection.finish()?;
     read?.map_err(|cause| failure(&args.file, cause))?;
     let (refused, seen) = (inspection.tally.refused(), inspection.tally.seen());
-    if refused > 0 { Err(Failure::Refused { refused, seen }) } else { Ok(()) }
+    if refused > 0 { Err(CliFailure::Refused { refused, seen }) } else { Ok(()) }
 }
 
-fn failure(file: &Path, cause: CaptureError) -> Failure {
+fn failure(file: &Path, cause: CaptureError) -> CliFailure {
     match cause {
-        CaptureError::Read(error) if file == Path::new("-") => Failure::Input(error),
+        CaptureError::Read(error) if file == Path::new("-") => CliFailure::Input(error),
         CaptureError::Read(error) => {
-            Failure::File { file: file.to_owned(), cause: error.to_string() }
+            CliFailure::File { file: file.to_owned(), cause: error.to_string() }
         }
-        cause => Failure::Capture { file: file.to_owned(), cause },
+        cause => CliFailure::Capture { file: file.to_owned(), cause },
     }
 }
 
 /// The facts that are known beforehand, and the counts so far.
-struct Inspection<'t> {
+struct InspectSession<'t> {
     form: Option<FrameForm>,
     /// Whether the input was said to be one frame, whatever its first byte.
     is_full: bool,
-    known: Option<Known>,
+    known: Option<LinkKnowledge>,
     keys: Option<CaptureKeys>,
-    gathering: Gathering,
-    tally: Tally,
-    show: Show,
+    gathering: FragmentGathering,
+    tally: InspectTally,
+    show: AccountPrinter,
     terminal: &'t mut Terminal,
 }
 
-impl Inspection<'_> {
+impl InspectSession<'_> {
     /// Goes through the input. What was read before a fault is shown.
     fn all(
         &mut self,
-        input: &mut Input,
+        input: &mut InspectInput,
         is_live: bool,
-    ) -> Result<Result<(), CaptureError>, Failure> {
+    ) -> Result<Result<(), CaptureError>, CliFailure> {
         loop {
             match input.next() {
-                Ok(Some(Item::Unit(_, bytes))) if Note::parse(&bytes).is_some() => {
+                Ok(Some(InspectItem::Unit(_, bytes))) if LinkNote::parse(&bytes).is_some() => {
                     self.tally.skip(NOTE);
                 }
-                Ok(Some(Item::Unit(origin, bytes))) => self.unit(&origin, &bytes)?,
-                Ok(Some(Item::Skipped(reason))) => self.tally.skip(reason),
+                Ok(Some(InspectItem::Unit(origin, bytes))) => self.unit(&origin, &bytes)?,
+                Ok(Some(InspectItem::Skipped(reason))) => self.tally.skip(reason),
                 Ok(None) => return Ok(Ok(())),
                 Err(cause) => return Ok(Err(cause)),
             }
@@ -123,7 +123,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
+    fn finish(&mut self) -> Result<(), CliFailure> {
         let (incomplete, crowded_out) = self.gathering.finish();
         self.tally.lose(incomplete, crowded_out);
         if self.terminal.json() {
@@ -133,7 +133,7 @@ impl Inspection<'_> {
         self.terminal.write(self.show.end(&lines).as_bytes())
     }
 
-    fn unit(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+    fn unit(&mut self, origin: &InspectOrigin, bytes: &[u8]) -> Result<(), CliFailure> {
         if self.is_full || is_frame(bytes) {
             return self.frame(origin, bytes);
         }
@@ -148,16 +148,16 @@ impl Inspection<'_> {
         }
     }
 
-    fn batch(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+    fn batch(&mut self, origin: &InspectOrigin, bytes: &[u8]) -> Result<(), CliFailure> {
         let (account, items) = units::batch(bytes, origin);
         self.tell(&account)?;
         for (index, item) in items.into_iter().enumerate() {
-            self.unit(&Origin { item: Some(index + 1), ..origin.clone() }, item)?;
+            self.unit(&InspectOrigin { item: Some(index + 1), ..origin.clone() }, item)?;
         }
         Ok(())
     }
 
-    fn fragment(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+    fn fragment(&mut self, origin: &InspectOrigin, bytes: &[u8]) -> Result<(), CliFailure> {
         let mut account = units::fragment(bytes, origin);
         let Ok(fragment) = Fragment::parse(bytes) else { return self.tell(&account) };
         let gathered = self.gathering.push(origin, &fragment);
@@ -167,14 +167,14 @@ impl Inspection<'_> {
         self.tell(&account)?;
         match gathered {
             Ok(Some((frame, parts))) => {
-                let origin = Origin { parts: Some((fragment.id, parts)), ..origin.clone() };
+                let origin = InspectOrigin { parts: Some((fragment.id, parts)), ..origin.clone() };
                 self.frame(&origin, &frame)
             }
             _ => Ok(()),
         }
     }
 
-    fn frame(&mut self, origin: &Origin, bytes: &[u8]) -> Result<(), Failure> {
+    fn frame(&mut self, origin: &InspectOrigin, bytes: &[u8]) -> Result<(), CliFailure> {
         let (account, full) = match self.form(origin, bytes) {
             FrameForm::Full => {
                 let account = full::explain(bytes, origin);
@@ -189,12 +189,12 @@ impl Inspection<'_> {
     /// Opens a frame where there are keys, and tells all that is known of it.
     fn open_and_tell(
         &mut self,
-        mut account: Account,
+        mut account: InspectAccount,
         full: Option<Vec<u8>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliFailure> {
         if let (Some(keys), Some(full)) = (&mut self.keys, full) {
             let opening = keys.open(&full);
-            if matches!(opening, Opening::Opened { .. }) {
+            if matches!(opening, FrameOpening::Opened { .. }) {
                 // The opened body is the same, and is to be trusted.
                 account.body = None;
             }
@@ -204,9 +204,9 @@ impl Inspection<'_> {
     }
 
     /// The form that a frame has, as far as it can be told.
-    fn form(&self, origin: &Origin, bytes: &[u8]) -> FrameForm {
+    fn form(&self, origin: &InspectOrigin, bytes: &[u8]) -> FrameForm {
         let is_compact = || {
-            let link = self.known.as_ref().map(Known::link);
+            let link = self.known.as_ref().map(LinkKnowledge::link);
             link.is_some_and(|link| CompactView::parse(bytes, &link).is_ok())
         };
         match self.form {
@@ -220,9 +220,9 @@ impl Inspection<'_> {
         }
     }
 
-    fn tell(&mut self, account: &Account) -> Result<(), Failure> {
+    fn tell(&mut self, account: &InspectAccount) -> Result<(), CliFailure> {
         let number = self.tally.add(account);
-        debug_assert!(account.what == What::Frame || account.form.is_none());
+        debug_assert!(account.what == InspectedKind::Frame || account.form.is_none());
         if self.terminal.json() {
             return self.terminal.record(record::fields(account, number));
         }
@@ -232,5 +232,5 @@ impl Inspection<'_> {
 
 /// A full frame may begin like a fragment or batch if nobody has chosen its next hop yet.
 fn is_frame(bytes: &[u8]) -> bool {
-    FrameView::parse(bytes).is_ok() || Unit::parse(bytes).is_err() && full::is_likely(bytes)
+    FrameView::parse(bytes).is_ok() || FrameUnit::parse(bytes).is_err() && full::is_likely(bytes)
 }

@@ -4,12 +4,12 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use sealane_group::limits::MAX_GROUP_FILE_BYTES;
-use sealane_group::{Document, KeyFolder, to_text};
+use sealane_group::{GroupDocument, KeyFolder, to_text};
 
-use crate::args::key::{Key, KeyVerb, KeysArgs};
+use crate::args::key::{KeyCommandArgs, KeyVerb, KeysArgs};
 use crate::config::{self, environment};
 use crate::passphrase::Passphrase;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 const LOST: &str = "\
 If you lose these keys, nobody can bring them back. You lose access to your groups and to
@@ -20,7 +20,7 @@ Keep a backup elsewhere: sealane key backup > FILE";
 ///
 /// # Errors
 /// The refusal of the key folder.
-pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     match &args.verb {
         KeyVerb::New { name, passphrase } => {
             let name = name.clone().unwrap_or_else(machine_name);
@@ -39,14 +39,14 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
         KeyVerb::Show { public } => show(&open(&args.keys)?, *public, terminal),
         KeyVerb::Card { name, text } => {
             let card = open(&args.keys)?.card_as(name.as_deref())?;
-            hand_on(Document::Card, &card, *text, terminal)
+            hand_on(GroupDocument::Card, &card, *text, terminal)
         }
         KeyVerb::Passphrase { new } => {
             let folder = open(&args.keys)?;
             // The environment and --passphrase-file hold the old one.
             let chosen = Passphrase::choose_other(new.as_deref());
             let passphrase = chosen.map_err(|failure| match failure {
-                Failure::Group(sealane_group::Error::PassphraseMissing) => Failure::Usage(
+                CliFailure::Group(sealane_group::Error::PassphraseMissing) => CliFailure::Usage(
                     "a new passphrase is typed on a terminal, or read from a file: --new FILE",
                 ),
                 other => other,
@@ -72,7 +72,7 @@ pub fn run(args: &Key, terminal: &mut Terminal) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The refusal of the key folder.
-pub fn open(keys: &KeysArgs) -> Result<KeyFolder, Failure> {
+pub fn open(keys: &KeysArgs) -> Result<KeyFolder, CliFailure> {
     let root = root(keys);
     let passphrase = if KeyFolder::is_protected(&root)? {
         Passphrase::ask(keys.passphrase_file.as_deref())?
@@ -89,7 +89,7 @@ pub(crate) fn root(keys: &KeysArgs) -> PathBuf {
 }
 
 /// The public key has 1,700 characters: people compare the fingerprint, and ask for the key.
-fn show(folder: &KeyFolder, is_whole: bool, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(folder: &KeyFolder, is_whole: bool, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let identity = folder.identity();
     let (fingerprint, public) = (identity.public().fingerprint(), identity.public());
     if terminal.json() {
@@ -109,7 +109,7 @@ fn show(folder: &KeyFolder, is_whole: bool, terminal: &mut Terminal) -> Result<(
     Ok(())
 }
 
-fn backup(keys: &KeysArgs, terminal: &mut Terminal) -> Result<(), Failure> {
+fn backup(keys: &KeysArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let root = root(keys);
     let passphrase = if KeyFolder::is_protected(&root)? {
         Passphrase::ask(keys.passphrase_file.as_deref())?
@@ -128,7 +128,7 @@ fn backup(keys: &KeysArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn restore(keys: &KeysArgs, file: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
+fn restore(keys: &KeysArgs, file: &Path, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let bytes = read(file)?;
     let is_protected = KeyFolder::is_protected_backup(&bytes)?;
     let passphrase =
@@ -152,18 +152,18 @@ pub(crate) fn say(terminal: &Terminal, message: &str) {
 }
 
 /// Bytes are not for the eyes.
-pub(crate) fn redirected(otherwise: &'static str) -> Result<(), Failure> {
-    if std::io::stdout().is_terminal() { Err(Failure::Usage(otherwise)) } else { Ok(()) }
+pub(crate) fn redirected(otherwise: &'static str) -> Result<(), CliFailure> {
+    if std::io::stdout().is_terminal() { Err(CliFailure::Usage(otherwise)) } else { Ok(()) }
 }
 
 /// Writes a document for somebody else: as text where people look at it or ask for it, as bytes
 /// into files.
 pub(crate) fn hand_on(
-    document: Document,
+    document: GroupDocument,
     bytes: &[u8],
     as_text: bool,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     if as_text || std::io::stdout().is_terminal() {
         return terminal.write(to_text(document, bytes).as_bytes());
     }
@@ -171,7 +171,7 @@ pub(crate) fn hand_on(
 }
 
 /// Reads a document that somebody handed on, as bytes or as text.
-pub(crate) fn read_document(document: Document, path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read_document(document: GroupDocument, path: &Path) -> Result<Vec<u8>, CliFailure> {
     if path == Path::new("-") && std::io::stdin().is_terminal() {
         eprintln!("Paste the {document}, then press Ctrl-D in an empty line.");
     }
@@ -185,8 +185,8 @@ pub(crate) fn read_document(document: Document, path: &Path) -> Result<Vec<u8>, 
 }
 
 /// Reads a file that somebody handed on; `-` is standard input.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let named = |cause: std::io::Error| Failure::file(path, cause);
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliFailure> {
+    let named = |cause: std::io::Error| CliFailure::file(path, cause);
     let mut bytes = Vec::new();
     let bound = MAX_GROUP_FILE_BYTES as u64 + 1;
     let outcome = if path == Path::new("-") {
@@ -196,7 +196,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     if outcome.map_err(named)? > MAX_GROUP_FILE_BYTES {
         let cause = format!("is longer than {MAX_GROUP_FILE_BYTES} bytes");
-        return Err(Failure::File { file: path.to_owned(), cause });
+        return Err(CliFailure::File { file: path.to_owned(), cause });
     }
     Ok(bytes)
 }

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use sealane::{Client, Codec, Start, StreamState, Value};
+use sealane::{Client, Codec, StartPosition, StreamState, Value};
 use sealane_frame::FrameView;
 
 use crate::sealed::{codec_name, read, tag_name};
 use crate::times::{count as things, show_bytes, show_time};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Messages of one request.
 const PAGE: u64 = 1000;
@@ -24,11 +24,11 @@ pub async fn run(
     topic: &str,
     count: u64,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let client = client.clone().with_codec(Codec::MsgPack)?;
     let state = client.stream(topic).await?;
     let Some(group) = state.sealed else { return open(&state, terminal) };
-    let seen = Seen::collect(&client, &state, count).await?;
+    let seen = LeakSummary::collect(&client, &state, count).await?;
     let mut rows = seen.rows();
     rows.extend(stream_rows(&state));
     if terminal.json() {
@@ -63,7 +63,7 @@ pub async fn run(
 const CONNECTION: &str = "addresses, when and how much is sent and read; keys of repeats for 24 h";
 const UNSEEN: &str = "keys; who is behind a tag or slot; the signatures of class S";
 
-fn open(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
+fn open(state: &StreamState, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let all = "topic, ids, bodies in full, sizes, times, who reads";
     if terminal.json() {
         return terminal.record(vec![
@@ -77,7 +77,7 @@ fn open(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// One thing that the hub sees.
-struct Row {
+struct LeakRow {
     /// `message` or `stream`.
     of: &'static str,
     field: &'static str,
@@ -88,7 +88,7 @@ struct Row {
 
 /// The facts that the messages showed.
 #[derive(Default)]
-struct Seen {
+struct LeakSummary {
     messages: u64,
     /// How often each value of each field came.
     fields: BTreeMap<(usize, &'static str), BTreeMap<String, u64>>,
@@ -98,13 +98,14 @@ struct Seen {
     clear_bytes: u64,
 }
 
-impl Seen {
-    async fn collect(client: &Client, state: &StreamState, count: u64) -> Result<Self, Failure> {
-        let mut seen = Seen::default();
+impl LeakSummary {
+    async fn collect(client: &Client, state: &StreamState, count: u64) -> Result<Self, CliFailure> {
+        let mut seen = LeakSummary::default();
         let mut next = state.next.saturating_sub(count).max(state.first);
         while next < state.next {
             let limit = PAGE.min(state.next - next) as usize;
-            let page = client.read(state.stream.as_str(), Start::Offset(next), limit).await?;
+            let page =
+                client.read(state.stream.as_str(), StartPosition::Offset(next), limit).await?;
             for message in &page.messages {
                 if let Some(sealed) = read(message)? {
                     seen.add(sealed.id.as_deref().unwrap_or_default(), &sealed.frame);
@@ -158,20 +159,25 @@ impl Seen {
         }
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<LeakRow> {
         let row = |((_, field), values): (&(usize, &'static str), &BTreeMap<String, u64>)| {
             let mut most: Vec<_> = values.iter().collect();
             most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
             let examples = most.iter().take(EXAMPLES).map(|(value, _)| value.trim().to_owned());
-            Row { of: "message", field, distinct: Some(values.len()), examples: examples.collect() }
+            LeakRow {
+                of: "message",
+                field,
+                distinct: Some(values.len()),
+                examples: examples.collect(),
+            }
         };
         self.fields.iter().map(row).collect()
     }
 }
 
 /// The facts beside the messages.
-fn stream_rows(state: &StreamState) -> Vec<Row> {
-    let row = |field, examples| Row { of: "stream", field, distinct: None, examples };
+fn stream_rows(state: &StreamState) -> Vec<LeakRow> {
+    let row = |field, examples| LeakRow { of: "stream", field, distinct: None, examples };
     let consumers = state.consumers.iter().map(|consumer| {
         let name = if consumer.consumer.is_empty() { "(inbox)" } else { &consumer.consumer };
         format!("{name} at {} with {}", consumer.next, things(consumer.members, "connections"))
@@ -187,10 +193,10 @@ fn stream_rows(state: &StreamState) -> Vec<Row> {
 
 fn records(
     state: &StreamState,
-    seen: &Seen,
-    rows: &[Row],
+    seen: &LeakSummary,
+    rows: &[LeakRow],
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let group = state.sealed.map_or(Value::Null, |group| group.to_string().into());
     terminal.record(vec![
         ("stream", state.stream.as_str().into()),

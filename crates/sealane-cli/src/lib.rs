@@ -55,11 +55,11 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-pub use failure::{ERRORS, Failure, exit};
+pub use failure::{CliFailure, ERRORS, exit};
 pub use terminal::Terminal;
 
-use args::{Cli, Command};
-use colour::Colours;
+use args::{CliArgs, CliVerb};
+use colour::OutputColours;
 
 /// The number, commit and target of this build, as `--version` says them.
 pub const VERSION: &str = env!("SEALANE_VERSION");
@@ -91,15 +91,15 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 ///
 /// # Errors
 /// The fault of the command line, or the help or version that was asked for.
-pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<CliArgs, clap::Error> {
     let mut command = args::command();
-    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(args)?)?;
-    let Command::Help(help) = &cli.command else { return Ok(cli) };
+    let cli = CliArgs::from_arg_matches(&command.try_get_matches_from_mut(args)?)?;
+    let CliVerb::Help(help) = &cli.command else { return Ok(cli) };
     let words = ["sealane"].into_iter().chain(help.verb.iter().map(String::as_str));
-    Cli::from_arg_matches(&command.try_get_matches_from_mut(words.chain(["--help"]))?)
+    CliArgs::from_arg_matches(&command.try_get_matches_from_mut(words.chain(["--help"]))?)
 }
 
-fn start(cli: Cli) -> Result<(), Failure> {
+fn start(cli: CliArgs) -> Result<(), CliFailure> {
     log(is_daemon(&cli.command));
     let runtime = runtime(cli.json)?;
     let mut terminal = Terminal::standard(cli.json);
@@ -111,10 +111,10 @@ fn start(cli: Cli) -> Result<(), Failure> {
 }
 
 /// Whether a verb goes on, so that its log is of use where nobody has asked for it.
-fn is_daemon(command: &Command) -> bool {
+fn is_daemon(command: &CliVerb) -> bool {
     match command {
-        Command::Up(_) | Command::Relay(_) | Command::Gateway(_) => true,
-        Command::Mesh(mesh) => matches!(mesh.verb, args::mesh::MeshVerb::Up(_)),
+        CliVerb::Up(_) | CliVerb::Relay(_) | CliVerb::Gateway(_) => true,
+        CliVerb::Mesh(mesh) => matches!(mesh.verb, args::mesh::MeshVerb::Up(_)),
         _ => false,
     }
 }
@@ -122,10 +122,10 @@ fn is_daemon(command: &Command) -> bool {
 /// The threads of all verbs. Where the system gives too few, tokio panics, and then waits for ever
 /// for those that it has got: so the program ends where it panics. A thread that has no memory to
 /// begin with panics too, and it begins at some time later: all of them are waited for.
-fn runtime(json: bool) -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime(json: bool) -> Result<tokio::runtime::Runtime, CliFailure> {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |_| {
-        let failure = Failure::Runtime(io::ErrorKind::OutOfMemory.into());
+        let failure = CliFailure::Runtime(io::ErrorKind::OutOfMemory.into());
         failure.print(json);
         std::process::exit(i32::from(failure.exit_code()));
     }));
@@ -139,57 +139,59 @@ fn runtime(json: bool) -> Result<tokio::runtime::Runtime, Failure> {
         begun.iter().take(runtime.metrics().num_workers()).for_each(drop);
     }
     std::panic::set_hook(usual);
-    built.map_err(Failure::Runtime)
+    built.map_err(CliFailure::Runtime)
 }
 
 /// Runs a parsed command line.
 ///
 /// # Errors
 /// The failure of the verb.
-pub async fn run(cli: Cli, terminal: &mut Terminal) -> Result<(), Failure> {
-    let file = config::File::find(cli.config.as_deref(), cli.context.as_deref());
+pub async fn run(cli: CliArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let file = config::SettingsFile::find(cli.config.as_deref(), cli.context.as_deref());
     hints::say(&cli.command);
     match cli.command {
-        Command::Up(args) => up::run(&args, &file?, terminal).await,
-        Command::Pub(args) => publish::run(&args, &file?, terminal).await,
-        Command::Sub(args) => subscribe::run(&args, &file?, terminal).await,
-        Command::Request(args) => request::request(&args, &file?, terminal).await,
-        Command::Reply(args) => request::reply(&args, &file?, terminal).await,
-        Command::Consumer(args) => consumer::run(&args, &file?, terminal).await,
-        Command::Delayed(args) => consumer::delayed(&args, &file?, terminal).await,
-        Command::Stream(args) => stream::run(&args, &file?, terminal).await,
-        Command::Policy(args) => policy::run(&args, &file?, terminal),
-        Command::Vault(args) => vault::run(&args, terminal),
-        Command::Key(args) => key::run(&args, terminal),
-        Command::Group(args) => {
+        CliVerb::Up(args) => up::run(&args, &file?, terminal).await,
+        CliVerb::Pub(args) => publish::run(&args, &file?, terminal).await,
+        CliVerb::Sub(args) => subscribe::run(&args, &file?, terminal).await,
+        CliVerb::Request(args) => request::request(&args, &file?, terminal).await,
+        CliVerb::Reply(args) => request::reply(&args, &file?, terminal).await,
+        CliVerb::Consumer(args) => consumer::run(&args, &file?, terminal).await,
+        CliVerb::Delayed(args) => consumer::delayed(&args, &file?, terminal).await,
+        CliVerb::Stream(args) => stream::run(&args, &file?, terminal).await,
+        CliVerb::Policy(args) => policy::run(&args, &file?, terminal),
+        CliVerb::Vault(args) => vault::run(&args, terminal),
+        CliVerb::Key(args) => key::run(&args, terminal),
+        CliVerb::Group(args) => {
             group::run(&args, terminal)?;
             group::publish(&args, &file?, terminal).await
         }
-        Command::Mesh(args) => mesh::run(&args, terminal).await,
-        Command::Doc(args) => doc::run(&args, terminal).await,
-        Command::Emergency(args) => doc::emergency(&args, terminal).await,
-        Command::Relay(args) => relay::run(&args, terminal).await,
-        Command::Gateway(args) => gateway::run(&args, terminal).await,
-        Command::Context(args) => context::run(&args, terminal),
-        Command::Cert(args) => cert::run(&args, terminal),
-        Command::Config(args) => config::show(&args, &file?, terminal),
-        Command::Token(args) => token::run(&args, &file?, terminal),
-        Command::Top(args) => top::run(&args, &file?, terminal).await,
-        Command::Doctor(args) => doctor::run(&args, file, terminal).await,
-        Command::Backup(args) => backup::backup(&args, &file?, terminal),
-        Command::Restore(args) => backup::restore(&args, &file?, terminal),
-        Command::Explain(args) => explain::run(&args, file, terminal),
-        Command::Inspect(args) => inspect::run(&args, terminal),
-        Command::Bench(args) => {
-            beside::run(beside::Beside::Bench, &args.arguments, terminal.json())
+        CliVerb::Mesh(args) => mesh::run(&args, terminal).await,
+        CliVerb::Doc(args) => doc::run(&args, terminal).await,
+        CliVerb::Emergency(args) => doc::emergency(&args, terminal).await,
+        CliVerb::Relay(args) => relay::run(&args, terminal).await,
+        CliVerb::Gateway(args) => gateway::run(&args, terminal).await,
+        CliVerb::Context(args) => context::run(&args, terminal),
+        CliVerb::Cert(args) => cert::run(&args, terminal),
+        CliVerb::Config(args) => config::show(&args, &file?, terminal),
+        CliVerb::Token(args) => token::run(&args, &file?, terminal),
+        CliVerb::Top(args) => top::run(&args, &file?, terminal).await,
+        CliVerb::Doctor(args) => doctor::run(&args, file, terminal).await,
+        CliVerb::Backup(args) => backup::backup(&args, &file?, terminal),
+        CliVerb::Restore(args) => backup::restore(&args, &file?, terminal),
+        CliVerb::Explain(args) => explain::run(&args, file, terminal),
+        CliVerb::Inspect(args) => inspect::run(&args, terminal),
+        CliVerb::Bench(args) => {
+            beside::run(beside::SiblingProgram::Bench, &args.arguments, terminal.json())
         }
-        Command::Sim(args) => beside::run(beside::Beside::Sim, &args.arguments, terminal.json()),
-        Command::Demo(args) => demo::run(&args, terminal).await,
-        Command::Completions(args) => complete::script(&args, terminal),
-        Command::Man(args) => pages::man(&args, terminal),
-        Command::Complete(args) => complete::run(&args, terminal).await,
-        Command::Help(_) => pages::help(terminal),
-        Command::Version => pages::version(terminal),
+        CliVerb::Sim(args) => {
+            beside::run(beside::SiblingProgram::Sim, &args.arguments, terminal.json())
+        }
+        CliVerb::Demo(args) => demo::run(&args, terminal).await,
+        CliVerb::Completions(args) => complete::script(&args, terminal),
+        CliVerb::Man(args) => pages::man(&args, terminal),
+        CliVerb::Complete(args) => complete::run(&args, terminal).await,
+        CliVerb::Help(_) => pages::help(terminal),
+        CliVerb::Version => pages::version(terminal),
     }
 }
 
@@ -199,7 +201,7 @@ fn log(is_daemon: bool) {
     let default = if is_daemon { LevelFilter::INFO } else { LevelFilter::ERROR };
     let asked = std::env::var("SEALANE_LOG").ok().and_then(|text| text.parse().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(default));
-    let colours = Colours::of(&std::io::stderr());
+    let colours = OutputColours::of(&std::io::stderr());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)

@@ -7,16 +7,16 @@ use sealane_link::MeshConfig;
 use sealane_machine::{MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys};
 
 use crate::args::key::KeysArgs;
-use crate::args::mesh::{Mesh, MeshVerb, Up};
+use crate::args::mesh::{MeshArgs, MeshUpArgs, MeshVerb};
 use crate::key::open;
 use crate::relay::{carry, mesh_member};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Runs what was asked of a mesh.
 ///
 /// # Errors
-/// [`Failure::Machine`], what the key folder refuses, or a file that cannot be read.
-pub async fn run(args: &Mesh, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::Machine`], what the key folder refuses, or a file that cannot be read.
+pub async fn run(args: &MeshArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     match &args.verb {
         MeshVerb::Up(asked) => up(&args.keys, asked, terminal).await,
         MeshVerb::Status(asked) => status::run(asked, terminal).await,
@@ -26,7 +26,11 @@ pub async fn run(args: &Mesh, terminal: &mut Terminal) -> Result<(), Failure> {
 
 /// Gives this machine an interface until Ctrl-C or SIGTERM, then says what was carried and dropped.
 /// SIGHUP reads the configuration, its cards and the group again.
-async fn up(keys: &KeysArgs, asked: &Up, terminal: &mut Terminal) -> Result<(), Failure> {
+async fn up(
+    keys: &KeysArgs,
+    asked: &MeshUpArgs,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let folder = open(keys)?;
     let mut config = MachineConfig::read(&asked.file)?;
     config.capture.clone_from(&asked.capture);
@@ -47,7 +51,7 @@ fn started(
     machine: &MachineHandle,
     mesh: &MeshConfig,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let version = env!("CARGO_PKG_VERSION");
     let (end, interface) = (machine.status().end.unwrap_or_default(), &mesh.interface);
     let addresses: Vec<String> = mesh.addresses.iter().map(ToString::to_string).collect();

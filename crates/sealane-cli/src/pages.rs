@@ -5,19 +5,19 @@ use std::fmt::Write;
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
-use crate::args::{self, Man};
-use crate::{Failure, Terminal, VERSION};
+use crate::args::{self, ManArgs};
+use crate::{CliFailure, Terminal, VERSION};
 
 /// `sealane man`: the page of `sealane` itself, or a file for each verb.
 ///
 /// # Errors
-/// [`Failure::Output`], [`Failure::File`].
-pub fn man(args: &Man, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::TerminalWriter`], [`CliFailure::SettingsFile`].
+pub fn man(args: &ManArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if args.markdown {
         return terminal.write(markdown().as_bytes());
     }
     if let Some(folder) = &args.to {
-        let file = |error: std::io::Error| Failure::File {
+        let file = |error: std::io::Error| CliFailure::File {
             file: folder.clone(),
             cause: error.to_string(),
         };
@@ -25,23 +25,23 @@ pub fn man(args: &Man, terminal: &mut Terminal) -> Result<(), Failure> {
         return clap_mangen::generate_to(args::command(), folder).map_err(file);
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(args::command()).render(&mut page).map_err(Failure::Output)?;
+    clap_mangen::Man::new(args::command()).render(&mut page).map_err(CliFailure::Output)?;
     terminal.write(&page)
 }
 
 /// `sealane help`, where no verb was named.
 ///
 /// # Errors
-/// [`Failure::Output`].
-pub fn help(terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::TerminalWriter`].
+pub fn help(terminal: &mut Terminal) -> Result<(), CliFailure> {
     terminal.line(args::command().render_long_help())
 }
 
 /// `sealane version`.
 ///
 /// # Errors
-/// [`Failure::Output`].
-pub fn version(terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::TerminalWriter`].
+pub fn version(terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(vec![
             ("version", env!("CARGO_PKG_VERSION").into()),

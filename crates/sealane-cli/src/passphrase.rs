@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
-use crate::Failure;
+use crate::CliFailure;
 use crate::config::environment;
 
 pub(crate) struct Passphrase(Zeroizing<String>);
@@ -18,18 +18,18 @@ impl Passphrase {
     }
 
     /// The passphrase of keys that have one; none if nobody can be asked.
-    pub(crate) fn ask(file: Option<&Path>) -> Result<Option<Passphrase>, Failure> {
+    pub(crate) fn ask(file: Option<&Path>) -> Result<Option<Passphrase>, CliFailure> {
         if let Some(given) = Passphrase::given(file)? {
             return Ok(Some(given));
         }
-        match Prompt::open() {
+        match PassphrasePrompt::open() {
             Some(mut prompt) => prompt.read("passphrase: ").map(Some),
             None => Ok(None),
         }
     }
 
     /// A new passphrase; on a terminal asked for twice.
-    pub(crate) fn choose(file: Option<&Path>) -> Result<Passphrase, Failure> {
+    pub(crate) fn choose(file: Option<&Path>) -> Result<Passphrase, CliFailure> {
         match Passphrase::given(file)? {
             Some(given) => given.checked(),
             None => Passphrase::type_new(),
@@ -37,30 +37,30 @@ impl Passphrase {
     }
 
     /// A further passphrase, where the environment holds the first.
-    pub(crate) fn choose_other(file: Option<&Path>) -> Result<Passphrase, Failure> {
+    pub(crate) fn choose_other(file: Option<&Path>) -> Result<Passphrase, CliFailure> {
         match file {
             Some(file) => Passphrase(first_line(file)?).checked(),
             None => Passphrase::type_new(),
         }
     }
 
-    fn type_new() -> Result<Passphrase, Failure> {
-        let mut prompt = Prompt::open().ok_or(sealane_group::Error::PassphraseMissing)?;
+    fn type_new() -> Result<Passphrase, CliFailure> {
+        let mut prompt = PassphrasePrompt::open().ok_or(sealane_group::Error::PassphraseMissing)?;
         let first = prompt.read("new passphrase: ")?;
         if prompt.read("again: ")?.0 != first.0 {
-            return Err(Failure::Usage("the two passphrases differ"));
+            return Err(CliFailure::Usage("the two passphrases differ"));
         }
         first.checked()
     }
 
-    fn checked(self) -> Result<Passphrase, Failure> {
+    fn checked(self) -> Result<Passphrase, CliFailure> {
         if self.0.is_empty() {
-            return Err(Failure::Usage("a passphrase has at least one character"));
+            return Err(CliFailure::Usage("a passphrase has at least one character"));
         }
         Ok(self)
     }
 
-    fn given(file: Option<&Path>) -> Result<Option<Passphrase>, Failure> {
+    fn given(file: Option<&Path>) -> Result<Option<Passphrase>, CliFailure> {
         if let Some(path) = file {
             return first_line(path).map(Passphrase).map(Some);
         }
@@ -70,10 +70,10 @@ impl Passphrase {
 }
 
 /// The first line of a file that holds a secret.
-pub(crate) fn first_line(path: &Path) -> Result<Zeroizing<String>, Failure> {
+pub(crate) fn first_line(path: &Path) -> Result<Zeroizing<String>, CliFailure> {
     let mut line = Zeroizing::new(String::with_capacity(256));
     let read = File::open(path).and_then(|file| BufReader::new(file).read_line(&mut line));
-    read.map_err(|cause| Failure::file(path, cause))?;
+    read.map_err(|cause| CliFailure::file(path, cause))?;
     Ok(without_end(&line))
 }
 
@@ -82,31 +82,31 @@ fn without_end(line: &str) -> Zeroizing<String> {
 }
 
 /// The terminal, which shows nothing of what is typed.
-struct Prompt {
+struct PassphrasePrompt {
     terminal: File,
     before: Termios,
 }
 
-impl Prompt {
-    fn open() -> Option<Prompt> {
+impl PassphrasePrompt {
+    fn open() -> Option<PassphrasePrompt> {
         let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
         let before = tcgetattr(&terminal).ok()?;
         let mut silent = before.clone();
         silent.local_modes -= LocalModes::ECHO;
         tcsetattr(&terminal, OptionalActions::Flush, &silent).ok()?;
-        Some(Prompt { terminal, before })
+        Some(PassphrasePrompt { terminal, before })
     }
 
-    fn read(&mut self, prompt: &str) -> Result<Passphrase, Failure> {
-        self.terminal.write_all(prompt.as_bytes()).map_err(Failure::Input)?;
+    fn read(&mut self, prompt: &str) -> Result<Passphrase, CliFailure> {
+        self.terminal.write_all(prompt.as_bytes()).map_err(CliFailure::Input)?;
         let mut line = Zeroizing::new(String::with_capacity(256));
-        BufReader::new(&self.terminal).read_line(&mut line).map_err(Failure::Input)?;
-        self.terminal.write_all(b"\n").map_err(Failure::Input)?;
+        BufReader::new(&self.terminal).read_line(&mut line).map_err(CliFailure::Input)?;
+        self.terminal.write_all(b"\n").map_err(CliFailure::Input)?;
         Ok(Passphrase(without_end(&line)))
     }
 }
 
-impl Drop for Prompt {
+impl Drop for PassphrasePrompt {
     fn drop(&mut self) {
         let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
     }

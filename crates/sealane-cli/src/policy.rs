@@ -8,15 +8,19 @@ use sealane_seal::policy::{Conditions, Decision, Policy, Rate, Rule, Sending};
 use sealane_seal::{Class, Group, GroupId};
 
 use crate::args::policy::{self as args, PolicyExplain, PolicyVerb};
-use crate::config::{File, Key};
+use crate::config::{SettingKey, SettingsFile};
 use crate::terminal::table;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Explains one decision, or checks a file.
 ///
 /// # Errors
-/// [`Failure::Policy`], or a file that cannot be read.
-pub fn run(args: &args::Policy, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::PolicyArgs`], or a file that cannot be read.
+pub fn run(
+    args: &args::PolicyArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     match &args.verb {
         PolicyVerb::Explain(asked) => {
             let (policy, origin) = load(asked.file.as_deref(), file)?;
@@ -32,11 +36,11 @@ pub fn run(args: &args::Policy, file: &File, terminal: &mut Terminal) -> Result<
 /// The policy of the file that was named, of the setting, or what is built in; and which it was.
 ///
 /// # Errors
-/// [`Failure::Policy`], or a file that cannot be read.
-pub fn load(named: Option<&Path>, file: &File) -> Result<(Policy, String), Failure> {
+/// [`CliFailure::PolicyArgs`], or a file that cannot be read.
+pub fn load(named: Option<&Path>, file: &SettingsFile) -> Result<(Policy, String), CliFailure> {
     let path = match named {
         Some(path) => path.to_owned(),
-        None => match file.path(Key::Policy) {
+        None => match file.path(SettingKey::Policy) {
             Some(path) => path,
             None => return Ok((Policy::default(), "built in".into())),
         },
@@ -48,14 +52,14 @@ pub fn load(named: Option<&Path>, file: &File) -> Result<(Policy, String), Failu
 ///
 /// # Errors
 /// As [`load`].
-pub(crate) fn read(path: &Path) -> Result<Policy, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Policy, CliFailure> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     Policy::from_toml(&text)
-        .map_err(|error| Failure::Policy { file: path.to_owned(), cause: Box::new(error) })
+        .map_err(|error| CliFailure::Policy { file: path.to_owned(), cause: Box::new(error) })
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::File { file: PathBuf::from(path), cause: error.to_string() }
+fn unreadable(path: &Path, error: &std::io::Error) -> CliFailure {
+    CliFailure::File { file: PathBuf::from(path), cause: error.to_string() }
 }
 
 fn explain(
@@ -63,7 +67,7 @@ fn explain(
     policy: &Policy,
     origin: &str,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let PolicyExplain { data_type, link, trust, battery, rate, .. } = *asked;
     let conditions = Conditions { link, trust, battery, rate };
     let decision = policy.decide(data_type, &conditions);
@@ -185,7 +189,7 @@ fn pace(decision: &Decision) -> String {
     format!("{name}: {rate}, {batch}, {delta}, fragments to {fragment_bytes} bytes, {suite}")
 }
 
-fn check(policy: &Policy, origin: &str, terminal: &mut Terminal) -> Result<(), Failure> {
+fn check(policy: &Policy, origin: &str, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let mut rows = Vec::new();
     for data_type in DataType::ALL.iter().copied().chain(policy.applications()) {
         let bounds = policy.bounds(data_type);

@@ -3,13 +3,13 @@
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, DataType, Error, Published, Scheduled, Value};
+use sealane::{Client, Codec, DataType, Error, PublishedMessage, ScheduledMessage, Value};
 use tokio::sync::mpsc;
 
-use crate::args::Pub;
-use crate::config::{File, Key};
+use crate::args::PubArgs;
+use crate::config::{SettingKey, SettingsFile};
 use crate::times::count;
-use crate::{Failure, Terminal, envelope, sealed};
+use crate::{CliFailure, Terminal, envelope, sealed};
 
 /// Lines that are read ahead of the hub.
 const MAX_LINES_AHEAD: usize = 1024;
@@ -21,14 +21,18 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// The hub's refusal, or a body that cannot be sent.
-pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
-    let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
+pub async fn run(
+    args: &PubArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let codec = file.setting(SettingKey::Codec, args.codec.as_ref()).codec()?;
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
     if args.body.as_deref() == Some("-") {
         let is_single = args.delay.is_some() || args.expect.is_some() || args.once;
         if is_single || args.idempotency_key.is_some() {
             let lines = "`-` goes without --delay, --expect, --once and --idempotency-key";
-            return Err(Failure::Usage(lines));
+            return Err(CliFailure::Usage(lines));
         }
         return lines(&client, args, file, codec, terminal).await;
     }
@@ -63,7 +67,7 @@ pub async fn run(args: &Pub, file: &File, terminal: &mut Terminal) -> Result<(),
     }
 }
 
-fn published(done: &Published, terminal: &mut Terminal) -> Result<(), Failure> {
+fn published(done: &PublishedMessage, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(vec![
             ("id", done.id.as_str().into()),
@@ -75,11 +79,11 @@ fn published(done: &Published, terminal: &mut Terminal) -> Result<(), Failure> {
         ]);
     }
     let replayed = if done.replayed { ", stored before" } else { "" };
-    let Published { stream, offset, id, level, .. } = done;
+    let PublishedMessage { stream, offset, id, level, .. } = done;
     terminal.line(format_args!("{stream} offset {offset} id {id} level {level}{replayed}"))
 }
 
-fn scheduled(done: &Scheduled, terminal: &mut Terminal) -> Result<(), Failure> {
+fn scheduled(done: &ScheduledMessage, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(vec![
             ("id", done.id.as_str().into()),
@@ -90,21 +94,21 @@ fn scheduled(done: &Scheduled, terminal: &mut Terminal) -> Result<(), Failure> {
         ]);
     }
     let due = crate::times::show_time(done.due_ms);
-    let Scheduled { stream, id, level, .. } = done;
+    let ScheduledMessage { stream, id, level, .. } = done;
     terminal.line(format_args!("{stream} due {due} id {id} level {level}"))
 }
 
-fn data_type(args: &Pub) -> DataType {
+fn data_type(args: &PubArgs) -> DataType {
     args.data_type.unwrap_or(DataType::UNKNOWN)
 }
 
 async fn lines(
     client: &Client,
-    args: &Pub,
-    file: &File,
+    args: &PubArgs,
+    file: &SettingsFile,
     codec: Codec,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     client.clone().patience(args.retry.unwrap_or_default()).health().await?;
     let client = &match args.retry {
         Some(retry) => client.clone().patience(retry),
@@ -120,13 +124,13 @@ async fn lines(
         None => client.publisher(topic)?,
     };
     let mut input = read_lines();
-    let mut progress = Progress::new(terminal.interactive());
+    let mut progress = PublishProgress::new(terminal.interactive());
     let sent = async {
         let mut number = 0;
         while let Some(line) = input.recv().await {
             number += 1;
-            let of_line = |cause| Failure::Line { number, cause: Box::new(cause) };
-            let line = line.map_err(|cause| of_line(Failure::Input(cause)))?;
+            let of_line = |cause| CliFailure::Line { number, cause: Box::new(cause) };
+            let line = line.map_err(|cause| of_line(CliFailure::Input(cause)))?;
             let envelope = envelope::encode(&line, codec).map_err(of_line)?;
             publisher.send_raw(envelope).await.map_err(|cause| match cause {
                 Error::TooLarge { .. } => of_line(cause.into()),
@@ -134,7 +138,7 @@ async fn lines(
             })?;
             progress.one();
         }
-        Ok::<(), Failure>(())
+        Ok::<(), CliFailure>(())
     }
     .await;
     // Messages that were sent before a wrong line are stored. The flush says why the publisher
@@ -173,14 +177,14 @@ fn read_lines() -> mpsc::Receiver<std::io::Result<String>> {
 }
 
 /// A line on standard error that is written over, where somebody watches.
-struct Progress {
+struct PublishProgress {
     shown: bool,
     began: Instant,
     last: Instant,
     count: u64,
 }
 
-impl Progress {
+impl PublishProgress {
     fn new(shown: bool) -> Self {
         let now = Instant::now();
         Self { shown, began: now, last: now, count: 0 }

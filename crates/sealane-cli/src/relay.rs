@@ -1,24 +1,24 @@
 //! `sealane relay`, and how each verb runs a machine until it is asked to end.
 
-use sealane::{KeyFolder, Member, Value};
-use sealane_link::{LinkConfig, Reason, Tally, Volume};
+use sealane::{GroupMember, KeyFolder, Value};
+use sealane_link::{DropReason, FrameTally, LinkConfig, UnitVolume};
 use sealane_machine::{
     Machine, MachineConfig, MachineEnd, MachineHandle, MachineKeys, MachineRole, WaitingFrames,
 };
 
 use crate::args::key::KeysArgs;
-use crate::args::operate::Relay as Args;
+use crate::args::operate::RelayArgs as Args;
 use crate::key::{open, root};
-use crate::signals::Signals;
+use crate::signals::ProcessSignals;
 use crate::terminal::{map, table};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Relays until Ctrl-C or SIGTERM, then says what was carried and dropped. SIGHUP reads the
 /// configuration and its cards again.
 ///
 /// # Errors
-/// [`Failure::Machine`], or a file that cannot be read.
-pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::Machine`], or a file that cannot be read.
+pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let mut config = MachineConfig::read(&args.file)?;
     config.capture.clone_from(&args.capture);
     let links = config.links.clone();
@@ -34,10 +34,10 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
 pub(crate) async fn carry(
     config: MachineConfig,
     keys: MachineKeys,
-    say: impl FnOnce(&MachineHandle, &mut Terminal) -> Result<(), Failure>,
+    say: impl FnOnce(&MachineHandle, &mut Terminal) -> Result<(), CliFailure>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let mut signals = Signals::new().map_err(Failure::Runtime)?;
+) -> Result<(), CliFailure> {
+    let mut signals = ProcessSignals::new().map_err(CliFailure::Runtime)?;
     let machine = Machine::start(config, keys).await?;
     say(&machine, terminal)?;
     let name = loop {
@@ -69,13 +69,13 @@ pub(crate) async fn carry(
 pub(crate) fn mesh_member(
     config: &MachineConfig,
     keys: &KeysArgs,
-) -> Result<Option<Member>, Failure> {
+) -> Result<Option<GroupMember>, CliFailure> {
     let Some(routing) = &config.links.routing else { return Ok(None) };
     Ok(Some(open(&mesh_keys(config, keys))?.group(&routing.group)?))
 }
 
 /// The same if the folder is there and needs no passphrase.
-pub(crate) fn open_mesh_member(config: &MachineConfig, keys: &KeysArgs) -> Option<Member> {
+pub(crate) fn open_mesh_member(config: &MachineConfig, keys: &KeysArgs) -> Option<GroupMember> {
     let is_open = !KeyFolder::is_protected(&root(&mesh_keys(config, keys))).ok()?;
     is_open.then(|| mesh_member(config, keys).ok()).flatten().flatten()
 }
@@ -92,7 +92,7 @@ pub(crate) fn started(
     neighbours: usize,
     more: Vec<(&str, Value)>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let (version, tag) = (env!("CARGO_PKG_VERSION"), machine.tag());
     let members: usize = machine.cards().iter().map(|card| card.members().count()).sum();
     let groups = machine.cards().len();
@@ -124,25 +124,26 @@ pub(crate) fn started(
 }
 
 /// Says what was carried and dropped: of the reasons, those that there were.
-fn tell(tally: &Tally, terminal: &mut Terminal) -> Result<(), Failure> {
+fn tell(tally: &FrameTally, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let volumes = [
         ("received", tally.received),
         ("forwarded", tally.forwarded),
         ("delivered", tally.delivered),
         ("sent", tally.sent),
     ];
-    let reasons = Reason::ALL.into_iter().map(|why| (why.name(), tally.dropped(why)));
+    let reasons = DropReason::ALL.into_iter().map(|why| (why.name(), tally.dropped(why)));
     let dropped = reasons.filter(|(_, count)| *count > 0);
     if terminal.json() {
-        let volume =
-            |Volume { units, bytes }| map(vec![("units", units.into()), ("bytes", bytes.into())]);
+        let volume = |UnitVolume { units, bytes }| {
+            map(vec![("units", units.into()), ("bytes", bytes.into())])
+        };
         let mut fields: Vec<_> =
             volumes.into_iter().map(|(name, amount)| (name, volume(amount))).collect();
         let dropped = dropped.map(|(name, count)| (name.to_owned(), count.into())).collect();
         fields.push(("dropped", Value::Map(dropped)));
         return terminal.record(fields);
     }
-    let carried = volumes.into_iter().map(|(name, Volume { units, bytes })| {
+    let carried = volumes.into_iter().map(|(name, UnitVolume { units, bytes })| {
         vec![name.to_owned(), units.to_string(), bytes.to_string()]
     });
     let dropped = dropped

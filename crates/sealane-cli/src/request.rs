@@ -3,26 +3,30 @@
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-use sealane::{Client, Codec, Error, HubError, Message, Value};
+use sealane::{Client, Codec, Error, HubError, ReceivedMessage, Value};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 
-use crate::args::{Reply, Request};
-use crate::config::File;
-use crate::show::Printer;
+use crate::args::{ReplyArgs, RequestArgs};
+use crate::config::SettingsFile;
+use crate::show::MessagePrinter;
 use crate::terminal::harmless;
-use crate::{Failure, Terminal, envelope, subscribe};
+use crate::{CliFailure, Terminal, envelope, subscribe};
 
 /// Publishes a request, and prints the first answer.
 ///
 /// # Errors
 /// The hub's refusal, or that nobody answered in time.
-pub async fn request(args: &Request, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn request(
+    args: &RequestArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let body = envelope::value(args.body.as_deref().unwrap_or("{}"))?;
     let client = file.client(args.hub.server.as_ref(), None)?;
     let answer = client.request(&args.topic, &body, args.timeout).await?;
-    Printer::new(true, terminal).print(&answer, terminal)?;
+    MessagePrinter::new(true, terminal).print(&answer, terminal)?;
     terminal.flush()?;
-    let failed = failure(&answer.value()?).map(Failure::Answer);
+    let failed = failure(&answer.value()?).map(CliFailure::Answer);
     // The library removes the stream of the answer in the background, and this process ends now.
     match client.remove(answer.stream.as_str()).await {
         Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {}
@@ -48,7 +52,11 @@ fn failure(answer: &Value) -> Option<String> {
 ///
 /// # Errors
 /// The hub's refusal; a program that fails is an answer that says so.
-pub async fn reply(args: &Reply, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn reply(
+    args: &ReplyArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let fixed = args.body.as_deref().map(envelope::value).transpose()?;
     let client = file.client(args.hub.server.as_ref(), None)?;
     let mut subscribe = client.subscribe(&args.pattern);
@@ -80,12 +88,12 @@ pub async fn reply(args: &Reply, file: &File, terminal: &mut Terminal) -> Result
 /// Answers one request, and says whether it was one.
 async fn answer(
     client: &Client,
-    request: &Message,
+    request: &ReceivedMessage,
     fixed: &Option<Value>,
-    args: &Reply,
+    args: &ReplyArgs,
     terminal: &mut Terminal,
-) -> Result<bool, Failure> {
-    let Message { stream, offset, .. } = request;
+) -> Result<bool, CliFailure> {
+    let ReceivedMessage { stream, offset, .. } = request;
     let heard = match client.is_awaited(request) {
         Ok(true) => {
             let answer = body(request, fixed, args).await?;
@@ -117,7 +125,11 @@ async fn answer(
 }
 
 /// The answer to a request that somebody waits for; no program runs for any other.
-async fn body(request: &Message, fixed: &Option<Value>, args: &Reply) -> Result<Value, Failure> {
+async fn body(
+    request: &ReceivedMessage,
+    fixed: &Option<Value>,
+    args: &ReplyArgs,
+) -> Result<Value, CliFailure> {
     let Some(program) = args.command.clone() else {
         return Ok(fixed.clone().unwrap_or(Value::Map(Vec::new())));
     };
@@ -161,7 +173,8 @@ fn run(program: &str, request: &Value) -> io::Result<Value> {
         return Err(io::Error::other(status.to_string()));
     }
     let said = String::from_utf8(said).map_err(io::Error::other)?;
-    envelope::value(said.trim_end_matches('\n')).map_err(|failure| io::Error::other(failure.to_string()))
+    envelope::value(said.trim_end_matches('\n'))
+        .map_err(|failure| io::Error::other(failure.to_string()))
 }
 
 fn failed(cause: &str) -> Value {

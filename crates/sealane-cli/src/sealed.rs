@@ -1,20 +1,20 @@
 //! The facts of a sealed message without keys: the fields of its frame's header.
 
-use sealane::{Client, Error, Group, Message, Value};
+use sealane::{Client, Error, GroupClient, ReceivedMessage, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameView, PeerTag};
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 
-use crate::Failure;
+use crate::CliFailure;
 use crate::args::key::KeysArgs;
-use crate::config::File;
+use crate::config::SettingsFile;
 use crate::terminal::harmless;
 
 /// The view of a sealed message without its keys; none where the message is open.
 ///
 /// # Errors
 /// An envelope that the hub should not have delivered.
-pub fn describe(message: &Message) -> Result<Option<Value>, Failure> {
+pub fn describe(message: &ReceivedMessage) -> Result<Option<Value>, CliFailure> {
     let Some(sealed) = read(message)? else { return Ok(None) };
     let frame = FrameView::parse(&sealed.frame).map_err(wrong)?;
     let header = frame.header();
@@ -36,8 +36,8 @@ pub fn describe(message: &Message) -> Result<Option<Value>, Failure> {
 ///
 /// # Errors
 /// An envelope that the hub should not have delivered.
-pub fn read(message: &Message) -> Result<Option<Sealed<'_>>, Failure> {
-    Ok(Sealed::read(message.codec, &message.envelope).map_err(wrong)?)
+pub fn read(message: &ReceivedMessage) -> Result<Option<SealedEnvelope<'_>>, CliFailure> {
+    Ok(SealedEnvelope::read(message.codec, &message.envelope).map_err(wrong)?)
 }
 
 /// The codec of a body, by its number in the header.
@@ -70,15 +70,15 @@ pub async fn open(
     client: &Client,
     keys: &KeysArgs,
     group: &str,
-    file: &File,
-) -> Result<Group, Failure> {
+    file: &SettingsFile,
+) -> Result<GroupClient, CliFailure> {
     let (policy, _) = crate::policy::load(None, file)?;
     let member = crate::key::open(keys)?.group(group)?;
     Ok(client.group(member).await?.with_policy(policy))
 }
 
 /// Says on standard error what people should know of the group before they trust what they see.
-pub fn warn(group: &Group) {
+pub fn warn(group: &GroupClient) {
     for warning in group.warnings() {
         eprintln!("sealane: {} [{}]", harmless(&warning.to_string()), warning.code());
     }
@@ -89,7 +89,7 @@ pub fn warn(group: &Group) {
 ///
 /// # Errors
 /// The refusal of the hub.
-pub async fn settle(group: &Group) -> Result<(), Failure> {
+pub async fn settle(group: &GroupClient) -> Result<(), CliFailure> {
     let events = tokio::spawn(crate::subscribe::tell(group.events()));
     let outcome = group.catch_up().await;
     events.abort();

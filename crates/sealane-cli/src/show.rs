@@ -3,36 +3,36 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use sealane::{Class, Codec, Error, Message, Seal, Topic, Value};
+use sealane::{Class, Codec, Error, ReceivedMessage, Seal, Topic, Value};
 use sealane_codec::Transcoder;
 
-use crate::colour::Tone;
+use crate::colour::ColourTone;
 use crate::terminal::map;
 use crate::times::{now_ms, show_duration, show_time};
-use crate::{Failure, Terminal, sealed};
+use crate::{CliFailure, Terminal, sealed};
 
 /// Writes messages.
-pub(crate) struct Printer {
+pub(crate) struct MessagePrinter {
     transcoder: Transcoder,
     /// Where people read them, and want to know more than the bodies.
-    columns: Option<Columns>,
+    columns: Option<MessageColumns>,
     /// Sealed streams of which it was said that they are.
     told: HashSet<Topic>,
 }
 
 /// How wide the columns have been so far.
 #[derive(Default)]
-struct Columns {
+struct MessageColumns {
     topic: usize,
     offset: usize,
     sender: usize,
     class: usize,
 }
 
-impl Printer {
+impl MessagePrinter {
     /// One that writes bodies alone if `raw`, and what the terminal is for otherwise.
     pub(crate) fn new(raw: bool, terminal: &Terminal) -> Self {
-        let columns = (terminal.screen() && !raw).then(Columns::default);
+        let columns = (terminal.screen() && !raw).then(MessageColumns::default);
         Self { transcoder: Transcoder::new(), columns, told: HashSet::new() }
     }
 
@@ -42,9 +42,9 @@ impl Printer {
     /// An envelope that the hub should not have delivered, or output that cannot be written.
     pub(crate) fn print(
         &mut self,
-        message: &Message,
+        message: &ReceivedMessage,
         terminal: &mut Terminal,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliFailure> {
         let frame = match &message.seal {
             Some(_) => None,
             None => sealed::describe(message)?,
@@ -67,15 +67,15 @@ impl Printer {
             done.map_err(Error::from)?;
         }
         if let Some(columns) = columns {
-            terminal.write(terminal.painted(Tone::Dim, &columns).as_bytes())?;
+            terminal.write(terminal.painted(ColourTone::Dim, &columns).as_bytes())?;
         }
         terminal.body(&line)
     }
 }
 
-impl Columns {
+impl MessageColumns {
     /// Time, topic, offset; of a sealed message also who sent it, and how sure that is.
-    fn write(&mut self, message: &Message, frame: Option<&Value>) -> String {
+    fn write(&mut self, message: &ReceivedMessage, frame: Option<&Value>) -> String {
         let topic = message.stream.as_str();
         let offset = message.offset.to_string();
         self.topic = self.topic.max(topic.chars().count());
@@ -118,7 +118,10 @@ fn seen(frame: &Value) -> (String, String) {
     (text("source"), text("class"))
 }
 
-fn fields(message: &Message, frame: Option<Value>) -> Result<Vec<(&'static str, Value)>, Failure> {
+fn fields(
+    message: &ReceivedMessage,
+    frame: Option<Value>,
+) -> Result<Vec<(&'static str, Value)>, CliFailure> {
     let mut fields = vec![
         ("stream", message.stream.as_str().into()),
         ("offset", message.offset.into()),

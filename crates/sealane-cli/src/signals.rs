@@ -5,13 +5,13 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The ways to ask a process to stop, or to read its files again.
-pub(crate) struct Signals {
+pub(crate) struct ProcessSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
 }
 
-impl Signals {
+impl ProcessSignals {
     pub(crate) fn new() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
         let (interrupt, hang_up) = (SignalKind::interrupt(), SignalKind::hangup());

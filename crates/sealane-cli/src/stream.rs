@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use sealane::{Client, Configure, ConsumerState, GroupTag, Start, StreamState, Value};
+use sealane::{
+    Client, ConfigureStream, ConsumerState, GroupTag, StartPosition, StreamState, Value,
+};
 
-use crate::args::{Stream, StreamNew, StreamPurge, StreamSet, StreamVerb};
-use crate::config::File;
-use crate::terminal::{Narrow, confirm, map, narrowed, table};
+use crate::args::{StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
+use crate::config::SettingsFile;
+use crate::terminal::{NarrowTable, confirm, map, narrowed, table};
 use crate::times::{count, show_bytes, show_time};
-use crate::{Failure, Terminal, key, leaks};
+use crate::{CliFailure, Terminal, key, leaks};
 
 /// Columns of the list that a narrow terminal goes without, the first of them first.
 const SPARED: [&str; 3] = ["FIRST", "SEALED", "LEVEL"];
@@ -17,7 +19,11 @@ const SPARED: [&str; 3] = ["FIRST", "SEALED", "LEVEL"];
 ///
 /// # Errors
 /// The hub's refusal.
-pub async fn run(args: &Stream, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn run(
+    args: &StreamArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
     match &args.verb {
         StreamVerb::Ls { pattern } => list(&client, pattern.as_deref(), terminal).await,
@@ -57,7 +63,7 @@ async fn list(
     client: &Client,
     pattern: Option<&str>,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let streams = all(client, pattern).await?;
     if terminal.json() {
         return streams.iter().try_for_each(|state| terminal.record(fields(state)));
@@ -67,7 +73,7 @@ async fn list(
     let text = match terminal.size() {
         // Whole topics: they are copied from here.
         Some(size) => {
-            let narrow = Narrow { columns: size.columns, spared: &SPARED, least: usize::MAX };
+            let narrow = NarrowTable { columns: size.columns, spared: &SPARED, least: usize::MAX };
             narrowed(&head, rows, &narrow)
         }
         None => table(&head, &rows),
@@ -93,7 +99,7 @@ fn sealed(state: &StreamState) -> String {
     state.sealed.map_or("open".to_owned(), |group| group.to_string())
 }
 
-fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(fields(state));
     }
@@ -182,7 +188,7 @@ async fn remove(
     topic: &str,
     yes: bool,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     if !yes && terminal.asks() {
         let messages = count(client.stream(topic).await?.count, "messages");
         confirm(&format!("remove {topic} with {messages}?"))?;
@@ -199,11 +205,11 @@ async fn purge(
     client: &Client,
     args: &StreamPurge,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let topic = &args.topic;
     let before = match args.keep {
-        Some(keep) => Start::Offset(client.stream(topic).await?.next.saturating_sub(keep)),
-        None => args.before.unwrap_or(Start::New),
+        Some(keep) => StartPosition::Offset(client.stream(topic).await?.next.saturating_sub(keep)),
+        None => args.before.unwrap_or(StartPosition::New),
     };
     if !args.yes && terminal.asks() {
         let messages = count(client.stream(topic).await?.count, "messages");
@@ -223,7 +229,7 @@ async fn purge(
 }
 
 /// Makes a stream. Where there is one already that is what was asked for, it is shown.
-async fn make(client: &Client, new: &StreamNew) -> Result<StreamState, Failure> {
+async fn make(client: &Client, new: &StreamNew) -> Result<StreamState, CliFailure> {
     let make = configure(client, &new.set);
     if let Some(group) = &new.sealed {
         let group = match GroupTag::from_hex(group) {
@@ -235,16 +241,16 @@ async fn make(client: &Client, new: &StreamNew) -> Result<StreamState, Failure> 
     // The hub would leave it sealed, and say nothing.
     let found = client.stream(&new.set.topic).await;
     if found.is_ok_and(|state| state.sealed.is_some()) {
-        return Err(Failure::Usage("the stream is there already, and it is sealed"));
+        return Err(CliFailure::Usage("the stream is there already, and it is sealed"));
     }
     Ok(make.await?)
 }
 
-async fn change(client: &Client, set: &StreamSet) -> Result<StreamState, Failure> {
+async fn change(client: &Client, set: &StreamSet) -> Result<StreamState, CliFailure> {
     Ok(configure(client, set).await?)
 }
 
-fn configure(client: &Client, set: &StreamSet) -> Configure {
+fn configure(client: &Client, set: &StreamSet) -> ConfigureStream {
     let mut change = client.configure(&set.topic);
     if let Some(level) = set.level {
         change = change.level(level);

@@ -2,20 +2,25 @@
 
 use futures_util::FutureExt;
 use sealane::{
-    Client, Event, Events, Group, GroupReader, HubError, Message, Start, Subscription, Topic,
+    Client, ClientEvent, ClientEvents, GroupClient, GroupReader, HubError, ReceivedMessage,
+    StartPosition, Subscription, Topic,
 };
 
-use crate::args::Sub;
-use crate::config::{File, Key};
-use crate::show::Printer;
+use crate::args::SubArgs;
+use crate::config::{SettingKey, SettingsFile};
+use crate::show::MessagePrinter;
 use crate::terminal::harmless;
-use crate::{Failure, Terminal, sealed, stream};
+use crate::{CliFailure, Terminal, sealed, stream};
 
 /// Prints messages, one per line, until the count is reached or Ctrl-C.
 ///
 /// # Errors
 /// The hub's refusal, or output that cannot be written.
-pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn run(
+    args: &SubArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
     let group = match &args.group {
         Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
@@ -24,48 +29,52 @@ pub async fn run(args: &Sub, file: &File, terminal: &mut Terminal) -> Result<(),
     if let Some(group) = &group {
         sealed::warn(group);
     }
-    let printer = Printer::new(args.raw, terminal);
+    let printer = MessagePrinter::new(args.raw, terminal);
     let from = match args.last {
         Some(count) => Some(last(&client, &args.pattern, count).await?),
         None => args.from,
     };
     if args.until_end {
-        let reader = group.as_ref().map(Group::reader);
-        let mut kept = Kept { printer, reader, left: args.count.unwrap_or(u64::MAX) };
-        return kept.print(&client, &args.pattern, from.unwrap_or(Start::First), terminal).await;
+        let reader = group.as_ref().map(GroupClient::reader);
+        let mut kept = HistoryPrinter { printer, reader, left: args.count.unwrap_or(u64::MAX) };
+        return kept
+            .print(&client, &args.pattern, from.unwrap_or(StartPosition::First), terminal)
+            .await;
     }
-    follow(args, file, Following { client, group, from, printer }, terminal).await
+    follow(args, file, LiveSubscription { client, group, from, printer }, terminal).await
 }
 
 /// The place of the last messages of a topic.
-async fn last(client: &Client, topic: &str, count: u64) -> Result<Start, Failure> {
+async fn last(client: &Client, topic: &str, count: u64) -> Result<StartPosition, CliFailure> {
     if topic.parse::<Topic>().is_err() {
-        return Err(Failure::Usage("--last is for one topic, not for a pattern"));
+        return Err(CliFailure::Usage("--last is for one topic, not for a pattern"));
     }
     match client.stream(topic).await {
-        Ok(state) => Ok(Start::Offset(state.next.saturating_sub(count).max(state.first))),
+        Ok(state) => Ok(StartPosition::Offset(state.next.saturating_sub(count).max(state.first))),
         // Its first message is still to come.
-        Err(error) if error.hub_error() == Some(HubError::UnknownStream) => Ok(Start::First),
+        Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
+            Ok(StartPosition::First)
+        }
         Err(error) => Err(error.into()),
     }
 }
 
 /// The messages that are read as they come.
-struct Following {
+struct LiveSubscription {
     client: Client,
-    group: Option<Group>,
-    from: Option<Start>,
-    printer: Printer,
+    group: Option<GroupClient>,
+    from: Option<StartPosition>,
+    printer: MessagePrinter,
 }
 
 async fn follow(
-    args: &Sub,
-    file: &File,
-    following: Following,
+    args: &SubArgs,
+    file: &SettingsFile,
+    following: LiveSubscription,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
-    let Following { client, group, from, printer } = following;
-    let codec = file.setting(Key::Codec, args.codec.as_ref()).codec()?;
+) -> Result<(), CliFailure> {
+    let LiveSubscription { client, group, from, printer } = following;
+    let codec = file.setting(SettingKey::Codec, args.codec.as_ref()).codec()?;
     let subscribe = match &group {
         Some(group) => group.subscribe(&args.pattern),
         None => client.subscribe(&args.pattern),
@@ -112,8 +121,8 @@ async fn say_if_missing(client: &Client, topic: &str) {
 }
 
 /// Messages that are there already, read without subscribing, stream by stream.
-struct Kept {
-    printer: Printer,
+struct HistoryPrinter {
+    printer: MessagePrinter,
     reader: Option<GroupReader>,
     /// How many more are printed.
     left: u64,
@@ -122,14 +131,14 @@ struct Kept {
 /// Messages that are asked for at once.
 const PAGE_MESSAGES: usize = 1000;
 
-impl Kept {
+impl HistoryPrinter {
     async fn print(
         &mut self,
         client: &Client,
         pattern: &str,
-        from: Start,
+        from: StartPosition,
         terminal: &mut Terminal,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliFailure> {
         let streams = stream::all(client, Some(pattern)).await?;
         if streams.is_empty() {
             eprintln!("sealane: no stream matches {}", harmless(pattern));
@@ -145,10 +154,10 @@ impl Kept {
         &mut self,
         client: &Client,
         topic: &Topic,
-        mut from: Start,
+        mut from: StartPosition,
         end: u64,
         terminal: &mut Terminal,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliFailure> {
         while self.left > 0 {
             let page = client.read(topic.as_str(), from, PAGE_MESSAGES).await?;
             for message in page.messages.iter().filter(|message| message.offset < end) {
@@ -157,12 +166,16 @@ impl Kept {
             if page.end || page.next >= end {
                 break;
             }
-            from = Start::Offset(page.next);
+            from = StartPosition::Offset(page.next);
         }
         Ok(())
     }
 
-    fn print_message(&mut self, message: &Message, terminal: &mut Terminal) -> Result<(), Failure> {
+    fn print_message(
+        &mut self,
+        message: &ReceivedMessage,
+        terminal: &mut Terminal,
+    ) -> Result<(), CliFailure> {
         if self.left == 0 {
             return Ok(());
         }
@@ -187,9 +200,9 @@ const MAX_PRINTED: usize = 256;
 async fn print(
     subscription: &mut Subscription,
     ack: bool,
-    mut printer: Printer,
+    mut printer: MessagePrinter,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let mut printed = Vec::with_capacity(MAX_PRINTED);
     loop {
         let next = match subscription.next().now_or_never() {
@@ -211,50 +224,54 @@ async fn print(
 }
 
 /// Acknowledges what was printed, once it has left this process.
-fn hand_on(printed: &mut Vec<Message>, ack: bool, terminal: &mut Terminal) -> Result<(), Failure> {
+fn hand_on(
+    printed: &mut Vec<ReceivedMessage>,
+    ack: bool,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     terminal.flush()?;
     printed.drain(..).filter(|_| ack).for_each(|message| message.ack());
     Ok(())
 }
 
 /// Says on standard error what happens beside the messages.
-pub(crate) async fn tell(mut events: Events) {
+pub(crate) async fn tell(mut events: ClientEvents) {
     let mut lost = false;
     while let Some(event) = events.next().await {
         match event {
-            Event::Disconnected { cause } if !lost => {
+            ClientEvent::Disconnected { cause } if !lost => {
                 eprintln!("sealane: connection lost, connecting again: {}", harmless(&cause));
                 lost = true;
             }
-            Event::Connected if lost => {
+            ClientEvent::Connected if lost => {
                 eprintln!("sealane: connected again");
                 lost = false;
             }
-            Event::Gap { stream, from, to, reason } => {
+            ClientEvent::Gap { stream, from, to, reason } => {
                 eprintln!(
                     "sealane: {stream}: offsets {from} to {to} do not come: {}",
                     harmless(&reason)
                 );
             }
-            Event::NotRecovered { stream, generation, offset } => {
+            ClientEvent::NotRecovered { stream, generation, offset } => {
                 eprintln!(
                     "sealane: {stream}: messages may be missing; \
                      going on at offset {offset} of generation {generation}"
                 );
             }
-            Event::Refused { stream, offset, code, cause, .. } => {
+            ClientEvent::Refused { stream, offset, code, cause, .. } => {
                 not_shown(&stream, offset, &cause, code);
             }
-            Event::Superseded { stream, offset } => {
+            ClientEvent::Superseded { stream, offset } => {
                 eprintln!(
                     "sealane: {stream} offset {offset} stands behind a removal that was not known \
                      yet; it was sealed again and published behind the others"
                 );
             }
-            Event::Keys { group, removed: true, .. } => {
+            ClientEvent::Keys { group, removed: true, .. } => {
                 eprintln!("sealane: this member was removed from group {group}");
             }
-            Event::Keys { group, epoch, .. } => {
+            ClientEvent::Keys { group, epoch, .. } => {
                 eprintln!("sealane: group {group} is in epoch {epoch}");
             }
             _ => {}

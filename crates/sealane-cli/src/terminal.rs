@@ -4,8 +4,8 @@ use std::io::{BufWriter, IsTerminal, Write};
 
 use sealane::{Codec, Value};
 
-use crate::Failure;
-use crate::colour::{Colours, Tone};
+use crate::CliFailure;
+use crate::colour::{ColourTone, OutputColours};
 
 /// The version of the schema of every JSON line.
 const SCHEMA: u64 = 1;
@@ -17,12 +17,12 @@ pub struct Terminal {
     interactive: bool,
     /// Whether a terminal shows what is written, and does what control characters tell it.
     screen: bool,
-    colours: Colours,
+    colours: OutputColours,
 }
 
 /// How much a terminal shows at once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Size {
+pub(crate) struct TerminalSize {
     pub(crate) columns: usize,
     pub(crate) rows: usize,
 }
@@ -32,7 +32,7 @@ impl Terminal {
     pub fn standard(json: bool) -> Self {
         let interactive = std::io::stderr().is_terminal();
         let screen = std::io::stdout().is_terminal();
-        let colours = Colours::of(&std::io::stdout());
+        let colours = OutputColours::of(&std::io::stdout());
         Self {
             out: BufWriter::new(Box::new(std::io::stdout())),
             json,
@@ -44,7 +44,7 @@ impl Terminal {
 
     /// One that writes data elsewhere and shows no progress.
     pub fn to(out: impl Write + Send + 'static, json: bool) -> Self {
-        let (out, colours) = (BufWriter::new(Box::new(out) as Box<_>), Colours::none());
+        let (out, colours) = (BufWriter::new(Box::new(out) as Box<_>), OutputColours::none());
         Self { out, json, interactive: false, screen: false, colours }
     }
 
@@ -59,15 +59,15 @@ impl Terminal {
     }
 
     /// The size of the terminal that shows the data, if one does and tells it.
-    pub(crate) fn size(&self) -> Option<Size> {
+    pub(crate) fn size(&self) -> Option<TerminalSize> {
         let told = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
         let size = told.filter(|told| self.screen && told.ws_col > 0 && told.ws_row > 0)?;
-        Some(Size { columns: usize::from(size.ws_col), rows: usize::from(size.ws_row) })
+        Some(TerminalSize { columns: usize::from(size.ws_col), rows: usize::from(size.ws_row) })
     }
 
     /// The text as it is shown to people: in the colour of its tone where there are colours, and
     /// with nothing in it that a terminal obeys.
-    pub(crate) fn painted(&self, tone: Tone, text: &str) -> String {
+    pub(crate) fn painted(&self, tone: ColourTone, text: &str) -> String {
         if self.screen { self.colours.paint(tone, harmless(text)) } else { text.to_owned() }
     }
 
@@ -84,16 +84,16 @@ impl Terminal {
     /// Writes bytes as they are.
     ///
     /// # Errors
-    /// [`Failure::Output`].
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.write_all(bytes).map_err(Failure::Output)
+    /// [`CliFailure::TerminalWriter`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), CliFailure> {
+        self.out.write_all(bytes).map_err(CliFailure::Output)
     }
 
     /// Writes a line for people.
     ///
     /// # Errors
-    /// [`Failure::Output`].
-    pub fn line(&mut self, line: impl fmt::Display) -> Result<(), Failure> {
+    /// [`CliFailure::TerminalWriter`].
+    pub fn line(&mut self, line: impl fmt::Display) -> Result<(), CliFailure> {
         self.text(&format!("{line}\n"))
     }
 
@@ -101,8 +101,8 @@ impl Terminal {
     /// what a terminal obeys: on a terminal it is shown instead.
     ///
     /// # Errors
-    /// [`Failure::Output`].
-    pub fn text(&mut self, text: &str) -> Result<(), Failure> {
+    /// [`CliFailure::TerminalWriter`].
+    pub fn text(&mut self, text: &str) -> Result<(), CliFailure> {
         if self.screen {
             self.write(harmless(text).as_bytes())
         } else {
@@ -113,8 +113,8 @@ impl Terminal {
     /// Writes a message's body, which is JSON in one line.
     ///
     /// # Errors
-    /// [`Failure::Output`].
-    pub(crate) fn body(&mut self, json: &[u8]) -> Result<(), Failure> {
+    /// [`CliFailure::TerminalWriter`].
+    pub(crate) fn body(&mut self, json: &[u8]) -> Result<(), CliFailure> {
         if self.screen {
             let text = String::from_utf8_lossy(json);
             // Between two values a line's end is a blank, and a text has none but as an escape.
@@ -129,16 +129,16 @@ impl Terminal {
     /// Writes a line for programs: a map that begins with the schema's version.
     ///
     /// # Errors
-    /// [`Failure::Output`].
-    pub fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), Failure> {
+    /// [`CliFailure::TerminalWriter`].
+    pub fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), CliFailure> {
         self.text(&record(fields))
     }
 
     /// Writes a value for programs that names the schema's version itself.
     ///
     /// # Errors
-    /// [`Failure::Output`].
-    pub fn datum(&mut self, value: &Value) -> Result<(), Failure> {
+    /// [`CliFailure::TerminalWriter`].
+    pub fn datum(&mut self, value: &Value) -> Result<(), CliFailure> {
         let mut line = Vec::new();
         sealane_codec::encode(Codec::Json, value, &mut line);
         line.push(b'\n');
@@ -148,9 +148,9 @@ impl Terminal {
     /// Hands on what was written.
     ///
     /// # Errors
-    /// [`Failure::Output`].
-    pub fn flush(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(Failure::Output)
+    /// [`CliFailure::TerminalWriter`].
+    pub fn flush(&mut self) -> Result<(), CliFailure> {
+        self.out.flush().map_err(CliFailure::Output)
     }
 }
 
@@ -163,14 +163,14 @@ impl fmt::Debug for Terminal {
 /// Asks on the terminal, and fails unless the answer is yes.
 ///
 /// # Errors
-/// [`Failure::Declined`] for any other answer, [`Failure::Input`], [`Failure::Output`].
-pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
+/// [`CliFailure::Declined`] for any other answer, [`CliFailure::InspectInput`], [`CliFailure::TerminalWriter`].
+pub(crate) fn confirm(question: &str) -> Result<(), CliFailure> {
     eprint!("{} [y/N] ", harmless(question));
-    std::io::stderr().flush().map_err(Failure::Output)?;
+    std::io::stderr().flush().map_err(CliFailure::Output)?;
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
+    std::io::stdin().read_line(&mut answer).map_err(CliFailure::Input)?;
     if !answer.trim().eq_ignore_ascii_case("y") {
-        return Err(Failure::Declined("nothing was removed"));
+        return Err(CliFailure::Declined("nothing was removed"));
     }
     Ok(())
 }
@@ -264,7 +264,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// How a table becomes narrow.
-pub(crate) struct Narrow<'a> {
+pub(crate) struct NarrowTable<'a> {
     /// The greatest width, in columns.
     pub(crate) columns: usize,
     /// The heads of what it goes without first, as many as it takes.
@@ -274,8 +274,12 @@ pub(crate) struct Narrow<'a> {
 }
 
 /// The table as narrow as it has to be.
-pub(crate) fn narrowed(head: &[&str], mut rows: Vec<Vec<String>>, narrow: &Narrow<'_>) -> String {
-    let Narrow { columns, spared, least } = *narrow;
+pub(crate) fn narrowed(
+    head: &[&str],
+    mut rows: Vec<Vec<String>>,
+    narrow: &NarrowTable<'_>,
+) -> String {
+    let NarrowTable { columns, spared, least } = *narrow;
     let mut head = head.to_vec();
     let width = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
     let mut text = table(&head, &rows);
@@ -338,7 +342,7 @@ mod tests {
         };
         let shown = |rows: &[Vec<String>], columns| {
             let spared = &["SIZE", "COUNT", "READERS"];
-            narrowed(&head, rows.to_vec(), &Narrow { columns, spared, least: LEAST })
+            narrowed(&head, rows.to_vec(), &NarrowTable { columns, spared, least: LEAST })
         };
         let short = shown(&[row("fleet/7")], 40);
         assert!(short.starts_with("STREAM   MSG/S   COUNT  READERS  LAG\n"), "{short}");

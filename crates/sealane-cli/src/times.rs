@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sealane::Start;
+use sealane::StartPosition;
 use sealane_message::InputError;
 
 /// `5s`, `1h 30m`, `250ms`.
@@ -18,24 +18,24 @@ pub fn duration(text: &str) -> Result<Duration, InputError> {
 ///
 /// # Errors
 /// A sentence that says what was expected.
-pub fn start(text: &str) -> Result<Start, InputError> {
+pub fn start(text: &str) -> Result<StartPosition, InputError> {
     if let Ok(offset) = text.parse() {
-        return Ok(Start::Offset(offset));
+        return Ok(StartPosition::Offset(offset));
     }
     match text {
-        "first" => return Ok(Start::First),
-        "new" => return Ok(Start::New),
+        "first" => return Ok(StartPosition::First),
+        "new" => return Ok(StartPosition::New),
         _ => {}
     }
     if let Some(ago) = text.strip_prefix('-') {
         let since = SystemTime::now().checked_sub(duration(ago)?);
-        return Ok(Start::Time(since.unwrap_or(UNIX_EPOCH)));
+        return Ok(StartPosition::Time(since.unwrap_or(UNIX_EPOCH)));
     }
     if let Some(ms) = text.strip_prefix('@').and_then(|ms| ms.parse().ok()) {
-        return Ok(Start::Time(UNIX_EPOCH + Duration::from_millis(ms)));
+        return Ok(StartPosition::Time(UNIX_EPOCH + Duration::from_millis(ms)));
     }
     rfc3339(text)
-        .map(Start::Time)
+        .map(StartPosition::Time)
         .ok_or_else(|| "a place is first, new, an offset, a time (RFC 3339, @MS) or -10m".into())
 }
 
@@ -143,19 +143,19 @@ fn rfc3339(text: &str) -> Option<SystemTime> {
 mod tests {
     use super::*;
 
-    fn at(ms: u64) -> Start {
-        Start::Time(UNIX_EPOCH + Duration::from_millis(ms))
+    fn at(ms: u64) -> StartPosition {
+        StartPosition::Time(UNIX_EPOCH + Duration::from_millis(ms))
     }
 
     #[test]
     fn places_are_read_in_every_form() {
-        assert_eq!(start("first"), Ok(Start::First));
-        assert_eq!(start("17"), Ok(Start::Offset(17)));
+        assert_eq!(start("first"), Ok(StartPosition::First));
+        assert_eq!(start("17"), Ok(StartPosition::Offset(17)));
         assert_eq!(start("@1500"), Ok(at(1500)));
         assert_eq!(start("1970-01-01T00:00:02Z"), Ok(at(2000)));
         assert_eq!(start("1970-01-01T01:00:02+01:00"), Ok(at(2000)));
         assert_eq!(start("1970-01-01T00:00:02-00:01"), Ok(at(62_000)));
-        assert!(matches!(start("-10m"), Ok(Start::Time(_))));
+        assert!(matches!(start("-10m"), Ok(StartPosition::Time(_))));
         assert!(start("yesterday").is_err());
         assert!(start("-x").is_err());
     }

@@ -8,24 +8,24 @@ use std::time::SystemTime;
 
 use sealane::Value;
 use sealane_message::{Pattern, Topic};
-use sealane_node::access::{Right, Rights, Secret, Token, Tokens};
+use sealane_node::access::{AccessToken, TokenFile, TokenRight, TokenRights, TokenSecret};
 
-use crate::args::token::{Token as Args, TokenNew, TokenVerb};
+use crate::args::token::{TokenArgs as Args, TokenNew, TokenVerb};
 use crate::colour::warn;
-use crate::config::{File, Key};
-use crate::{Failure, Terminal};
+use crate::config::{SettingKey, SettingsFile};
+use crate::{CliFailure, Terminal};
 
 /// Makes, lists and takes back tokens.
 ///
 /// # Errors
-/// [`Failure::Node`].
-pub fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
-    let folder = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
+/// [`CliFailure::Node`].
+pub fn run(args: &Args, file: &SettingsFile, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let folder = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
     match &args.verb {
         TokenVerb::New(new) => make(new, &folder, terminal),
         TokenVerb::Ls => list(&folder, terminal),
         TokenVerb::Revoke { name } => {
-            Tokens::revoke(&folder, name)?;
+            TokenFile::revoke(&folder, name)?;
             if terminal.json() {
                 return terminal.record(vec![("revoked", name.as_str().into())]);
             }
@@ -38,26 +38,26 @@ pub fn run(args: &Args, file: &File, terminal: &mut Terminal) -> Result<(), Fail
 pub(crate) const ORDERS_OPEN: &str =
     "`*` and `**` at the beginning stand for no group: orders are of `groups/*`, or of groups/TAG";
 
-fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
-    let rights = Rights {
+fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let rights = TokenRights {
         read: new.read.clone(),
         publish: new.publish.clone(),
         manage: new.manage.clone(),
         orders: new.orders.clone(),
         observe: new.observe,
     };
-    if rights == Rights::default() {
+    if rights == TokenRights::default() {
         let needs = "a token needs --read, --publish, --manage, --orders or --observe";
-        return Err(Failure::Usage(needs));
+        return Err(CliFailure::Usage(needs));
     }
     if rights.orders.iter().any(Pattern::begins_open) {
         warn(ORDERS_OPEN);
     }
     let mut random = [0; 32];
-    getrandom::fill(&mut random).map_err(|e| Failure::Runtime(std::io::Error::other(e)))?;
-    let secret = Secret::new(random);
+    getrandom::fill(&mut random).map_err(|e| CliFailure::Runtime(std::io::Error::other(e)))?;
+    let secret = TokenSecret::new(random);
     let expires = new.expires.map(|after| SystemTime::now() + after);
-    Tokens::add(folder, &new.name, &secret, rights, expires)?;
+    TokenFile::add(folder, &new.name, &secret, rights, expires)?;
     if let Some(path) = &new.to {
         return keep(path, &secret);
     }
@@ -71,21 +71,21 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Fa
 }
 
 /// Writes a token where only its owner reads it, and over nothing.
-fn keep(path: &Path, secret: &Secret) -> Result<(), Failure> {
-    let failed = |cause: std::io::Error| Failure::file(path, cause);
+fn keep(path: &Path, secret: &TokenSecret) -> Result<(), CliFailure> {
+    let failed = |cause: std::io::Error| CliFailure::file(path, cause);
     let mut options = OpenOptions::new();
     let mut out = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     writeln!(out, "{}", secret.reveal()).and_then(|()| out.sync_all()).map_err(failed)
 }
 
-fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
-    let tokens = Tokens::read(&Tokens::path(folder))?;
+fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let tokens = TokenFile::read(&TokenFile::path(folder))?;
     for token in tokens.iter() {
         if terminal.json() {
             terminal.record(fields(token))?;
         } else {
             terminal.line(format_args!("{}{}", token.name(), until(token)))?;
-            for right in Right::ALL {
+            for right in TokenRight::ALL {
                 for pattern in token.rights().of(right) {
                     terminal.line(format_args!("  {:<9}{pattern}", right.name()))?;
                 }
@@ -107,7 +107,7 @@ fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// Whether a pattern would grant the right on a topic that were not a system's own.
-fn is_open(token: &Token, right: Right, topic: &Topic) -> bool {
+fn is_open(token: &AccessToken, right: TokenRight, topic: &Topic) -> bool {
     topic.system().is_some() && token.rights().of(right).iter().any(Pattern::begins_open)
 }
 
@@ -116,15 +116,15 @@ fn below(topic: &Topic) -> String {
     topic.system().map_or_else(String::new, |system| format!("{}/**", system.name()))
 }
 
-fn until(token: &Token) -> String {
+fn until(token: &AccessToken) -> String {
     let Some(expires) = token.expires() else { return String::new() };
     let said = if token.is_valid(SystemTime::now()) { "until" } else { "expired" };
     format!("  {said} {}", humantime::format_rfc3339_seconds(expires))
 }
 
-fn fields(token: &Token) -> Vec<(&'static str, Value)> {
+fn fields(token: &AccessToken) -> Vec<(&'static str, Value)> {
     let mut fields = vec![("name", token.name().into())];
-    for right in Right::ALL {
+    for right in TokenRight::ALL {
         let patterns = token.rights().of(right).iter();
         let patterns = patterns.map(|pattern| Value::from(pattern.as_str())).collect();
         fields.push((right.name(), Value::Array(patterns)));
@@ -141,17 +141,17 @@ fn fields(token: &Token) -> Vec<(&'static str, Value)> {
 /// Says what a token, named or shown, may do on a topic, and which pattern grants it.
 ///
 /// # Errors
-/// [`Failure::Node`] where there is no such token, [`Failure::Usage`] for what is no topic.
+/// [`CliFailure::Node`] where there is no such token, [`CliFailure::Usage`] for what is no topic.
 pub fn explain(
     asked: &str,
     topic: &str,
-    file: &File,
+    file: &SettingsFile,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let topic: Topic = topic.parse().map_err(sealane::Error::from)?;
-    let folder = PathBuf::from(file.setting(Key::Data, None).value);
-    let tokens = Tokens::read(&Tokens::path(&folder))?;
-    let hash = asked.parse::<Secret>().ok().map(|secret| secret.hash());
+    let folder = PathBuf::from(file.setting(SettingKey::Data, None).value);
+    let tokens = TokenFile::read(&TokenFile::path(&folder))?;
+    let hash = asked.parse::<TokenSecret>().ok().map(|secret| secret.hash());
     let shown = hash.and_then(|hash| tokens.find(&hash));
     let token = shown.as_deref().or_else(|| tokens.iter().find(|token| token.name() == asked));
     // The given text may be a secret: it is not repeated.
@@ -159,7 +159,7 @@ pub fn explain(
     let unknown = || sealane_node::access::FileError::Unknown { name: name() };
     let token = token.ok_or_else(unknown)?;
     let is_valid = token.is_valid(SystemTime::now());
-    for right in Right::ALL {
+    for right in TokenRight::ALL {
         let granting = token.rights().granting(right, &topic).filter(|_| is_valid);
         let asked = right.on(&topic);
         if terminal.json() {

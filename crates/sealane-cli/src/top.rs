@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use sealane::{Client, StreamState, Topic, Value};
 
-use crate::args::operate::Top;
-use crate::config::File;
-use crate::terminal::{Narrow, narrowed, table};
+use crate::args::operate::TopArgs;
+use crate::config::SettingsFile;
+use crate::terminal::{NarrowTable, narrowed, table};
 use crate::times::show_bytes;
-use crate::{Failure, Terminal, stream};
+use crate::{CliFailure, Terminal, stream};
 
 /// Back to the upper left corner, and nothing left of what stood there.
 const CLEAR: &str = "\x1b[H\x1b[J";
@@ -23,13 +23,13 @@ const MIN_TOPIC: usize = 12;
 const OTHER_LINES: usize = 3;
 
 /// The state at one look.
-struct Look {
+struct TopSample {
     at: Instant,
     streams: Vec<StreamState>,
 }
 
 /// A stream and what happened in it since the last look.
-struct Row<'a> {
+struct TopRow<'a> {
     state: &'a StreamState,
     messages_per_s: f64,
     bytes_per_s: f64,
@@ -42,7 +42,11 @@ struct Row<'a> {
 ///
 /// # Errors
 /// The hub's refusal.
-pub async fn run(args: &Top, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+pub async fn run(
+    args: &TopArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
     let screen = !terminal.json() && std::io::stdout().is_terminal();
     let mut before = look(&client, args.pattern.as_deref()).await?;
@@ -67,16 +71,16 @@ pub async fn run(args: &Top, file: &File, terminal: &mut Terminal) -> Result<(),
     Ok(())
 }
 
-async fn look(client: &Client, pattern: Option<&str>) -> Result<Look, Failure> {
+async fn look(client: &Client, pattern: Option<&str>) -> Result<TopSample, CliFailure> {
     let streams = stream::all(client, pattern).await?;
-    Ok(Look { at: Instant::now(), streams })
+    Ok(TopSample { at: Instant::now(), streams })
 }
 
-fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
+fn rows<'a>(before: &TopSample, now: &'a TopSample) -> Vec<TopRow<'a>> {
     let seconds = (now.at - before.at).as_secs_f64().max(1e-3);
     let known: HashMap<&Topic, &StreamState> =
         before.streams.iter().map(|state| (&state.stream, state)).collect();
-    let mut rows: Vec<Row<'_>> = now
+    let mut rows: Vec<TopRow<'_>> = now
         .streams
         .iter()
         .map(|state| {
@@ -85,7 +89,7 @@ fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
             // Messages that retention dropped in between are not seen: the mean size stands for
             // them.
             let mean = state.bytes as f64 / state.count.max(1) as f64;
-            Row {
+            TopRow {
                 state,
                 messages_per_s: messages as f64 / seconds,
                 bytes_per_s: messages as f64 * mean / seconds,
@@ -101,7 +105,7 @@ fn rows<'a>(before: &Look, now: &'a Look) -> Vec<Row<'a>> {
     rows
 }
 
-fn show(rows: &[Row<'_>], terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(rows: &[TopRow<'_>], terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return rows.iter().try_for_each(|row| {
             terminal.record(vec![
@@ -141,7 +145,7 @@ fn show(rows: &[Row<'_>], terminal: &mut Terminal) -> Result<(), Failure> {
     let shown = size.rows.saturating_sub(OTHER_LINES).max(1);
     let left = cells.len().saturating_sub(shown);
     cells.truncate(shown);
-    let narrow = Narrow { columns: size.columns, spared: &SPARED, least: MIN_TOPIC };
+    let narrow = NarrowTable { columns: size.columns, spared: &SPARED, least: MIN_TOPIC };
     terminal.write(narrowed(&head, cells, &narrow).as_bytes())?;
     if left > 0 {
         terminal.line(format_args!("… {left} more, which do less"))?;

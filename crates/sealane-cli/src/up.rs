@@ -6,26 +6,30 @@ use std::path::PathBuf;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sealane::Level;
-use sealane_node::access::Tokens;
-use sealane_node::{Config, Limits, Node, TlsFiles};
+use sealane_node::access::TokenFile;
+use sealane_node::{ClientLimits, Config, HubNode, TlsFiles};
 
-use crate::args::Up;
+use crate::args::UpArgs;
 use crate::colour::warn;
-use crate::config::{File, Key};
-use crate::signals::Signals;
+use crate::config::{SettingKey, SettingsFile};
+use crate::signals::ProcessSignals;
 use crate::times::count;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Runs a node until Ctrl-C or SIGTERM, then lets it finish what it holds. A second signal ends
 /// the process at once.
 ///
 /// # Errors
-/// [`Failure::Node`] where it cannot start.
-pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
-    let data = PathBuf::from(file.setting(Key::Data, args.data.as_ref()).value);
-    let listen = file.setting(Key::Listen, args.listen.as_ref()).address()?;
-    let level = file.setting(Key::Level, args.level.as_ref()).level()?;
-    let mut asked = Signals::new().map_err(Failure::Runtime)?;
+/// [`CliFailure::HubNode`] where it cannot start.
+pub async fn run(
+    args: &UpArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
+    let listen = file.setting(SettingKey::Listen, args.listen.as_ref()).address()?;
+    let level = file.setting(SettingKey::Level, args.level.as_ref()).level()?;
+    let mut asked = ProcessSignals::new().map_err(CliFailure::Runtime)?;
     let origins = args.origin.clone();
     let (tls, limits) = (tls(args, file)?, limits(args));
     let secure = tls.is_some();
@@ -44,9 +48,9 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
         ..Config::default()
     };
     raise_open_files();
-    let node = Node::start(config).await?;
+    let node = HubNode::start(config).await?;
     let data = std::path::absolute(&data).unwrap_or(data);
-    Started { node: &node, data, level, is_secure: secure }.say(file, terminal)?;
+    EndStartReport { node: &node, data, level, is_secure: secure }.say(file, terminal)?;
     let name = loop {
         match asked.next().await {
             "SIGHUP" => match node.reload() {
@@ -60,25 +64,25 @@ pub async fn run(args: &Up, file: &File, terminal: &mut Terminal) -> Result<(), 
     tokio::select! {
         stopped = node.stop() => Ok(stopped?),
         () = asked.end() => {
-            Err(Failure::Runtime(io::Error::other("ended before it was stopped")))
+            Err(CliFailure::Runtime(io::Error::other("ended before it was stopped")))
         }
     }
 }
 
 /// The files of the certificate, which come together.
-fn tls(args: &Up, file: &File) -> Result<Option<TlsFiles>, Failure> {
-    let certificate = file.path_or(Key::TlsCert, args.tls_cert.as_ref());
-    let key = file.path_or(Key::TlsKey, args.tls_key.as_ref());
+fn tls(args: &UpArgs, file: &SettingsFile) -> Result<Option<TlsFiles>, CliFailure> {
+    let certificate = file.path_or(SettingKey::TlsCert, args.tls_cert.as_ref());
+    let key = file.path_or(SettingKey::TlsKey, args.tls_key.as_ref());
     match (certificate, key) {
         (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
         (None, None) => Ok(None),
-        _ => Err(Failure::Usage("--tls-cert and --tls-key come together")),
+        _ => Err(CliFailure::Usage("--tls-cert and --tls-key come together")),
     }
 }
 
-fn limits(args: &Up) -> Limits {
-    let default = Limits::default();
-    Limits {
+fn limits(args: &UpArgs) -> ClientLimits {
+    let default = ClientLimits::default();
+    ClientLimits {
         connections_per_address: args
             .connections_per_address
             .map_or(default.connections_per_address, |count| count as usize),
@@ -98,15 +102,15 @@ fn raise_open_files() {
 }
 
 /// The first message of a node that runs.
-struct Started<'a> {
-    node: &'a Node,
+struct EndStartReport<'a> {
+    node: &'a HubNode,
     data: PathBuf,
     level: Level,
     is_secure: bool,
 }
 
-impl Started<'_> {
-    fn say(&self, file: &File, terminal: &mut Terminal) -> Result<(), Failure> {
+impl EndStartReport<'_> {
+    fn say(&self, file: &SettingsFile, terminal: &mut Terminal) -> Result<(), CliFailure> {
         let address = self.node.address();
         if terminal.json() {
             terminal.record(vec![
@@ -150,17 +154,17 @@ impl Started<'_> {
     }
 
     /// The flag that other commands need for this node, unless their settings name it.
-    fn server(&self, file: &File) -> String {
+    fn server(&self, file: &SettingsFile) -> String {
         let page = self.page().to_string();
         match self.is_secure {
-            false if file.setting(Key::Server, None).value == page => String::new(),
+            false if file.setting(SettingKey::Server, None).value == page => String::new(),
             false => format!(" --server {page}"),
             true => format!(" --server https://{page}"),
         }
     }
 
     fn access(&self) -> String {
-        match Tokens::read(&Tokens::path(&self.data)) {
+        match TokenFile::read(&TokenFile::path(&self.data)) {
             Ok(tokens) if !tokens.guards() => {
                 "every program on this machine; `sealane token new` makes tokens".to_owned()
             }

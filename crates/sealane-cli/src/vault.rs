@@ -20,21 +20,25 @@ use sealane_vault::{Error, GetOptions, Skipped, Snapshot, Vault, Whose};
 use crate::args::vault::{self as args, VaultVerb};
 use crate::colour::warn;
 use crate::terminal::one_line;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
-pub(crate) use unlock::Location;
+pub(crate) use unlock::VaultAccess;
 
 /// `sealane vault`.
 ///
 /// # Errors
 /// The failure of the verb.
-pub fn run(args: &args::Vault, terminal: &mut Terminal) -> Result<(), Failure> {
-    let location = Location::new(args)?;
+pub fn run(args: &args::VaultArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let location = VaultAccess::new(args)?;
     // A store over the network waits with a runtime of its own, which may not run within another.
     tokio::task::block_in_place(|| verb(args, &location, terminal))
 }
 
-fn verb(args: &args::Vault, location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
+fn verb(
+    args: &args::VaultArgs,
+    location: &VaultAccess,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     match &args.verb {
         VaultVerb::Init(init) => key::init(init, location, terminal),
         VaultVerb::Put(put) => put::run(put, location, terminal),
@@ -70,7 +74,7 @@ fn snapshot(
     whose: &Whose,
     paths: &[Vec<u8>],
     terminal: &Terminal,
-) -> Result<Snapshot, Failure> {
+) -> Result<Snapshot, CliFailure> {
     if name != "latest" {
         let number = name.parse().map_err(|_| Error::NoSnapshot(name.to_owned()))?;
         let snapshot = vault.snapshot(Some(number))?;
@@ -97,7 +101,7 @@ fn warn_anew(vault: &Vault, known: &[Skipped]) {
     }
 }
 
-fn whose(args: &args::Whose) -> Whose {
+fn whose(args: &args::SnapshotOwnerArgs) -> Whose {
     Whose {
         host: args.host.clone(),
         signer: args.signer.clone(),
@@ -119,7 +123,7 @@ fn wanted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Vec<u8>> {
 }
 
 /// Names what was left out; that is a failure in the end.
-fn skipped(skipped: &[Skipped], terminal: &mut Terminal) -> Result<(), Failure> {
+fn skipped(skipped: &[Skipped], terminal: &mut Terminal) -> Result<(), CliFailure> {
     for skipped in skipped {
         if terminal.json() {
             terminal.record(vec![
@@ -132,7 +136,7 @@ fn skipped(skipped: &[Skipped], terminal: &mut Terminal) -> Result<(), Failure> 
     }
     match skipped.len() {
         0 => Ok(()),
-        count => Err(Failure::Skipped(count)),
+        count => Err(CliFailure::Skipped(count)),
     }
 }
 
@@ -170,7 +174,7 @@ fn time(time_ns: i64) -> String {
 }
 
 /// The first line of a file that holds a secret, or of standard input for `-`.
-fn secret_line(path: &Path) -> Result<zeroize::Zeroizing<String>, Failure> {
+fn secret_line(path: &Path) -> Result<zeroize::Zeroizing<String>, CliFailure> {
     let standard_input = Path::new("/dev/stdin");
     crate::passphrase::first_line(if path.as_os_str() == "-" { standard_input } else { path })
 }

@@ -1,58 +1,58 @@
 //! MessagePack and CBOR onto the tape: their heads differ, what follows is alike.
 
 use crate::CodecError;
-use crate::head::{Format, Head, Length};
-use crate::input::Input;
+use crate::head::{BinaryFormat, ItemHead, ItemLength};
+use crate::input::DatumInput;
 use crate::limits::MAX_DEPTH;
-use crate::tape::{Span, Tape, Token};
+use crate::tape::{Tape, TapeSpan, TapeToken};
 
 /// Reads the whole of `bytes` as one datum.
-pub(crate) fn read<F: Format>(
+pub(crate) fn read<F: BinaryFormat>(
     format: &mut F,
     bytes: &[u8],
     tape: &mut Tape,
 ) -> Result<(), CodecError> {
     tape.start(bytes.len())?;
-    let mut reader = Reader { format, input: Input::new(bytes), bytes, tape };
+    let mut reader = BinaryReader { format, input: DatumInput::new(bytes), bytes, tape };
     reader.value(0)?;
     reader.input.finish()
 }
 
 /// Steps over one item, which stands inside `level` containers. It checks that the item is whole
 /// and not too deep; what its text says is left to [`read`].
-pub(crate) fn skip<F: Format>(
+pub(crate) fn skip<F: BinaryFormat>(
     format: &mut F,
-    input: &mut Input<'_>,
+    input: &mut DatumInput<'_>,
     level: usize,
 ) -> Result<(), CodecError> {
     let at = input.at();
     match format.head(input)? {
-        Head::Text(len) | Head::Bytes(len) => skip_string(format, input, len, at),
-        Head::Array(len) => skip_items(format, input, len, at, level, 1),
-        Head::Map(len) => skip_items(format, input, len, at, level, 2),
-        Head::Record(_) => Err(CodecError::UnknownRecord { at }),
-        Head::Break => Err(CodecError::Malformed { codec: F::CODEC, at }),
+        ItemHead::Text(len) | ItemHead::Bytes(len) => skip_string(format, input, len, at),
+        ItemHead::Array(len) => skip_items(format, input, len, at, level, 1),
+        ItemHead::Map(len) => skip_items(format, input, len, at, level, 2),
+        ItemHead::Record(_) => Err(CodecError::UnknownRecord { at }),
+        ItemHead::Break => Err(CodecError::Malformed { codec: F::CODEC, at }),
         _ => Ok(()),
     }
 }
 
 /// Reads the head of a map key, which must be text.
 #[inline]
-pub(crate) fn text_key<F: Format>(
+pub(crate) fn text_key<F: BinaryFormat>(
     format: &mut F,
-    input: &mut Input<'_>,
-) -> Result<Length, CodecError> {
+    input: &mut DatumInput<'_>,
+) -> Result<ItemLength, CodecError> {
     let at = input.at();
     match format.head(input)? {
-        Head::Text(len) => Ok(len),
-        Head::Break => Err(CodecError::Malformed { codec: F::CODEC, at }),
+        ItemHead::Text(len) => Ok(len),
+        ItemHead::Break => Err(CodecError::Malformed { codec: F::CODEC, at }),
         _ => Err(CodecError::KeyNotText { at }),
     }
 }
 
 /// Whether another element or field of a container follows, of which `count` have been read.
 #[inline]
-pub(crate) fn more(input: &mut Input<'_>, len: Length, count: u64) -> bool {
+pub(crate) fn more(input: &mut DatumInput<'_>, len: ItemLength, count: u64) -> bool {
     match len {
         Some(len) => count < len,
         None => !input.eat(0xff),
@@ -62,8 +62,8 @@ pub(crate) fn more(input: &mut Input<'_>, len: Length, count: u64) -> bool {
 /// Refuses a container that claims more items than there are bytes.
 #[inline]
 pub(crate) fn plausible(
-    input: &Input<'_>,
-    len: Length,
+    input: &DatumInput<'_>,
+    len: ItemLength,
     width: u64,
     at: usize,
 ) -> Result<(), CodecError> {
@@ -73,10 +73,10 @@ pub(crate) fn plausible(
     }
 }
 
-fn skip_items<F: Format>(
+fn skip_items<F: BinaryFormat>(
     format: &mut F,
-    input: &mut Input<'_>,
-    len: Length,
+    input: &mut DatumInput<'_>,
+    len: ItemLength,
     at: usize,
     level: usize,
     width: u64,
@@ -95,10 +95,10 @@ fn skip_items<F: Format>(
     Ok(())
 }
 
-fn skip_string<F: Format>(
+fn skip_string<F: BinaryFormat>(
     format: &mut F,
-    input: &mut Input<'_>,
-    len: Length,
+    input: &mut DatumInput<'_>,
+    len: ItemLength,
     at: usize,
 ) -> Result<(), CodecError> {
     if let Some(len) = len {
@@ -108,7 +108,7 @@ fn skip_string<F: Format>(
     while !input.eat(0xff) {
         let at = input.at();
         match format.head(input)? {
-            Head::Text(Some(len)) | Head::Bytes(Some(len)) => take(input, len, at)?,
+            ItemHead::Text(Some(len)) | ItemHead::Bytes(Some(len)) => take(input, len, at)?,
             _ => return Err(CodecError::Malformed { codec: F::CODEC, at }),
         };
     }
@@ -116,7 +116,11 @@ fn skip_string<F: Format>(
 }
 
 #[inline]
-pub(crate) fn take<'a>(input: &mut Input<'a>, len: u64, at: usize) -> Result<&'a [u8], CodecError> {
+pub(crate) fn take<'a>(
+    input: &mut DatumInput<'a>,
+    len: u64,
+    at: usize,
+) -> Result<&'a [u8], CodecError> {
     let len = usize::try_from(len).map_err(|_| CodecError::Truncated { at })?;
     input.take(len).map_err(|_| CodecError::Truncated { at })
 }
@@ -130,34 +134,34 @@ fn utf8(part: &[u8], at: usize) -> Result<(), CodecError> {
     simdutf8::basic::from_utf8(part).map(drop).map_err(|_| CodecError::NotUnicode { at })
 }
 
-struct Reader<'a, F> {
+struct BinaryReader<'a, F> {
     format: &'a mut F,
-    input: Input<'a>,
+    input: DatumInput<'a>,
     bytes: &'a [u8],
     tape: &'a mut Tape,
 }
 
-impl<F: Format> Reader<'_, F> {
+impl<F: BinaryFormat> BinaryReader<'_, F> {
     /// Reads a value that stands inside `level` containers.
     fn value(&mut self, level: usize) -> Result<(), CodecError> {
         let at = self.input.at();
         let token = match self.format.head(&mut self.input)? {
-            Head::Null => Token::Null,
-            Head::Bool(bool) => Token::Bool(bool),
-            Head::I64(n) => Token::I64(n),
-            Head::U64(n) => Token::U64(n),
-            Head::F64(n) => Token::F64(n),
-            Head::Text(len) => Token::Text(self.string(len, at, true)?),
-            Head::Bytes(len) => Token::Bytes(self.string(len, at, false)?),
-            Head::Array(len) => return self.array(len, at, level),
-            Head::Map(len) => return self.map(len, at, level),
-            Head::Record(index) => return self.record(index, at, level),
-            Head::Break => return Err(CodecError::Malformed { codec: F::CODEC, at }),
+            ItemHead::Null => TapeToken::Null,
+            ItemHead::Bool(bool) => TapeToken::Bool(bool),
+            ItemHead::I64(n) => TapeToken::I64(n),
+            ItemHead::U64(n) => TapeToken::U64(n),
+            ItemHead::F64(n) => TapeToken::F64(n),
+            ItemHead::Text(len) => TapeToken::Text(self.string(len, at, true)?),
+            ItemHead::Bytes(len) => TapeToken::Bytes(self.string(len, at, false)?),
+            ItemHead::Array(len) => return self.array(len, at, level),
+            ItemHead::Map(len) => return self.map(len, at, level),
+            ItemHead::Record(index) => return self.record(index, at, level),
+            ItemHead::Break => return Err(CodecError::Malformed { codec: F::CODEC, at }),
         };
         self.tape.push(token, at)
     }
 
-    fn array(&mut self, len: Length, at: usize, level: usize) -> Result<(), CodecError> {
+    fn array(&mut self, len: ItemLength, at: usize, level: usize) -> Result<(), CodecError> {
         plausible(&self.input, len, 1, at)?;
         let open = self.tape.open(level + 1, at)?;
         let mut count = 0;
@@ -169,7 +173,7 @@ impl<F: Format> Reader<'_, F> {
         Ok(())
     }
 
-    fn map(&mut self, len: Length, at: usize, level: usize) -> Result<(), CodecError> {
+    fn map(&mut self, len: ItemLength, at: usize, level: usize) -> Result<(), CodecError> {
         plausible(&self.input, len, 2, at)?;
         let open = self.tape.open(level + 1, at)?;
         let mut count = 0;
@@ -196,7 +200,12 @@ impl<F: Format> Reader<'_, F> {
     }
 
     #[inline]
-    fn string(&mut self, len: Length, at: usize, is_text: bool) -> Result<Span, CodecError> {
+    fn string(
+        &mut self,
+        len: ItemLength,
+        at: usize,
+        is_text: bool,
+    ) -> Result<TapeSpan, CodecError> {
         let Some(len) = len else {
             return self.chunks(at, is_text);
         };
@@ -210,13 +219,13 @@ impl<F: Format> Reader<'_, F> {
 
     /// A string of indefinite length: definite chunks of its own type, each of whole characters.
     #[cold]
-    fn chunks(&mut self, start: usize, is_text: bool) -> Result<Span, CodecError> {
+    fn chunks(&mut self, start: usize, is_text: bool) -> Result<TapeSpan, CodecError> {
         let own_start = self.tape.own_len();
         while !self.input.eat(0xff) {
             let at = self.input.at();
             let len = match self.format.head(&mut self.input)? {
-                Head::Text(Some(len)) if is_text => len,
-                Head::Bytes(Some(len)) if !is_text => len,
+                ItemHead::Text(Some(len)) if is_text => len,
+                ItemHead::Bytes(Some(len)) if !is_text => len,
                 _ => return Err(CodecError::Malformed { codec: F::CODEC, at }),
             };
             let part = take(&mut self.input, len, at)?;

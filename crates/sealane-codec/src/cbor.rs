@@ -2,18 +2,18 @@
 //! deterministic one (§4.2.1).
 
 use crate::float;
-use crate::head::{Format, Head, Length, finite, unsigned};
-use crate::input::Input;
+use crate::head::{BinaryFormat, ItemHead, ItemLength, finite, unsigned};
+use crate::input::DatumInput;
 use crate::{Codec, CodecError};
 
 /// CBOR without tags, undefined and other simple values.
 pub(crate) struct Cbor;
 
-impl Format for Cbor {
+impl BinaryFormat for Cbor {
     const CODEC: Codec = Codec::Cbor;
 
     #[inline]
-    fn head(&mut self, input: &mut Input<'_>) -> Result<Head, CodecError> {
+    fn head(&mut self, input: &mut DatumInput<'_>) -> Result<ItemHead, CodecError> {
         head(input)
     }
 }
@@ -37,16 +37,16 @@ const F64: u8 = 0xfb;
 const BREAK: u8 = 0xff;
 
 #[inline]
-pub(crate) fn head(input: &mut Input<'_>) -> Result<Head, CodecError> {
+pub(crate) fn head(input: &mut DatumInput<'_>) -> Result<ItemHead, CodecError> {
     let at = input.at();
     let initial = input.byte()?;
     Ok(match initial >> 5 {
         major::UNSIGNED => unsigned(definite(initial, input, at)?),
-        major::NEGATIVE => Head::I64(negative(definite(initial, input, at)?, at)?),
-        major::BYTES => Head::Bytes(length(initial, input, at)?),
-        major::TEXT => Head::Text(length(initial, input, at)?),
-        major::ARRAY => Head::Array(length(initial, input, at)?),
-        major::MAP => Head::Map(length(initial, input, at)?),
+        major::NEGATIVE => ItemHead::I64(negative(definite(initial, input, at)?, at)?),
+        major::BYTES => ItemHead::Bytes(length(initial, input, at)?),
+        major::TEXT => ItemHead::Text(length(initial, input, at)?),
+        major::ARRAY => ItemHead::Array(length(initial, input, at)?),
+        major::MAP => ItemHead::Map(length(initial, input, at)?),
         major::TAG => {
             definite(initial, input, at)?;
             return Err(CodecError::Extension { at });
@@ -56,15 +56,15 @@ pub(crate) fn head(input: &mut Input<'_>) -> Result<Head, CodecError> {
 }
 
 /// Major type 7.
-fn simple(initial: u8, input: &mut Input<'_>, at: usize) -> Result<Head, CodecError> {
+fn simple(initial: u8, input: &mut DatumInput<'_>, at: usize) -> Result<ItemHead, CodecError> {
     match initial {
-        FALSE => Ok(Head::Bool(false)),
-        TRUE => Ok(Head::Bool(true)),
-        NULL => Ok(Head::Null),
+        FALSE => Ok(ItemHead::Bool(false)),
+        TRUE => Ok(ItemHead::Bool(true)),
+        NULL => Ok(ItemHead::Null),
         F16 => finite(float::from_half(u16::from_be_bytes(input.array()?)), at),
         F32 => finite(f32::from_be_bytes(input.array()?).into(), at),
         F64 => finite(f64::from_be_bytes(input.array()?), at),
-        BREAK => Ok(Head::Break),
+        BREAK => Ok(ItemHead::Break),
         // Undefined and the unassigned simple values of one byte.
         0xe0..=0xf3 | 0xf7 => Err(CodecError::Extension { at }),
         // Values below 32 have one byte only (§3.3).
@@ -75,12 +75,12 @@ fn simple(initial: u8, input: &mut Input<'_>, at: usize) -> Result<Head, CodecEr
 
 /// The argument of an item that cannot be of indefinite length.
 #[inline]
-fn definite(initial: u8, input: &mut Input<'_>, at: usize) -> Result<u64, CodecError> {
+fn definite(initial: u8, input: &mut DatumInput<'_>, at: usize) -> Result<u64, CodecError> {
     length(initial, input, at)?.ok_or(CodecError::Malformed { codec: Codec::Cbor, at })
 }
 
 #[inline]
-fn length(initial: u8, input: &mut Input<'_>, at: usize) -> Result<Length, CodecError> {
+fn length(initial: u8, input: &mut DatumInput<'_>, at: usize) -> Result<ItemLength, CodecError> {
     Ok(match initial & 0x1f {
         small @ 0..=23 => Some(small.into()),
         24 => Some(input.byte()?.into()),

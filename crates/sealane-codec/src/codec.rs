@@ -66,7 +66,7 @@ impl Codec {
 
 /// The kind of a datum, told by its first byte or character.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum DatumKind {
     /// The absent value.
     Null,
     /// True or false.
@@ -85,18 +85,18 @@ pub enum Kind {
     Map,
 }
 
-impl Kind {
+impl DatumKind {
     /// The kind in an error message.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Null => "null",
-            Kind::Bool => "true or false",
-            Kind::Int => "an integer from 0 up",
-            Kind::Float => "a float",
-            Kind::Text => "text",
-            Kind::Bytes => "bytes",
-            Kind::Array => "an array",
-            Kind::Map => "a map",
+            DatumKind::Null => "null",
+            DatumKind::Bool => "true or false",
+            DatumKind::Int => "an integer from 0 up",
+            DatumKind::Float => "a float",
+            DatumKind::Text => "text",
+            DatumKind::Bytes => "bytes",
+            DatumKind::Array => "an array",
+            DatumKind::Map => "a map",
         }
     }
 }

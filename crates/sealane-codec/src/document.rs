@@ -20,8 +20,8 @@ mod write;
 use std::borrow::Cow;
 
 use sealane_message::document::{
-    Activity, Call, Count, Document, Emergency, EmergencyKind, Heartbeat, Incident, IncidentKind,
-    Location, Position, Vitals,
+    Activity, Count, Document, Emergency, EmergencyCall, EmergencyKind, Heartbeat, Incident,
+    IncidentKind, Location, Position, Vitals,
 };
 use sealane_message::limits::{
     MAX_CALLSIGN_BYTES, MAX_COUNT, MAX_COUNTERS, MAX_EMERGENCY_TEXT_BYTES,
@@ -30,7 +30,7 @@ use sealane_message::{DataType, Value};
 
 pub use error::{DocumentError, ERRORS};
 
-use read::Reader;
+use read::DocumentBodyReader;
 use write::Out;
 
 /// The bits by which a body says which of its fields are there.
@@ -74,7 +74,7 @@ pub fn encode(document: &Document<'_>, out: &mut Vec<u8>) -> Result<(), Document
 /// # Errors
 /// [`DocumentError`] where the bytes are anything else than the one form of a document.
 pub fn decode(data_type: DataType, body: &[u8]) -> Result<Document<'_>, DocumentError> {
-    let mut reader = Reader::new(body);
+    let mut reader = DocumentBodyReader::new(body);
     let document = match data_type {
         DataType::COUNTER => Document::Counter(read_counts(&mut reader)?),
         DataType::HEARTBEAT => Document::Heartbeat(read_heartbeat(&mut reader)?),
@@ -129,7 +129,7 @@ fn write_counts(counts: &[Count], out: &mut Out<'_>) -> Result<(), DocumentError
     Ok(())
 }
 
-fn read_counts(reader: &mut Reader<'_>) -> Result<Vec<Count>, DocumentError> {
+fn read_counts(reader: &mut DocumentBodyReader<'_>) -> Result<Vec<Count>, DocumentError> {
     let mut counts: Vec<Count> = vec![];
     while counts.is_empty() || reader.left() > 0 {
         check_number_of_counts(counts.len() + 1)?;
@@ -149,7 +149,7 @@ fn check_count(count: &Count, above: Option<u8>) -> Result<(), DocumentError> {
     within("total", count.total <= MAX_COUNT)
 }
 
-fn read_heartbeat(reader: &mut Reader<'_>) -> Result<Heartbeat, DocumentError> {
+fn read_heartbeat(reader: &mut DocumentBodyReader<'_>) -> Result<Heartbeat, DocumentError> {
     let next_s = u16::from_le_bytes(reader.array()?);
     let up_s = u32::from_le_bytes(reader.array()?);
     Ok(Heartbeat { next_s: (next_s != 0).then_some(next_s), up_s })
@@ -178,7 +178,7 @@ fn write_vitals(vitals: &Vitals<'_>, out: &mut Out<'_>) -> Result<(), DocumentEr
     }
 }
 
-fn read_vitals<'a>(reader: &mut Reader<'a>) -> Result<Vitals<'a>, DocumentError> {
+fn read_vitals<'a>(reader: &mut DocumentBodyReader<'a>) -> Result<Vitals<'a>, DocumentError> {
     use flag::vitals::{BATTERY, CALLSIGN, HEART_RATE, LAST};
     let flags = reader.flags(BATTERY | HEART_RATE | LAST | CALLSIGN)?;
     let mut vitals = Vitals {
@@ -230,7 +230,7 @@ fn write_location(location: &Location, out: &mut Out<'_>) -> Result<(), Document
     Ok(())
 }
 
-fn read_location(reader: &mut Reader<'_>) -> Result<Location, DocumentError> {
+fn read_location(reader: &mut DocumentBodyReader<'_>) -> Result<Location, DocumentError> {
     use flag::location::{ACCURACY, ALTITUDE};
     let flags = reader.flags(ALTITUDE | ACCURACY)?;
     let mut location = Location {
@@ -248,7 +248,7 @@ fn read_location(reader: &mut Reader<'_>) -> Result<Location, DocumentError> {
     Ok(location)
 }
 
-fn read_position(reader: &mut Reader<'_>) -> Result<Position, DocumentError> {
+fn read_position(reader: &mut DocumentBodyReader<'_>) -> Result<Position, DocumentError> {
     let latitude = i32::from_le_bytes(reader.array()?);
     let longitude = i32::from_le_bytes(reader.array()?);
     Position::from_e7(latitude, longitude).ok_or(DocumentError::OutOfRange { field: "position" })
@@ -268,7 +268,7 @@ fn write_emergency(emergency: &Emergency<'_>, out: &mut Out<'_>) -> Result<(), D
     }
 }
 
-fn read_emergency<'a>(reader: &mut Reader<'a>) -> Result<Emergency<'a>, DocumentError> {
+fn read_emergency<'a>(reader: &mut DocumentBodyReader<'a>) -> Result<Emergency<'a>, DocumentError> {
     use flag::emergency::{POSITION, TEXT};
     let flags = reader.flags(POSITION | TEXT)?;
     let mut emergency = Emergency {
@@ -286,9 +286,9 @@ fn read_emergency<'a>(reader: &mut Reader<'a>) -> Result<Emergency<'a>, Document
     Ok(emergency)
 }
 
-fn read_call(reader: &mut Reader<'_>) -> Result<Call, DocumentError> {
+fn read_call(reader: &mut DocumentBodyReader<'_>) -> Result<EmergencyCall, DocumentError> {
     let slot = u16::from_le_bytes(reader.array()?);
-    Ok(Call { slot, number: u32::from_le_bytes(reader.array()?) })
+    Ok(EmergencyCall { slot, number: u32::from_le_bytes(reader.array()?) })
 }
 
 fn within(field: &'static str, holds: bool) -> Result<(), DocumentError> {

@@ -1,5 +1,5 @@
 use crate::Codec;
-use crate::Kind;
+use crate::DatumKind;
 
 sealane_message::errors! {
     /// The meaning of every code of this crate.
@@ -144,7 +144,7 @@ sealane_message::errors! {
         #[hint("See the field's type in the specification of the protocol.")]
         WrongKind {
             /// The kind that was asked for.
-            expected: Kind,
+            expected: DatumKind,
         },
         /// No codec of that name or type is known, or none was acceptable.
         #[error(transparent)]

@@ -30,7 +30,7 @@ pub use error::{ERRORS, EventError};
 use read::MapReader;
 use write::MapWriter;
 
-use crate::input::Input;
+use crate::input::DatumInput;
 
 /// The keys of an event's map.
 mod key {
@@ -71,7 +71,7 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EventError> {
 /// # Errors
 /// [`EventError`] where the bytes are anything else than the one form of an event.
 pub fn decode(bytes: &[u8]) -> Result<Event<'_>, EventError> {
-    let mut input = Input::new(bytes);
+    let mut input = DatumInput::new(bytes);
     let event = read_event(&mut input)?;
     input.finish()?;
     Ok(event)
@@ -172,7 +172,7 @@ fn write_message(message: &Message<'_>, map: &mut MapWriter<'_>) -> Result<(), E
     Ok(())
 }
 
-fn read_event<'a>(input: &mut Input<'a>) -> Result<Event<'a>, EventError> {
+fn read_event<'a>(input: &mut DatumInput<'a>) -> Result<Event<'a>, EventError> {
     let mut map = MapReader::new(input, "event", 1)?;
     let id = map.need(key::ID, "id")?.id("id")?;
     let device = if map.has(key::DEVICE)? { Some(map.handle("device")?) } else { None };

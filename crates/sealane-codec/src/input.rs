@@ -2,14 +2,14 @@ use crate::CodecError;
 
 /// A cursor over the bytes of one datum.
 #[derive(Clone)]
-pub(crate) struct Input<'a> {
+pub(crate) struct DatumInput<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Input<'a> {
+impl<'a> DatumInput<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Input { bytes, at: 0 }
+        DatumInput { bytes, at: 0 }
     }
 
     pub(crate) fn at(&self) -> usize {

@@ -5,16 +5,16 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::ser::{CompactFormatter, Formatter};
 
-use crate::tape::{Span, Tape, Token};
+use crate::tape::{Tape, TapeSpan, TapeToken};
 use crate::{Codec, CodecError};
 
 /// Reads the whole of `bytes` as one datum.
 pub(crate) fn read(bytes: &[u8], tape: &mut Tape) -> Result<(), CodecError> {
     tape.start(bytes.len())?;
     let text = text(bytes)?;
-    let mut sink = Sink { tape, text, failure: None, wide: false };
+    let mut sink = TapeSink { tape, text, failure: None, wide: false };
     let mut parser = serde_json::Deserializer::from_str(text);
-    let parsed = Item { sink: &mut sink, level: 0 }.deserialize(&mut parser).map_err(|error| {
+    let parsed = TapeItem { sink: &mut sink, level: 0 }.deserialize(&mut parser).map_err(|error| {
         match sink.failure.take() {
             // A cause found inside a visitor does not know where it stands; the parser does.
             Some(cause) => cause.found_at(offset(&error, text)),
@@ -60,7 +60,7 @@ pub(crate) fn offset(error: &serde_json::Error, text: &str) -> usize {
     (lines + error.column().saturating_sub(1)).min(text.len())
 }
 
-struct Sink<'t> {
+struct TapeSink<'t> {
     tape: &'t mut Tape,
     text: &'t str,
     failure: Option<CodecError>,
@@ -68,7 +68,7 @@ struct Sink<'t> {
     wide: bool,
 }
 
-impl Sink<'_> {
+impl TapeSink<'_> {
     /// Keeps the cause, which the parser's own error type cannot hold without allocating.
     fn refuse<E: serde::de::Error>(&mut self, cause: CodecError) -> E {
         self.failure = Some(cause);
@@ -80,33 +80,33 @@ impl Sink<'_> {
         (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize)
     }
 
-    fn borrowed(&self, part: &str) -> Span {
+    fn borrowed(&self, part: &str) -> TapeSpan {
         let start = self.offset_of(part);
         Tape::span(start..start + part.len())
     }
 
-    fn owned(&mut self, part: &str) -> Result<Span, CodecError> {
+    fn owned(&mut self, part: &str) -> Result<TapeSpan, CodecError> {
         let start = self.tape.own_len();
         self.tape.own(part.as_bytes(), 0)?;
         Ok(self.tape.own_since(start))
     }
 
-    fn push<E: serde::de::Error>(&mut self, token: Token) -> Result<(), E> {
+    fn push<E: serde::de::Error>(&mut self, token: TapeToken) -> Result<(), E> {
         self.tape.push(token, 0).map_err(|cause| self.refuse(cause))
     }
 
-    fn push_key<E: serde::de::Error>(&mut self, key: Span) -> Result<(), E> {
+    fn push_key<E: serde::de::Error>(&mut self, key: TapeSpan) -> Result<(), E> {
         self.tape.push_key(key, 0).map_err(|cause| self.refuse(cause))
     }
 }
 
 /// One value, inside `level` containers.
-struct Item<'s, 't> {
-    sink: &'s mut Sink<'t>,
+struct TapeItem<'s, 't> {
+    sink: &'s mut TapeSink<'t>,
     level: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Item<'_, '_> {
+impl<'de> DeserializeSeed<'de> for TapeItem<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<(), D::Error> {
@@ -114,7 +114,7 @@ impl<'de> DeserializeSeed<'de> for Item<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Item<'_, '_> {
+impl<'de> Visitor<'de> for TapeItem<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,41 +122,41 @@ impl<'de> Visitor<'de> for Item<'_, '_> {
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        self.sink.push(Token::Null)
+        self.sink.push(TapeToken::Null)
     }
 
     fn visit_bool<E: serde::de::Error>(self, bool: bool) -> Result<(), E> {
-        self.sink.push(Token::Bool(bool))
+        self.sink.push(TapeToken::Bool(bool))
     }
 
     fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<(), E> {
-        self.sink.push(Token::I64(n))
+        self.sink.push(TapeToken::I64(n))
     }
 
     fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<(), E> {
-        self.sink.push(i64::try_from(n).map_or(Token::U64(n), Token::I64))
+        self.sink.push(i64::try_from(n).map_or(TapeToken::U64(n), TapeToken::I64))
     }
 
     fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<(), E> {
         self.sink.wide |= n.abs() >= i64::MAX as f64;
-        self.sink.push(Token::F64(n))
+        self.sink.push(TapeToken::F64(n))
     }
 
     fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<(), E> {
         let span = self.sink.borrowed(text);
-        self.sink.push(Token::Text(span))
+        self.sink.push(TapeToken::Text(span))
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         let span = self.sink.owned(text).map_err(|cause| self.sink.refuse(cause))?;
-        self.sink.push(Token::Text(span))
+        self.sink.push(TapeToken::Text(span))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Item { sink, level } = self;
+        let TapeItem { sink, level } = self;
         let open = sink.tape.open(level + 1, 0).map_err(|cause| sink.refuse(cause))?;
         let mut len = 0;
-        while items.next_element_seed(Item { sink: &mut *sink, level: level + 1 })?.is_some() {
+        while items.next_element_seed(TapeItem { sink: &mut *sink, level: level + 1 })?.is_some() {
             len += 1;
         }
         sink.tape.close_array(&open, len);
@@ -164,21 +164,21 @@ impl<'de> Visitor<'de> for Item<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let Item { sink, level } = self;
+        let TapeItem { sink, level } = self;
         let open = sink.tape.open(level + 1, 0).map_err(|cause| sink.refuse(cause))?;
-        while fields.next_key_seed(Key { sink: &mut *sink })?.is_some() {
-            fields.next_value_seed(Item { sink: &mut *sink, level: level + 1 })?;
+        while fields.next_key_seed(TapeKey { sink: &mut *sink })?.is_some() {
+            fields.next_value_seed(TapeItem { sink: &mut *sink, level: level + 1 })?;
         }
         let closed = sink.tape.close_map(&open, sink.text.as_bytes(), 0);
         closed.map_err(|cause| sink.refuse(cause))
     }
 }
 
-struct Key<'s, 't> {
-    sink: &'s mut Sink<'t>,
+struct TapeKey<'s, 't> {
+    sink: &'s mut TapeSink<'t>,
 }
 
-impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
+impl<'de> DeserializeSeed<'de> for TapeKey<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<(), D::Error> {
@@ -186,7 +186,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Key<'_, '_> {
+impl<'de> Visitor<'de> for TapeKey<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! This crate takes values, or bytes of one codec, and gives bytes, of the same or another codec.
-//! [`Transcoder`] checks and translates without allocating; [`fields`] and [`Writer`] take a datum
+//! [`Transcoder`] checks and translates without allocating; [`fields`] and [`DatumWriter`] take a datum
 //! apart and put one together around values that stay as they are; [`typed`] does both for types
 //! that derive serde's traits; [`negotiate`] agrees on a codec; [`records`] keeps the key
 //! dictionary of one connection; [`event`] reads and writes what happens in conversations. What is
@@ -56,11 +56,11 @@ pub mod typed;
 mod view;
 mod writer;
 
-pub use codec::{Codec, Kind};
+pub use codec::{Codec, DatumKind};
 pub use error::{CodecError, ERRORS};
 pub use shown::body_value;
 pub use transcoder::{Transcoder, decode, encode};
 pub use view::{
-    Field, Maps, elements, fields, kind, maps, read_bool, read_bytes, read_text, read_u64,
+    MapField, Maps, elements, fields, kind, maps, read_bool, read_bytes, read_text, read_u64,
 };
-pub use writer::Writer;
+pub use writer::DatumWriter;

@@ -2,54 +2,54 @@
 
 use rmp::Marker;
 
-use crate::head::{Format, Head, finite, unsigned};
-use crate::input::Input;
+use crate::head::{BinaryFormat, ItemHead, finite, unsigned};
+use crate::input::DatumInput;
 use crate::{Codec, CodecError};
 
 /// MessagePack as the specification has it.
 pub(crate) struct MsgPack;
 
-impl Format for MsgPack {
+impl BinaryFormat for MsgPack {
     const CODEC: Codec = Codec::MsgPack;
 
     #[inline]
-    fn head(&mut self, input: &mut Input<'_>) -> Result<Head, CodecError> {
+    fn head(&mut self, input: &mut DatumInput<'_>) -> Result<ItemHead, CodecError> {
         head(input)
     }
 }
 
 #[inline]
-pub(crate) fn head(input: &mut Input<'_>) -> Result<Head, CodecError> {
+pub(crate) fn head(input: &mut DatumInput<'_>) -> Result<ItemHead, CodecError> {
     let at = input.at();
     Ok(match Marker::from_u8(input.byte()?) {
-        Marker::FixPos(n) => Head::I64(n.into()),
-        Marker::FixNeg(n) => Head::I64(n.into()),
-        Marker::FixStr(len) => Head::Text(Some(len.into())),
-        Marker::FixMap(len) => Head::Map(Some(len.into())),
-        Marker::FixArray(len) => Head::Array(Some(len.into())),
-        Marker::Null => Head::Null,
-        Marker::False => Head::Bool(false),
-        Marker::True => Head::Bool(true),
-        Marker::U8 => Head::I64(input.byte()?.into()),
-        Marker::U16 => Head::I64(u16::from_be_bytes(input.array()?).into()),
-        Marker::U32 => Head::I64(u32::from_be_bytes(input.array()?).into()),
+        Marker::FixPos(n) => ItemHead::I64(n.into()),
+        Marker::FixNeg(n) => ItemHead::I64(n.into()),
+        Marker::FixStr(len) => ItemHead::Text(Some(len.into())),
+        Marker::FixMap(len) => ItemHead::Map(Some(len.into())),
+        Marker::FixArray(len) => ItemHead::Array(Some(len.into())),
+        Marker::Null => ItemHead::Null,
+        Marker::False => ItemHead::Bool(false),
+        Marker::True => ItemHead::Bool(true),
+        Marker::U8 => ItemHead::I64(input.byte()?.into()),
+        Marker::U16 => ItemHead::I64(u16::from_be_bytes(input.array()?).into()),
+        Marker::U32 => ItemHead::I64(u32::from_be_bytes(input.array()?).into()),
         Marker::U64 => unsigned(u64::from_be_bytes(input.array()?)),
-        Marker::I8 => Head::I64(i8::from_be_bytes(input.array()?).into()),
-        Marker::I16 => Head::I64(i16::from_be_bytes(input.array()?).into()),
-        Marker::I32 => Head::I64(i32::from_be_bytes(input.array()?).into()),
-        Marker::I64 => Head::I64(i64::from_be_bytes(input.array()?)),
+        Marker::I8 => ItemHead::I64(i8::from_be_bytes(input.array()?).into()),
+        Marker::I16 => ItemHead::I64(i16::from_be_bytes(input.array()?).into()),
+        Marker::I32 => ItemHead::I64(i32::from_be_bytes(input.array()?).into()),
+        Marker::I64 => ItemHead::I64(i64::from_be_bytes(input.array()?)),
         Marker::F32 => finite(f32::from_be_bytes(input.array()?).into(), at)?,
         Marker::F64 => finite(f64::from_be_bytes(input.array()?), at)?,
-        Marker::Str8 => Head::Text(Some(input.byte()?.into())),
-        Marker::Str16 => Head::Text(Some(u16::from_be_bytes(input.array()?).into())),
-        Marker::Str32 => Head::Text(Some(u32::from_be_bytes(input.array()?).into())),
-        Marker::Bin8 => Head::Bytes(Some(input.byte()?.into())),
-        Marker::Bin16 => Head::Bytes(Some(u16::from_be_bytes(input.array()?).into())),
-        Marker::Bin32 => Head::Bytes(Some(u32::from_be_bytes(input.array()?).into())),
-        Marker::Array16 => Head::Array(Some(u16::from_be_bytes(input.array()?).into())),
-        Marker::Array32 => Head::Array(Some(u32::from_be_bytes(input.array()?).into())),
-        Marker::Map16 => Head::Map(Some(u16::from_be_bytes(input.array()?).into())),
-        Marker::Map32 => Head::Map(Some(u32::from_be_bytes(input.array()?).into())),
+        Marker::Str8 => ItemHead::Text(Some(input.byte()?.into())),
+        Marker::Str16 => ItemHead::Text(Some(u16::from_be_bytes(input.array()?).into())),
+        Marker::Str32 => ItemHead::Text(Some(u32::from_be_bytes(input.array()?).into())),
+        Marker::Bin8 => ItemHead::Bytes(Some(input.byte()?.into())),
+        Marker::Bin16 => ItemHead::Bytes(Some(u16::from_be_bytes(input.array()?).into())),
+        Marker::Bin32 => ItemHead::Bytes(Some(u32::from_be_bytes(input.array()?).into())),
+        Marker::Array16 => ItemHead::Array(Some(u16::from_be_bytes(input.array()?).into())),
+        Marker::Array32 => ItemHead::Array(Some(u32::from_be_bytes(input.array()?).into())),
+        Marker::Map16 => ItemHead::Map(Some(u16::from_be_bytes(input.array()?).into())),
+        Marker::Map32 => ItemHead::Map(Some(u32::from_be_bytes(input.array()?).into())),
         Marker::FixExt1
         | Marker::FixExt2
         | Marker::FixExt4

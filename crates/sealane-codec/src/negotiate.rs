@@ -54,7 +54,7 @@ pub fn subprotocols<'a>(
 /// # Errors
 /// [`Unknown`] where nothing that we can send is acceptable; HTTP answers 406.
 pub fn accept(header: &str) -> Result<Option<Codec>, Unknown> {
-    let ranges: Vec<Range<'_>> = header.split(',').filter_map(Range::parse).collect();
+    let ranges: Vec<MediaRange<'_>> = header.split(',').filter_map(MediaRange::parse).collect();
     if header.trim().is_empty() {
         return Ok(None);
     }
@@ -107,13 +107,13 @@ fn known() -> String {
 }
 
 /// One element of an `Accept` header.
-struct Range<'a> {
+struct MediaRange<'a> {
     media_type: &'a str,
     /// In thousandths, the precision of RFC 9110 §12.4.2.
     quality: u16,
 }
 
-impl<'a> Range<'a> {
+impl<'a> MediaRange<'a> {
     fn parse(element: &'a str) -> Option<Self> {
         let mut parts = element.split(';').map(str::trim);
         let media_type = parts.next().filter(|name| !name.is_empty())?;
@@ -121,7 +121,7 @@ impl<'a> Range<'a> {
             let (name, value) = parameter.split_once('=')?;
             name.trim().eq_ignore_ascii_case("q").then_some(value.trim())
         });
-        Some(Range { media_type, quality: weight.map_or(1000, thousandths) })
+        Some(MediaRange { media_type, quality: weight.map_or(1000, thousandths) })
     }
 
     /// How precisely the range names the codec, and its quality; `None` where it does not.

@@ -9,12 +9,12 @@ mod dictionary;
 use crate::limits::{MAX_RECORD_KEYS, MAX_RECORDS, MAX_STRUCTURE_BYTES};
 use sealane_message::Value;
 
-use crate::head::{Format, Head};
-use crate::input::Input;
-use crate::tape::{Datum, Span, Tape, Token};
-use crate::writer::Writer;
+use crate::head::{BinaryFormat, ItemHead};
+use crate::input::DatumInput;
+use crate::tape::{Datum, Tape, TapeSpan, TapeToken};
+use crate::writer::DatumWriter;
 use crate::{Codec, CodecError, binary, msgpack, transcoder};
-use dictionary::Dictionary;
+use dictionary::RecordDictionary;
 
 /// The extension type of a definition, `r`.
 const DEFINITION: u8 = 0x72;
@@ -45,10 +45,10 @@ impl Encoder {
     /// Appends `value`.
     pub fn encode(&mut self, value: &Value, out: &mut Vec<u8>) {
         let mut plain = Vec::new();
-        Writer::new(Codec::MsgPack, &mut plain).value(value);
+        DatumWriter::new(Codec::MsgPack, &mut plain).value(value);
         if self.transcode(Codec::MsgPack, &plain, out).is_err() {
             // A value that breaks its own rules is written as it is, for the reader to refuse.
-            Writer::new(Codec::MsgPackRecords, out).value(value);
+            DatumWriter::new(Codec::MsgPackRecords, out).value(value);
         }
     }
 
@@ -79,10 +79,10 @@ impl Encoder {
     /// Writes the value at `index` and returns the index after it. Recursion ends at `MAX_DEPTH`,
     /// which the tape checked.
     fn write_at(&mut self, datum: Datum<'_>, index: usize, out: &mut Vec<u8>) -> usize {
-        let token = datum.token(index).unwrap_or(Token::Null);
+        let token = datum.token(index).unwrap_or(TapeToken::Null);
         let mut next = index + 1;
         match token {
-            Token::Map(extent) => {
+            TapeToken::Map(extent) => {
                 let is_record = self.begin_record(datum, index, extent.len(), out);
                 for _ in 0..extent.len() {
                     if !is_record {
@@ -91,13 +91,13 @@ impl Encoder {
                     next = self.write_at(datum, next + 1, out);
                 }
             }
-            Token::Array(extent) => {
+            TapeToken::Array(extent) => {
                 msgpack::write_array(out, extent.len());
                 for _ in 0..extent.len() {
                     next = self.write_at(datum, next, out);
                 }
             }
-            token => datum.write_token(token, &mut Writer::new(Codec::MsgPackRecords, out)),
+            token => datum.write_token(token, &mut DatumWriter::new(Codec::MsgPackRecords, out)),
         }
         next
     }
@@ -115,7 +115,7 @@ impl Encoder {
             msgpack::write_map(out, len);
             return false;
         }
-        let mut hash = Hash::default();
+        let mut hash = ShapeHash::default();
         datum.keys(index).for_each(|key| hash.add(key));
         let same = |structure: &Structure| {
             structure.hash == hash.0
@@ -141,15 +141,15 @@ impl Encoder {
 }
 
 /// FNV-1a over keys and their ends. Whoever makes two shapes collide gains 64 comparisons.
-struct Hash(u64);
+struct ShapeHash(u64);
 
-impl Default for Hash {
+impl Default for ShapeHash {
     fn default() -> Self {
-        Hash(0xcbf2_9ce4_8422_2325)
+        ShapeHash(0xcbf2_9ce4_8422_2325)
     }
 }
 
-impl Hash {
+impl ShapeHash {
     #[inline]
     fn add(&mut self, key: &[u8]) {
         for &byte in key.iter().chain(&[0xff]) {
@@ -161,7 +161,7 @@ impl Hash {
 /// Reads the data of one writer, all of them in order.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    dictionary: Dictionary,
+    dictionary: RecordDictionary,
     tape: Tape,
 }
 
@@ -188,14 +188,14 @@ impl Decoder {
     /// As [`crate::decode`]; `out` and the dictionary are then as they were.
     pub fn to_plain(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
         self.read(bytes)?;
-        self.tape.write(bytes, &mut Writer::new(Codec::MsgPack, out));
+        self.tape.write(bytes, &mut DatumWriter::new(Codec::MsgPack, out));
         self.tape.trim();
         Ok(())
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), CodecError> {
         self.dictionary.begin();
-        let read = binary::read(&mut Records(&mut self.dictionary), bytes, &mut self.tape);
+        let read = binary::read(&mut RecordsFormat(&mut self.dictionary), bytes, &mut self.tape);
         match read {
             Ok(()) => self.dictionary.commit(),
             Err(_) => self.dictionary.roll_back(),
@@ -206,18 +206,18 @@ impl Decoder {
 
 /// Reads a datum that defines the structures it uses.
 pub(crate) fn read_alone(bytes: &[u8], tape: &mut Tape) -> Result<(), CodecError> {
-    let mut dictionary = Dictionary::default();
+    let mut dictionary = RecordDictionary::default();
     dictionary.begin();
-    binary::read(&mut Records(&mut dictionary), bytes, tape)
+    binary::read(&mut RecordsFormat(&mut dictionary), bytes, tape)
 }
 
 /// The head of an item where nothing can be a record: raw views, which have no dictionary.
 pub(crate) struct NoRecords;
 
-impl Format for NoRecords {
+impl BinaryFormat for NoRecords {
     const CODEC: Codec = Codec::MsgPackRecords;
 
-    fn head(&mut self, input: &mut Input<'_>) -> Result<Head, CodecError> {
+    fn head(&mut self, input: &mut DatumInput<'_>) -> Result<ItemHead, CodecError> {
         let at = input.at();
         match input.peek() {
             Some(FIRST_RECORD..=0x7f | FIXEXT1) => Err(CodecError::UnknownRecord { at }),
@@ -226,19 +226,19 @@ impl Format for NoRecords {
     }
 }
 
-struct Records<'d>(&'d mut Dictionary);
+struct RecordsFormat<'d>(&'d mut RecordDictionary);
 
-impl Format for Records<'_> {
+impl BinaryFormat for RecordsFormat<'_> {
     const CODEC: Codec = Codec::MsgPackRecords;
 
     #[inline]
-    fn head(&mut self, input: &mut Input<'_>) -> Result<Head, CodecError> {
+    fn head(&mut self, input: &mut DatumInput<'_>) -> Result<ItemHead, CodecError> {
         let at = input.at();
         match input.peek() {
             Some(byte @ FIRST_RECORD..=0x7f) => {
                 input.byte()?;
                 let slot = usize::from(byte - FIRST_RECORD);
-                self.0.at_slot(slot).map(Head::Record).ok_or(CodecError::UnknownRecord { at })
+                self.0.at_slot(slot).map(ItemHead::Record).ok_or(CodecError::UnknownRecord { at })
             }
             Some(FIXEXT1) => self.definition(input, at),
             // Two-byte records: msgpackr writes them when told to keep more than 64 structures.
@@ -251,15 +251,19 @@ impl Format for Records<'_> {
         self.0.use_structure(index, tape, at)
     }
 
-    fn record_key(&self, index: usize, nth: usize) -> Option<Span> {
+    fn record_key(&self, index: usize, nth: usize) -> Option<TapeSpan> {
         self.0.key(index, nth)
     }
 }
 
-impl Records<'_> {
+impl RecordsFormat<'_> {
     /// `d4 72 id`, an array of keys, and then the values of the first such record.
     #[cold]
-    fn definition(&mut self, input: &mut Input<'_>, at: usize) -> Result<Head, CodecError> {
+    fn definition(
+        &mut self,
+        input: &mut DatumInput<'_>,
+        at: usize,
+    ) -> Result<ItemHead, CodecError> {
         let [_, kind, id] = input.array()?;
         if kind != DEFINITION {
             return Err(CodecError::Extension { at });
@@ -268,18 +272,18 @@ impl Records<'_> {
         let Some(slot) = id.checked_sub(FIRST_RECORD).filter(|&slot| slot < 64) else {
             return Err(refused);
         };
-        let Head::Array(Some(len)) = msgpack::head(input)? else { return Err(refused) };
+        let ItemHead::Array(Some(len)) = msgpack::head(input)? else { return Err(refused) };
         if len > MAX_RECORD_KEYS as u64 {
             return Err(refused);
         }
         self.0.define(usize::from(slot));
         for _ in 0..len {
             let key_at = input.at();
-            let Head::Text(Some(len)) = msgpack::head(input)? else { return Err(refused) };
+            let ItemHead::Text(Some(len)) = msgpack::head(input)? else { return Err(refused) };
             let key = binary::take(input, len, key_at)?;
             simdutf8::basic::from_utf8(key).map_err(|_| CodecError::NotUnicode { at: key_at })?;
             self.0.add_key(key).map_err(|()| CodecError::RecordStructure { at })?;
         }
-        Ok(Head::Record(self.0.last()))
+        Ok(ItemHead::Record(self.0.last()))
     }
 }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use crate::limits::{MAX_DEPTH, MAX_VALUES};
 use sealane_message::Value;
 
-use crate::writer::Writer;
-use crate::{CodecError, Kind};
+use crate::writer::DatumWriter;
+use crate::{CodecError, DatumKind};
 
 /// A part of the input, or of the tape's own text where the input does not hold it verbatim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct TapeSpan {
     /// Offset; the top bit tells that it is one into the tape's own text.
     start: u32,
     len: u32,
@@ -20,33 +20,33 @@ const OWN: u32 = 1 << 31;
 
 /// The number of values (or keys) in a container, and the index after its last token.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct TapeExtent {
     len: u32,
     end: u32,
 }
 
-impl Extent {
+impl TapeExtent {
     pub(crate) fn len(self) -> usize {
         self.len as usize
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Token {
+pub(crate) enum TapeToken {
     Null,
     Bool(bool),
     I64(i64),
     U64(u64),
     F64(f64),
-    Text(Span),
-    Bytes(Span),
-    Array(Extent),
-    Map(Extent),
+    Text(TapeSpan),
+    Bytes(TapeSpan),
+    Array(TapeExtent),
+    Map(TapeExtent),
 }
 
 /// A container whose end has not been read.
 #[must_use]
-pub(crate) struct Open {
+pub(crate) struct OpenContainer {
     index: usize,
     keys: usize,
 }
@@ -54,12 +54,12 @@ pub(crate) struct Open {
 /// A datum as tokens in reading order. Reused from call to call, it stops allocating.
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
-    tokens: Vec<Token>,
+    tokens: Vec<TapeToken>,
     /// The deepest nesting so far.
     depth: usize,
     own: Vec<u8>,
     /// The keys of all maps that are open, innermost last.
-    keys: Vec<Span>,
+    keys: Vec<TapeSpan>,
     /// Token indices of the keys of all maps that are being written in order, innermost last.
     order: Vec<u32>,
 }
@@ -103,7 +103,7 @@ impl Tape {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, token: Token, at: usize) -> Result<(), CodecError> {
+    pub(crate) fn push(&mut self, token: TapeToken, at: usize) -> Result<(), CodecError> {
         if self.tokens.len() >= MAX_VALUES {
             return Err(CodecError::TooLarge { at });
         }
@@ -112,33 +112,33 @@ impl Tape {
     }
 
     #[inline]
-    pub(crate) fn push_key(&mut self, key: Span, at: usize) -> Result<(), CodecError> {
+    pub(crate) fn push_key(&mut self, key: TapeSpan, at: usize) -> Result<(), CodecError> {
         self.keys.push(key);
-        self.push(Token::Text(key), at)
+        self.push(TapeToken::Text(key), at)
     }
 
     /// Begins a container at nesting `level`, of which the outermost is 1.
-    pub(crate) fn open(&mut self, level: usize, at: usize) -> Result<Open, CodecError> {
+    pub(crate) fn open(&mut self, level: usize, at: usize) -> Result<OpenContainer, CodecError> {
         if level > MAX_DEPTH {
             return Err(CodecError::TooDeep { at });
         }
         self.depth = self.depth.max(level);
-        let open = Open { index: self.tokens.len(), keys: self.keys.len() };
-        self.push(Token::Null, at)?;
+        let open = OpenContainer { index: self.tokens.len(), keys: self.keys.len() };
+        self.push(TapeToken::Null, at)?;
         Ok(open)
     }
 
-    pub(crate) fn close_array(&mut self, open: &Open, len: usize) {
-        let extent = Extent { len: len as u32, end: self.tokens.len() as u32 };
+    pub(crate) fn close_array(&mut self, open: &OpenContainer, len: usize) {
+        let extent = TapeExtent { len: len as u32, end: self.tokens.len() as u32 };
         if let Some(token) = self.tokens.get_mut(open.index) {
-            *token = Token::Array(extent);
+            *token = TapeToken::Array(extent);
         }
     }
 
     /// Ends a map, `at` which no key may have come twice.
     pub(crate) fn close_map(
         &mut self,
-        open: &Open,
+        open: &OpenContainer,
         input: &[u8],
         at: usize,
     ) -> Result<(), CodecError> {
@@ -148,17 +148,17 @@ impl Tape {
             return Err(CodecError::DuplicateKey { at });
         }
         self.keys.truncate(open.keys);
-        let extent = Extent { len: len as u32, end: self.tokens.len() as u32 };
+        let extent = TapeExtent { len: len as u32, end: self.tokens.len() as u32 };
         if let Some(token) = self.tokens.get_mut(open.index) {
-            *token = Token::Map(extent);
+            *token = TapeToken::Map(extent);
         }
         Ok(())
     }
 
     /// A part of the input, by its place there.
     #[inline]
-    pub(crate) fn span(range: Range<usize>) -> Span {
-        Span { start: range.start as u32, len: (range.end - range.start) as u32 }
+    pub(crate) fn span(range: Range<usize>) -> TapeSpan {
+        TapeSpan { start: range.start as u32, len: (range.end - range.start) as u32 }
     }
 
     /// Where the tape's own text ends, for [`Tape::own_since`].
@@ -177,24 +177,24 @@ impl Tape {
 
     /// A part of the tape's own text, by its place there.
     #[inline]
-    pub(crate) fn own_span(range: Range<u32>) -> Span {
-        Span { start: range.start | OWN, len: range.end - range.start }
+    pub(crate) fn own_span(range: Range<u32>) -> TapeSpan {
+        TapeSpan { start: range.start | OWN, len: range.end - range.start }
     }
 
     /// All of the tape's own text after `start`.
-    pub(crate) fn own_since(&self, start: usize) -> Span {
-        Span { start: start as u32 | OWN, len: (self.own.len() - start) as u32 }
+    pub(crate) fn own_since(&self, start: usize) -> TapeSpan {
+        TapeSpan { start: start as u32 | OWN, len: (self.own.len() - start) as u32 }
     }
 }
 
 #[inline]
-fn resolve<'t>(span: Span, own: &'t [u8], input: &'t [u8]) -> &'t [u8] {
+fn resolve<'t>(span: TapeSpan, own: &'t [u8], input: &'t [u8]) -> &'t [u8] {
     let from = if span.start & OWN == 0 { input } else { own };
     let start = (span.start & !OWN) as usize;
     from.get(start..start + span.len as usize).unwrap_or_default()
 }
 
-fn has_twins(keys: &mut [Span], own: &[u8], input: &[u8]) -> bool {
+fn has_twins(keys: &mut [TapeSpan], own: &[u8], input: &[u8]) -> bool {
     if keys.len() > PAIRWISE_MAX {
         keys.sort_unstable_by(|a, b| resolve(*a, own, input).cmp(resolve(*b, own, input)));
         return keys.windows(2).any(|pair| match pair {
@@ -202,9 +202,9 @@ fn has_twins(keys: &mut [Span], own: &[u8], input: &[u8]) -> bool {
             _ => false,
         });
     }
-    let mut rest: &[Span] = keys;
+    let mut rest: &[TapeSpan] = keys;
     while let Some((key, others)) = rest.split_first() {
-        let twin = |other: &Span| {
+        let twin = |other: &TapeSpan| {
             other.len == key.len && resolve(*other, own, input) == resolve(*key, own, input)
         };
         if others.iter().any(twin) {
@@ -218,7 +218,7 @@ fn has_twins(keys: &mut [Span], own: &[u8], input: &[u8]) -> bool {
 /// A tape together with the input that its spans point into.
 #[derive(Clone, Copy)]
 pub(crate) struct Datum<'t> {
-    tokens: &'t [Token],
+    tokens: &'t [TapeToken],
     own: &'t [u8],
     input: &'t [u8],
 }
@@ -230,7 +230,7 @@ impl Tape {
     }
 
     /// Writes what was read from `input` last.
-    pub(crate) fn write(&mut self, input: &[u8], writer: &mut Writer<'_>) {
+    pub(crate) fn write(&mut self, input: &[u8], writer: &mut DatumWriter<'_>) {
         self.order.clear();
         let datum = Datum { tokens: &self.tokens, own: &self.own, input };
         if writer.is_flat() {
@@ -242,19 +242,19 @@ impl Tape {
 }
 
 impl<'t> Datum<'t> {
-    pub(crate) fn token(self, index: usize) -> Option<Token> {
+    pub(crate) fn token(self, index: usize) -> Option<TapeToken> {
         self.tokens.get(index).copied()
     }
 
     #[inline]
-    pub(crate) fn bytes(self, span: Span) -> &'t [u8] {
+    pub(crate) fn bytes(self, span: TapeSpan) -> &'t [u8] {
         resolve(span, self.own, self.input)
     }
 
     /// The index after the value at `index`.
     pub(crate) fn after(self, index: usize) -> usize {
         match self.token(index) {
-            Some(Token::Array(extent) | Token::Map(extent)) => extent.end as usize,
+            Some(TapeToken::Array(extent) | TapeToken::Map(extent)) => extent.end as usize,
             _ => index + 1,
         }
     }
@@ -262,7 +262,7 @@ impl<'t> Datum<'t> {
     /// The keys of the map at `index`.
     pub(crate) fn keys(self, index: usize) -> impl Iterator<Item = &'t [u8]> {
         let len = match self.token(index) {
-            Some(Token::Map(extent)) => extent.len,
+            Some(TapeToken::Map(extent)) => extent.len,
             _ => 0,
         };
         let mut next = index + 1;
@@ -275,13 +275,13 @@ impl<'t> Datum<'t> {
 
     /// The text under `name`, if the datum is a map that has it.
     pub(crate) fn text_field(self, name: &str) -> Result<Option<&'t str>, CodecError> {
-        let Some(Token::Map(extent)) = self.token(0) else { return Ok(None) };
+        let Some(TapeToken::Map(extent)) = self.token(0) else { return Ok(None) };
         let mut next = 1;
         for _ in 0..extent.len {
             if self.key_bytes(next) == name.as_bytes() {
                 return match self.token(next + 1) {
-                    Some(Token::Text(span)) => self.text(span).map(Some),
-                    _ => Err(CodecError::WrongKind { expected: Kind::Text }),
+                    Some(TapeToken::Text(span)) => self.text(span).map(Some),
+                    _ => Err(CodecError::WrongKind { expected: DatumKind::Text }),
                 };
             }
             next = self.after(next + 1);
@@ -297,15 +297,15 @@ impl<'t> Datum<'t> {
     /// The value at `index`, and the index after it. Recursion ends at [`MAX_DEPTH`], which
     /// [`Tape::open`] checked.
     fn value_at(self, index: usize) -> Result<(Value, usize), CodecError> {
-        let value = match self.token(index).unwrap_or(Token::Null) {
-            Token::Null => Value::Null,
-            Token::Bool(bool) => Value::Bool(bool),
-            Token::I64(n) => Value::I64(n),
-            Token::U64(n) => Value::from(n),
-            Token::F64(n) => Value::F64(n),
-            Token::Text(span) => Value::Text(self.text(span)?.to_owned()),
-            Token::Bytes(span) => Value::Bytes(self.bytes(span).to_vec()),
-            Token::Array(extent) => {
+        let value = match self.token(index).unwrap_or(TapeToken::Null) {
+            TapeToken::Null => Value::Null,
+            TapeToken::Bool(bool) => Value::Bool(bool),
+            TapeToken::I64(n) => Value::I64(n),
+            TapeToken::U64(n) => Value::from(n),
+            TapeToken::F64(n) => Value::F64(n),
+            TapeToken::Text(span) => Value::Text(self.text(span)?.to_owned()),
+            TapeToken::Bytes(span) => Value::Bytes(self.bytes(span).to_vec()),
+            TapeToken::Array(extent) => {
                 let mut values = Vec::with_capacity(extent.len as usize);
                 let mut next = index + 1;
                 for _ in 0..extent.len {
@@ -315,7 +315,7 @@ impl<'t> Datum<'t> {
                 }
                 return Ok((Value::Array(values), next));
             }
-            Token::Map(extent) => {
+            TapeToken::Map(extent) => {
                 let mut fields = Vec::with_capacity(extent.len as usize);
                 let mut next = index + 1;
                 for _ in 0..extent.len {
@@ -332,19 +332,19 @@ impl<'t> Datum<'t> {
 
     fn key(self, index: usize) -> Result<&'t str, CodecError> {
         match self.token(index) {
-            Some(Token::Text(span)) => self.text(span),
+            Some(TapeToken::Text(span)) => self.text(span),
             _ => Ok(""),
         }
     }
 
-    fn text(self, span: Span) -> Result<&'t str, CodecError> {
+    fn text(self, span: TapeSpan) -> Result<&'t str, CodecError> {
         let start = (span.start & !OWN) as usize;
         simdutf8::basic::from_utf8(self.bytes(span))
             .map_err(|_| CodecError::NotUnicode { at: start })
     }
 
     /// For a codec whose containers need no end and whose keys look like any text.
-    fn write_flat(self, writer: &mut Writer<'_>) {
+    fn write_flat(self, writer: &mut DatumWriter<'_>) {
         let mut flat = writer.flat();
         for &token in self.tokens {
             self.write_token(token, &mut flat);
@@ -352,38 +352,43 @@ impl<'t> Datum<'t> {
     }
 
     #[inline]
-    pub(crate) fn write_token(self, token: Token, writer: &mut Writer<'_>) {
+    pub(crate) fn write_token(self, token: TapeToken, writer: &mut DatumWriter<'_>) {
         match token {
-            Token::Null => writer.null(),
-            Token::Bool(bool) => writer.bool(bool),
-            Token::I64(n) => writer.i64(n),
-            Token::U64(n) => writer.u64(n),
-            Token::F64(n) => writer.f64(n),
-            Token::Text(span) => writer.utf8(self.bytes(span)),
-            Token::Bytes(span) => writer.bytes(self.bytes(span)),
-            Token::Array(extent) => writer.array(extent.len as usize),
-            Token::Map(extent) => writer.map(extent.len as usize),
+            TapeToken::Null => writer.null(),
+            TapeToken::Bool(bool) => writer.bool(bool),
+            TapeToken::I64(n) => writer.i64(n),
+            TapeToken::U64(n) => writer.u64(n),
+            TapeToken::F64(n) => writer.f64(n),
+            TapeToken::Text(span) => writer.utf8(self.bytes(span)),
+            TapeToken::Bytes(span) => writer.bytes(self.bytes(span)),
+            TapeToken::Array(extent) => writer.array(extent.len as usize),
+            TapeToken::Map(extent) => writer.map(extent.len as usize),
         }
     }
 
     /// Writes the value at `index` and returns the index after it. Recursion ends at
     /// [`MAX_DEPTH`], which [`Tape::open`] checked.
-    fn write_nested(self, index: usize, order: &mut Vec<u32>, writer: &mut Writer<'_>) -> usize {
-        let token = self.token(index).unwrap_or(Token::Null);
+    fn write_nested(
+        self,
+        index: usize,
+        order: &mut Vec<u32>,
+        writer: &mut DatumWriter<'_>,
+    ) -> usize {
+        let token = self.token(index).unwrap_or(TapeToken::Null);
         self.write_token(token, writer);
         let mut next = index + 1;
         match token {
-            Token::Array(extent) => {
+            TapeToken::Array(extent) => {
                 for _ in 0..extent.len {
                     next = self.write_nested(next, order, writer);
                 }
                 writer.end();
             }
-            Token::Map(extent) if writer.sorts_keys() => {
+            TapeToken::Map(extent) if writer.sorts_keys() => {
                 self.write_sorted(next, extent, order, writer);
                 next = extent.end as usize;
             }
-            Token::Map(extent) => {
+            TapeToken::Map(extent) => {
                 for _ in 0..extent.len {
                     self.write_key(next, writer);
                     next = self.write_nested(next + 1, order, writer);
@@ -398,9 +403,9 @@ impl<'t> Datum<'t> {
     fn write_sorted(
         self,
         first: usize,
-        extent: Extent,
+        extent: TapeExtent,
         order: &mut Vec<u32>,
-        writer: &mut Writer<'_>,
+        writer: &mut DatumWriter<'_>,
     ) {
         let base = order.len();
         let mut next = first;
@@ -427,12 +432,12 @@ impl<'t> Datum<'t> {
 
     pub(crate) fn key_bytes(self, index: usize) -> &'t [u8] {
         match self.token(index) {
-            Some(Token::Text(span)) => self.bytes(span),
+            Some(TapeToken::Text(span)) => self.bytes(span),
             _ => &[],
         }
     }
 
-    fn write_key(self, index: usize, writer: &mut Writer<'_>) {
+    fn write_key(self, index: usize, writer: &mut DatumWriter<'_>) {
         writer.key_utf8(self.key_bytes(index));
     }
 }

@@ -3,7 +3,7 @@ use sealane_message::Value;
 use crate::cbor::Cbor;
 use crate::msgpack::MsgPack;
 use crate::tape::Tape;
-use crate::writer::Writer;
+use crate::writer::DatumWriter;
 use crate::{Codec, CodecError, binary, json, records};
 
 /// Appends `value`, encoded: CBOR deterministically, MessagePack as short as it can be, records
@@ -15,7 +15,7 @@ use crate::{Codec, CodecError, binary, json, records};
 pub fn encode(codec: Codec, value: &Value, out: &mut Vec<u8>) {
     match codec {
         Codec::MsgPackRecords => records::Encoder::new().encode(value, out),
-        _ => Writer::new(codec, out).value(value),
+        _ => DatumWriter::new(codec, out).value(value),
     }
 }
 
@@ -90,7 +90,7 @@ impl Transcoder {
             Codec::MsgPackRecords => {
                 records::Encoder::new().write(self.tape.datum(bytes), out);
             }
-            _ => self.tape.write(bytes, &mut Writer::new(to, out)),
+            _ => self.tape.write(bytes, &mut DatumWriter::new(to, out)),
         }
         Ok(())
     }

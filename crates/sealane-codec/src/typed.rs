@@ -80,7 +80,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::{Codec, CodecError, Writer};
+    use crate::{Codec, CodecError, DatumWriter};
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -126,7 +126,7 @@ mod tests {
 
     fn written<T: serde::Serialize>(codec: Codec, value: &T) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write(value, &mut Writer::new(codec, &mut bytes));
+        write(value, &mut DatumWriter::new(codec, &mut bytes));
         bytes
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let flat = Flat { first: 1, inner: Inner { a: 2, b: Some(3) }, last: true };
         for codec in Codec::AT_REST {
             let mut expected = Vec::new();
-            let mut writer = Writer::new(codec, &mut expected);
+            let mut writer = DatumWriter::new(codec, &mut expected);
             writer.map(4);
             for (key, n) in [("first", 1), ("a", 2), ("b", 3)] {
                 writer.key(key);

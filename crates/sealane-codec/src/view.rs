@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use crate::binary::{more, plausible, skip, take, text_key};
 use crate::cbor::{self, Cbor};
-use crate::head::{Format, Head, Length};
-use crate::input::Input;
+use crate::head::{BinaryFormat, ItemHead, ItemLength};
+use crate::input::DatumInput;
 use crate::msgpack::{self, MsgPack};
 use crate::records::NoRecords;
-use crate::{Codec, CodecError, Kind, json};
+use crate::{Codec, CodecError, DatumKind, json};
 
 /// One field of a map: its key, and its value as the verbatim bytes.
-pub type Field<'a> = (Cow<'a, str>, &'a [u8]);
+pub type MapField<'a> = (Cow<'a, str>, &'a [u8]);
 
 /// A map's fields in order: keys, and values as the verbatim bytes of each.
 ///
@@ -28,11 +28,11 @@ pub type Field<'a> = (Cow<'a, str>, &'a [u8]);
 /// # Errors
 /// [`CodecError`] where `bytes` is not one map, malformed, too deep, followed by anything, or has
 /// more than [`MAX_VALUES`] fields.
-pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<Field<'_>>, CodecError> {
+pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<MapField<'_>>, CodecError> {
     let mut fields = Vec::new();
     match codec {
         Codec::Json => {
-            json_top(bytes, Fields(&mut fields), Kind::Map)?;
+            json_top(bytes, MapFieldsSeed(&mut fields), DatumKind::Map)?;
             refuse_deep_json(bytes, fields.iter().map(|(_, value)| *value), 1)?;
         }
         Codec::MsgPack => binary_fields(&mut MsgPack, bytes, &mut fields)?,
@@ -46,14 +46,14 @@ pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<Field<'_>>, CodecError> 
 /// Maps that stand in one array, their fields in one list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Maps<'a> {
-    fields: Vec<Field<'a>>,
+    fields: Vec<MapField<'a>>,
     /// Where the fields of each map end.
     ends: Vec<usize>,
 }
 
 impl<'a> Maps<'a> {
     /// The fields of each map, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Field<'a>]> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[MapField<'a>]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
             let map = self.fields.get(start..end).unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn maps(codec: Codec, bytes: &[u8]) -> Result<Maps<'_>, CodecError> {
 /// Keys that are compared each with each, which takes no memory.
 const FEW_KEYS: usize = 8;
 
-fn refuse_twice(fields: &[Field<'_>], bytes: &[u8]) -> Result<(), CodecError> {
+fn refuse_twice(fields: &[MapField<'_>], bytes: &[u8]) -> Result<(), CodecError> {
     let is_twice = if fields.len() <= FEW_KEYS {
         let rest = |at: usize| fields.iter().skip(at + 1);
         fields.iter().enumerate().any(|(at, (key, _))| rest(at).any(|(other, _)| other == key))
@@ -111,7 +111,7 @@ fn refuse_twice(fields: &[Field<'_>], bytes: &[u8]) -> Result<(), CodecError> {
 pub fn elements(codec: Codec, bytes: &[u8]) -> Result<Vec<&[u8]>, CodecError> {
     match codec {
         Codec::Json => {
-            let elements = json_top(bytes, Elements, Kind::Array)?;
+            let elements = json_top(bytes, Elements, DatumKind::Array)?;
             refuse_deep_json(bytes, elements.iter().copied(), 1)?;
             Ok(elements)
         }
@@ -122,21 +122,21 @@ pub fn elements(codec: Codec, bytes: &[u8]) -> Result<Vec<&[u8]>, CodecError> {
 }
 
 /// The kind of a datum, told by its head alone. `None` where it begins like no datum.
-pub fn kind(codec: Codec, bytes: &[u8]) -> Option<Kind> {
+pub fn kind(codec: Codec, bytes: &[u8]) -> Option<DatumKind> {
     let head = match codec {
         Codec::Json => return json_kind(bytes),
-        _ => head(codec, &mut Input::new(bytes)).ok()?,
+        _ => head(codec, &mut DatumInput::new(bytes)).ok()?,
     };
     Some(match head {
-        Head::Null => Kind::Null,
-        Head::Bool(_) => Kind::Bool,
-        Head::I64(_) | Head::U64(_) => Kind::Int,
-        Head::F64(_) => Kind::Float,
-        Head::Text(_) => Kind::Text,
-        Head::Bytes(_) => Kind::Bytes,
-        Head::Array(_) => Kind::Array,
-        Head::Map(_) | Head::Record(_) => Kind::Map,
-        Head::Break => return None,
+        ItemHead::Null => DatumKind::Null,
+        ItemHead::Bool(_) => DatumKind::Bool,
+        ItemHead::I64(_) | ItemHead::U64(_) => DatumKind::Int,
+        ItemHead::F64(_) => DatumKind::Float,
+        ItemHead::Text(_) => DatumKind::Text,
+        ItemHead::Bytes(_) => DatumKind::Bytes,
+        ItemHead::Array(_) => DatumKind::Array,
+        ItemHead::Map(_) | ItemHead::Record(_) => DatumKind::Map,
+        ItemHead::Break => return None,
     })
 }
 
@@ -146,11 +146,11 @@ pub fn kind(codec: Codec, bytes: &[u8]) -> Option<Kind> {
 /// [`CodecError`] where `bytes` is not one text.
 pub fn read_text(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, str>, CodecError> {
     if codec == Codec::Json {
-        return json_top(bytes, Text, Kind::Text);
+        return json_top(bytes, TextSeed, DatumKind::Text);
     }
-    let mut input = Input::new(bytes);
-    let Head::Text(len) = head(codec, &mut input)? else {
-        return Err(CodecError::WrongKind { expected: Kind::Text });
+    let mut input = DatumInput::new(bytes);
+    let ItemHead::Text(len) = head(codec, &mut input)? else {
+        return Err(CodecError::WrongKind { expected: DatumKind::Text });
     };
     let text = match codec {
         Codec::Cbor => string(&mut Cbor, &mut input, len, 0)?,
@@ -168,14 +168,14 @@ pub fn read_text(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, str>, CodecError>
 /// # Errors
 /// [`CodecError`] where `bytes` is not one such datum.
 pub fn read_bytes(codec: Codec, bytes: &[u8]) -> Result<Cow<'_, [u8]>, CodecError> {
-    let wrong = CodecError::WrongKind { expected: Kind::Bytes };
+    let wrong = CodecError::WrongKind { expected: DatumKind::Bytes };
     if codec == Codec::Json {
         let text = read_text(codec, bytes).map_err(|_| wrong.clone())?;
         let decoded = base64_simd::URL_SAFE_NO_PAD.decode_to_vec(text.as_bytes());
         return decoded.map(Cow::Owned).map_err(|_| wrong);
     }
-    let mut input = Input::new(bytes);
-    let Head::Bytes(len) = head(codec, &mut input)? else { return Err(wrong) };
+    let mut input = DatumInput::new(bytes);
+    let ItemHead::Bytes(len) = head(codec, &mut input)? else { return Err(wrong) };
     let content = match codec {
         Codec::Cbor => string_bytes(&mut Cbor, &mut input, len)?,
         Codec::Json | Codec::MsgPack | Codec::MsgPackRecords => {
@@ -198,11 +198,11 @@ pub fn read_u64(codec: Codec, bytes: &[u8]) -> Result<u64, CodecError> {
     {
         return Ok(number);
     }
-    let wrong = CodecError::WrongKind { expected: Kind::Int };
-    match scalar(codec, bytes, Kind::Int)? {
-        Head::I64(n) => u64::try_from(n).map_err(|_| wrong),
-        Head::U64(n) => Ok(n),
-        Head::F64(n) if n.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&n) => Ok(n as u64),
+    let wrong = CodecError::WrongKind { expected: DatumKind::Int };
+    match scalar(codec, bytes, DatumKind::Int)? {
+        ItemHead::I64(n) => u64::try_from(n).map_err(|_| wrong),
+        ItemHead::U64(n) => Ok(n),
+        ItemHead::F64(n) if n.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&n) => Ok(n as u64),
         _ => Err(wrong),
     }
 }
@@ -212,13 +212,13 @@ pub fn read_u64(codec: Codec, bytes: &[u8]) -> Result<u64, CodecError> {
 /// # Errors
 /// [`CodecError`] where `bytes` is neither.
 pub fn read_bool(codec: Codec, bytes: &[u8]) -> Result<bool, CodecError> {
-    match scalar(codec, bytes, Kind::Bool)? {
-        Head::Bool(bool) => Ok(bool),
-        _ => Err(CodecError::WrongKind { expected: Kind::Bool }),
+    match scalar(codec, bytes, DatumKind::Bool)? {
+        ItemHead::Bool(bool) => Ok(bool),
+        _ => Err(CodecError::WrongKind { expected: DatumKind::Bool }),
     }
 }
 
-fn head(codec: Codec, input: &mut Input<'_>) -> Result<Head, CodecError> {
+fn head(codec: Codec, input: &mut DatumInput<'_>) -> Result<ItemHead, CodecError> {
     match codec {
         Codec::Cbor => cbor::head(input),
         Codec::MsgPackRecords => NoRecords.head(input),
@@ -226,38 +226,42 @@ fn head(codec: Codec, input: &mut Input<'_>) -> Result<Head, CodecError> {
     }
 }
 
-pub(crate) fn scalar(codec: Codec, bytes: &[u8], expected: Kind) -> Result<Head, CodecError> {
+pub(crate) fn scalar(
+    codec: Codec,
+    bytes: &[u8],
+    expected: DatumKind,
+) -> Result<ItemHead, CodecError> {
     if codec == Codec::Json {
         return json_top(bytes, Scalar, expected);
     }
-    let mut input = Input::new(bytes);
+    let mut input = DatumInput::new(bytes);
     let head = head(codec, &mut input)?;
-    if matches!(head, Head::Bool(_) | Head::I64(_) | Head::U64(_) | Head::F64(_)) {
+    if matches!(head, ItemHead::Bool(_) | ItemHead::I64(_) | ItemHead::U64(_) | ItemHead::F64(_)) {
         input.finish()?;
     }
     Ok(head)
 }
 
-fn binary_fields<'a, F: Format>(
+fn binary_fields<'a, F: BinaryFormat>(
     format: &mut F,
     bytes: &'a [u8],
-    fields: &mut Vec<Field<'a>>,
+    fields: &mut Vec<MapField<'a>>,
 ) -> Result<(), CodecError> {
-    let mut input = Input::new(bytes);
+    let mut input = DatumInput::new(bytes);
     binary_map(format, &mut input, 0, fields)?;
     input.finish()
 }
 
 /// Reads the fields of a map that stands inside `level` containers.
-fn binary_map<'a, F: Format>(
+fn binary_map<'a, F: BinaryFormat>(
     format: &mut F,
-    input: &mut Input<'a>,
+    input: &mut DatumInput<'a>,
     level: usize,
-    fields: &mut Vec<Field<'a>>,
+    fields: &mut Vec<MapField<'a>>,
 ) -> Result<(), CodecError> {
     let (start, before) = (input.at(), fields.len());
-    let Head::Map(len) = format.head(input)? else {
-        return Err(CodecError::WrongKind { expected: Kind::Map });
+    let ItemHead::Map(len) = format.head(input)? else {
+        return Err(CodecError::WrongKind { expected: DatumKind::Map });
     };
     plausible(input, len, 2, start)?;
     while more(input, len, (fields.len() - before) as u64) {
@@ -272,14 +276,14 @@ fn binary_map<'a, F: Format>(
     Ok(())
 }
 
-fn binary_maps<'a, F: Format>(
+fn binary_maps<'a, F: BinaryFormat>(
     format: &mut F,
     bytes: &'a [u8],
     maps: &mut Maps<'a>,
 ) -> Result<(), CodecError> {
-    let mut input = Input::new(bytes);
-    let Head::Array(len) = format.head(&mut input)? else {
-        return Err(CodecError::WrongKind { expected: Kind::Array });
+    let mut input = DatumInput::new(bytes);
+    let ItemHead::Array(len) = format.head(&mut input)? else {
+        return Err(CodecError::WrongKind { expected: DatumKind::Array });
     };
     plausible(&input, len, 1, 0)?;
     while more(&mut input, len, maps.ends.len() as u64) {
@@ -292,13 +296,13 @@ fn binary_maps<'a, F: Format>(
     input.finish()
 }
 
-fn binary_elements<'a, F: Format>(
+fn binary_elements<'a, F: BinaryFormat>(
     format: &mut F,
     bytes: &'a [u8],
 ) -> Result<Vec<&'a [u8]>, CodecError> {
-    let mut input = Input::new(bytes);
-    let Head::Array(len) = format.head(&mut input)? else {
-        return Err(CodecError::WrongKind { expected: Kind::Array });
+    let mut input = DatumInput::new(bytes);
+    let ItemHead::Array(len) = format.head(&mut input)? else {
+        return Err(CodecError::WrongKind { expected: DatumKind::Array });
     };
     plausible(&input, len, 1, 0)?;
     let mut elements = Vec::new();
@@ -313,15 +317,15 @@ fn binary_elements<'a, F: Format>(
 }
 
 /// Refuses more values than one datum may have: a list of spans is larger than small values are.
-fn bounded(values: usize, input: &Input<'_>) -> Result<(), CodecError> {
+fn bounded(values: usize, input: &DatumInput<'_>) -> Result<(), CodecError> {
     if values > MAX_VALUES { Err(CodecError::TooLarge { at: input.at() }) } else { Ok(()) }
 }
 
 /// The text whose head stood `at`, borrowed unless it comes in chunks.
-fn string<'a, F: Format>(
+fn string<'a, F: BinaryFormat>(
     format: &mut F,
-    input: &mut Input<'a>,
-    len: Length,
+    input: &mut DatumInput<'a>,
+    len: ItemLength,
     at: usize,
 ) -> Result<Cow<'a, str>, CodecError> {
     let utf8 = |part| simdutf8::basic::from_utf8(part).map_err(|_| CodecError::NotUnicode { at });
@@ -330,7 +334,7 @@ fn string<'a, F: Format>(
     }
     let mut text = String::new();
     while !input.eat(0xff) {
-        let Head::Text(Some(len)) = format.head(input)? else {
+        let ItemHead::Text(Some(len)) = format.head(input)? else {
             return Err(CodecError::Malformed { codec: F::CODEC, at });
         };
         text.push_str(utf8(take(input, len, at)?)?);
@@ -339,17 +343,17 @@ fn string<'a, F: Format>(
 }
 
 /// The bytes behind their head, borrowed unless they come in chunks.
-fn string_bytes<'a, F: Format>(
+fn string_bytes<'a, F: BinaryFormat>(
     format: &mut F,
-    input: &mut Input<'a>,
-    len: Length,
+    input: &mut DatumInput<'a>,
+    len: ItemLength,
 ) -> Result<Cow<'a, [u8]>, CodecError> {
     if let Some(len) = len {
         return Ok(Cow::Borrowed(take(input, len, 0)?));
     }
     let mut bytes = Vec::new();
     while !input.eat(0xff) {
-        let Head::Bytes(Some(len)) = format.head(input)? else {
+        let ItemHead::Bytes(Some(len)) = format.head(input)? else {
             return Err(CodecError::Malformed { codec: F::CODEC, at: 0 });
         };
         bytes.extend_from_slice(take(input, len, 0)?);
@@ -361,8 +365,8 @@ fn string_bytes<'a, F: Format>(
 const TOO_MANY: &str = "too many values";
 
 fn json_maps<'a>(bytes: &'a [u8], maps: &mut Maps<'a>) -> Result<(), CodecError> {
-    let is_array = json_kind(bytes) == Some(Kind::Array);
-    let expected = if is_array { Kind::Map } else { Kind::Array };
+    let is_array = json_kind(bytes) == Some(DatumKind::Array);
+    let expected = if is_array { DatumKind::Map } else { DatumKind::Array };
     json_top(bytes, MapsOf(maps), expected)?;
     refuse_deep_json(bytes, maps.fields.iter().map(|(_, value)| *value), 2)
 }
@@ -371,7 +375,7 @@ fn json_maps<'a>(bytes: &'a [u8], maps: &mut Maps<'a>) -> Result<(), CodecError>
 fn json_top<'a, V: Visitor<'a>>(
     bytes: &'a [u8],
     visitor: V,
-    expected: Kind,
+    expected: DatumKind,
 ) -> Result<V::Value, CodecError> {
     let text = json::text(bytes)?;
     let mut parser = serde_json::Deserializer::from_str(text);
@@ -431,26 +435,30 @@ fn count_brackets(value: &[u8], start: usize, level: usize) -> Result<(), CodecE
     Ok(())
 }
 
-fn json_kind(bytes: &[u8]) -> Option<Kind> {
+fn json_kind(bytes: &[u8]) -> Option<DatumKind> {
     let text = bytes.trim_ascii();
     Some(match text.first()? {
-        b'n' => Kind::Null,
-        b't' | b'f' => Kind::Bool,
-        b'"' => Kind::Text,
-        b'[' => Kind::Array,
-        b'{' => Kind::Map,
+        b'n' => DatumKind::Null,
+        b't' | b'f' => DatumKind::Bool,
+        b'"' => DatumKind::Text,
+        b'[' => DatumKind::Array,
+        b'{' => DatumKind::Map,
         b'-' | b'0'..=b'9' => {
             let is_float = |byte: &u8| matches!(byte, b'.' | b'e' | b'E');
-            if text == b"-0" || text.iter().any(is_float) { Kind::Float } else { Kind::Int }
+            if text == b"-0" || text.iter().any(is_float) {
+                DatumKind::Float
+            } else {
+                DatumKind::Int
+            }
         }
         _ => return None,
     })
 }
 
 /// Puts the fields of a map behind those that are there.
-struct Fields<'f, 'de>(&'f mut Vec<Field<'de>>);
+struct MapFieldsSeed<'f, 'de>(&'f mut Vec<MapField<'de>>);
 
-impl<'de> serde::de::DeserializeSeed<'de> for Fields<'_, 'de> {
+impl<'de> serde::de::DeserializeSeed<'de> for MapFieldsSeed<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<(), D::Error> {
@@ -458,7 +466,7 @@ impl<'de> serde::de::DeserializeSeed<'de> for Fields<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'_, 'de> {
+impl<'de> Visitor<'de> for MapFieldsSeed<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -466,8 +474,8 @@ impl<'de> Visitor<'de> for Fields<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Fields(fields) = self;
-        while let Some(key) = map.next_key_seed(Text)? {
+        let MapFieldsSeed(fields) = self;
+        while let Some(key) = map.next_key_seed(TextSeed)? {
             let value: &RawValue = map.next_value()?;
             fields.push((key, value.get().as_bytes()));
             if fields.len() > MAX_VALUES {
@@ -489,7 +497,7 @@ impl<'de> Visitor<'de> for MapsOf<'_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         let MapsOf(maps) = self;
-        while array.next_element_seed(Fields(&mut maps.fields))?.is_some() {
+        while array.next_element_seed(MapFieldsSeed(&mut maps.fields))?.is_some() {
             maps.close();
             if maps.is_too_large() {
                 return Err(serde::de::Error::custom(TOO_MANY));
@@ -520,9 +528,9 @@ impl<'de> Visitor<'de> for Elements {
     }
 }
 
-struct Text;
+struct TextSeed;
 
-impl<'de> serde::de::DeserializeSeed<'de> for Text {
+impl<'de> serde::de::DeserializeSeed<'de> for TextSeed {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<Self::Value, D::Error> {
@@ -530,7 +538,7 @@ impl<'de> serde::de::DeserializeSeed<'de> for Text {
     }
 }
 
-impl<'de> Visitor<'de> for Text {
+impl<'de> Visitor<'de> for TextSeed {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -549,25 +557,25 @@ impl<'de> Visitor<'de> for Text {
 struct Scalar;
 
 impl Visitor<'_> for Scalar {
-    type Value = Head;
+    type Value = ItemHead;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number or a boolean")
     }
 
-    fn visit_bool<E: serde::de::Error>(self, bool: bool) -> Result<Head, E> {
-        Ok(Head::Bool(bool))
+    fn visit_bool<E: serde::de::Error>(self, bool: bool) -> Result<ItemHead, E> {
+        Ok(ItemHead::Bool(bool))
     }
 
-    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<Head, E> {
-        Ok(Head::I64(n))
+    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<ItemHead, E> {
+        Ok(ItemHead::I64(n))
     }
 
-    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Head, E> {
-        Ok(Head::U64(n))
+    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<ItemHead, E> {
+        Ok(ItemHead::U64(n))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<Head, E> {
-        Ok(Head::F64(n))
+    fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<ItemHead, E> {
+        Ok(ItemHead::F64(n))
     }
 }

@@ -5,7 +5,7 @@ use sealane_message::Value;
 use crate::cbor::{self, major};
 use crate::msgpack;
 use crate::{Codec, json};
-use tally::Tally;
+use tally::WriterTally;
 
 /// Composes one datum of a codec at the end of a buffer, splicing already encoded values
 /// verbatim. It allocates nothing of its own.
@@ -14,22 +14,22 @@ use tally::Tally;
 /// it announced, a key before each value of a map, and ends each container. Debug builds assert
 /// that.
 ///
-/// CBOR's keys stand in the order in which they are written; [`Writer::value`] and [`Writer::raw`]
+/// CBOR's keys stand in the order in which they are written; [`DatumWriter::value`] and [`DatumWriter::raw`]
 /// keep them canonical below.
-pub struct Writer<'a> {
+pub struct DatumWriter<'a> {
     codec: Codec,
     out: &'a mut Vec<u8>,
     /// Where the datum began.
     start: usize,
     /// One bit per open container, innermost lowest: whether it is a map. For JSON's brackets.
     maps: u64,
-    tally: Tally,
+    tally: WriterTally,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> DatumWriter<'a> {
     /// Writes behind what `out` holds.
     pub fn new(codec: Codec, out: &'a mut Vec<u8>) -> Self {
-        Writer { codec, start: out.len(), out, maps: 0, tally: Tally::new() }
+        DatumWriter { codec, start: out.len(), out, maps: 0, tally: WriterTally::new() }
     }
 
     /// Begins a map of `len` fields.
@@ -64,7 +64,7 @@ impl<'a> Writer<'a> {
     /// Ends a map that turned out to have so many fields.
     pub(crate) fn end_uncounted(&mut self, head: usize, fields: usize) {
         let mut counted = Vec::new();
-        Writer::new(self.codec, &mut counted).map(fields);
+        DatumWriter::new(self.codec, &mut counted).map(fields);
         // The head of few fields is one byte too, and nothing moves.
         self.out.splice(head..=head, counted);
         self.tally.expect(0);
@@ -253,10 +253,10 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes one value of a codec whose containers need no end, and are not ended.
-    pub(crate) fn flat(&mut self) -> Writer<'_> {
+    pub(crate) fn flat(&mut self) -> DatumWriter<'_> {
         self.tally.item();
-        let Writer { codec, start, maps, .. } = *self;
-        Writer { codec, out: self.out, start, maps, tally: Tally::off() }
+        let DatumWriter { codec, start, maps, .. } = *self;
+        DatumWriter { codec, out: self.out, start, maps, tally: WriterTally::off() }
     }
 
     /// Whether containers need no end and keys look like any text.
@@ -293,7 +293,7 @@ mod tests {
     /// A delivery frame, around an envelope that is spliced.
     fn frame(codec: Codec, envelope: &[u8]) -> Vec<u8> {
         let mut out = b"earlier".to_vec();
-        let mut writer = Writer::new(codec, &mut out);
+        let mut writer = DatumWriter::new(codec, &mut out);
         writer.map(3);
         writer.key("deliver");
         writer.raw(envelope);
@@ -344,7 +344,7 @@ mod tests {
         for (announced, written, what) in [(2, 1, "fewer"), (1, 2, "more"), (0, 1, "more")] {
             let write = move || {
                 let mut out = Vec::new();
-                let mut writer = Writer::new(Codec::Cbor, &mut out);
+                let mut writer = DatumWriter::new(Codec::Cbor, &mut out);
                 writer.map(announced);
                 for _ in 0..written {
                     writer.key("a");
@@ -363,7 +363,7 @@ mod tests {
             [(1.0, "1.0"), (-0.0, "-0.0"), (1e20, "1e20"), (1e-7, "1e-7"), (0.1, "0.1")]
         {
             let mut out = Vec::new();
-            Writer::new(Codec::Json, &mut out).f64(n);
+            DatumWriter::new(Codec::Json, &mut out).f64(n);
             let out = String::from_utf8(out).unwrap();
             assert_eq!(out.parse::<f64>().unwrap().to_bits(), n.to_bits());
             assert!(out.contains(['.', 'e']), "{out} for {text}");

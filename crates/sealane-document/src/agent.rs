@@ -11,24 +11,24 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_message::DataType;
-use sealane_message::document::Call;
+use sealane_message::document::EmergencyCall;
 use sealane_seal::policy::{Policy, Sending};
 use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
-use crate::entry::{Entry, Mark};
-use crate::exchange::{self, Message};
-use crate::registers::{Registers, Taken};
-use crate::shelf::{Cursor, Keeper, RegisterName, Shelf};
-use crate::store::Brought;
-use crate::{Store, StoreError};
-use open::{Reader, ended_by};
-use outbox::{Outbox, Why, Words};
-use peer::Peer;
-use scarce::Trickle;
+use crate::entry::{FrameDigest, RegisterEntry};
+use crate::exchange::{self, ExchangeKind};
+use crate::registers::{RegisterSet, TakeOutcome};
+use crate::shelf::{DocumentCursor, DocumentShelf, RegisterName, ShelfKeeper};
+use crate::store::DocumentDelivery;
+use crate::{DocumentStore, StoreError};
+use open::{DocumentFrameOpener, ended_by};
+use outbox::{DocumentOutbox, ForwardReason, OutboxMessage};
+use peer::ExchangePeer;
+use scarce::OverviewTrickle;
 
 /// A neighbour in the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct DocumentNeighbour {
     /// Its slot in the mesh's group.
     pub slot: Slot,
     /// Its address.
@@ -40,7 +40,7 @@ pub struct Neighbour {
 
 /// Which neighbours a message is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Audience {
+pub enum ExchangeAudience {
     /// One.
     One(Slot),
     /// All, or all but the one that has brought what the message is about.
@@ -52,9 +52,9 @@ pub enum Audience {
 
 /// A message for neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Telling {
+pub struct ExchangeMessage {
     /// The receivers.
-    pub to: Audience,
+    pub to: ExchangeAudience,
     /// Whether frames of urgent types are in it.
     pub is_urgent: bool,
     /// The message.
@@ -63,7 +63,7 @@ pub struct Telling {
 
 /// The messages that a link has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lot {
+pub enum OutboxScope {
     /// Messages with frames of urgent types.
     Urgent,
     /// All messages.
@@ -71,7 +71,7 @@ pub enum Lot {
 }
 
 /// The keys and the place of a member in a group.
-pub struct GroupKeys {
+pub struct DocumentGroupKeys {
     /// The group.
     pub group: Group,
     /// Its tag.
@@ -86,7 +86,7 @@ pub struct GroupKeys {
 
 /// A member that is about to be removed, as the authority has said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leaver {
+pub struct DocumentLeaver {
     /// Its slot.
     pub slot: Slot,
     /// The epoch that its removal ends.
@@ -95,9 +95,9 @@ pub struct Leaver {
     pub mark: u64,
 }
 
-impl Leaver {
+impl DocumentLeaver {
     /// Whether a frame is of this member, and was not sealed before.
-    fn has_sealed(&self, entry: &Entry) -> bool {
+    fn has_sealed(&self, entry: &RegisterEntry) -> bool {
         let is_before = entry.stamp.epoch == self.epoch && entry.stamp.counter < self.mark;
         entry.origin == self.slot && !is_before
     }
@@ -116,7 +116,7 @@ pub struct StrangerGroup {
 
 /// A task of the origin on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Duty {
+pub enum OriginDuty {
     /// Go on sealing behind this counter: an own frame has it that was sealed before the state was
     /// lost.
     GoOn {
@@ -130,7 +130,7 @@ pub enum Duty {
         /// The group.
         group: GroupTag,
         /// The frame as it was sealed.
-        entry: Entry,
+        entry: RegisterEntry,
     },
 }
 
@@ -180,23 +180,23 @@ pub struct AgentCounters {
 }
 
 /// A machine's documents: its store, its keys if it has any, and what it knows of its neighbours.
-pub struct Agent {
+pub struct DocumentAgent {
     own: Slot,
-    store: Store,
+    store: DocumentStore,
     policy: Policy,
-    readers: BTreeMap<GroupTag, Reader>,
-    leaving: BTreeMap<GroupTag, Vec<Leaver>>,
+    readers: BTreeMap<GroupTag, DocumentFrameOpener>,
+    leaving: BTreeMap<GroupTag, Vec<DocumentLeaver>>,
     /// The members of groups whose keys are not here.
     strangers: BTreeMap<GroupTag, BTreeMap<Slot, PeerTag>>,
-    peers: BTreeMap<Slot, Peer>,
-    outbox: Outbox,
-    duties: VecDeque<Duty>,
+    peers: BTreeMap<Slot, ExchangePeer>,
+    outbox: DocumentOutbox,
+    duties: VecDeque<OriginDuty>,
     /// Frames that were refused for good, so that no signature is verified twice.
-    refused: VecDeque<Mark>,
+    refused: VecDeque<FrameDigest>,
     digest: Option<[u8; 8]>,
     /// Hellos of neighbours that said what they hold.
     hellos: u64,
-    trickle: Trickle,
+    trickle: OverviewTrickle,
     salt: u8,
     message_bytes: usize,
     /// For how long what is not urgent is gathered, and until when that lasts.
@@ -212,10 +212,10 @@ const PEERS_MAX: usize = 128;
 /// The group tag of an overview of one that holds nothing at all.
 const NO_GROUP: GroupTag = GroupTag::from_bytes([0; 4]);
 
-impl Agent {
+impl DocumentAgent {
     /// An agent of the machine with that slot in the mesh. Messages have `message_bytes` where they
     /// can.
-    pub fn new(own: Slot, store: Store, message_bytes: usize) -> Self {
+    pub fn new(own: Slot, store: DocumentStore, message_bytes: usize) -> Self {
         Self {
             own,
             store,
@@ -224,12 +224,12 @@ impl Agent {
             leaving: BTreeMap::new(),
             strangers: BTreeMap::new(),
             peers: BTreeMap::new(),
-            outbox: Outbox::new(message_bytes),
+            outbox: DocumentOutbox::new(message_bytes),
             duties: VecDeque::new(),
             refused: VecDeque::new(),
             digest: None,
             hellos: 0,
-            trickle: Trickle::default(),
+            trickle: OverviewTrickle::default(),
             salt: 0,
             message_bytes,
             batch_ms: 0,
@@ -266,24 +266,28 @@ impl Agent {
     /// # Errors
     ///
     /// [`StoreError`], [`sealane_seal::Error`] as a fault of the store.
-    pub fn set_group(&mut self, keys: GroupKeys) -> Result<(), StoreError> {
+    pub fn set_group(&mut self, keys: DocumentGroupKeys) -> Result<(), StoreError> {
         let (group, newest) = (keys.tag, keys.epochs.newest());
         let failed = |cause: sealane_seal::Error| StoreError::Failed(cause.to_string());
-        let mut reader = Reader::new(keys).map_err(failed)?;
+        let mut reader = DocumentFrameOpener::new(keys).map_err(failed)?;
         self.store.set_epoch(group, newest);
-        let held = self.store.registers(group).into_iter().flat_map(Registers::iter);
-        let gone: Vec<Mark> = held.filter(|entry| !reader.keeps(entry)).map(Entry::mark).collect();
-        let ended_by = |shelf: &Shelf, group, clear: &Entry| reader.ended_by(shelf, group, clear);
+        let held = self.store.registers(group).into_iter().flat_map(RegisterSet::iter);
+        let gone: Vec<FrameDigest> =
+            held.filter(|entry| !reader.keeps(entry)).map(RegisterEntry::mark).collect();
+        let ended_by = |shelf: &DocumentShelf, group, clear: &RegisterEntry| {
+            reader.ended_by(shelf, group, clear)
+        };
         self.store.drop_all(group, &gone, ended_by)?;
         self.store.keep_over(group, |origin| reader.is_member(origin, newest))?;
-        let ours = self.store.registers(group).into_iter().flat_map(Registers::iter);
-        let again: Vec<Entry> = ours.filter(|entry| reader.is_to_reseal(entry)).cloned().collect();
+        let ours = self.store.registers(group).into_iter().flat_map(RegisterSet::iter);
+        let again: Vec<RegisterEntry> =
+            ours.filter(|entry| reader.is_to_reseal(entry)).cloned().collect();
         for entry in again {
             // A neighbour that lacks the clear of a call need not hear of the call.
             let is_call = entry.data_type == DataType::EMERGENCY;
             let call = if is_call { reader.call_of(&entry) } else { None };
             if !call.is_some_and(|call| self.store.is_over(group, call)) {
-                self.duties.push_back(Duty::Reseal { group, entry });
+                self.duties.push_back(OriginDuty::Reseal { group, entry });
             }
         }
         self.readers.insert(group, reader);
@@ -295,10 +299,10 @@ impl Agent {
     /// Takes nothing new of these members of a group from now on, but what they have sealed before;
     /// of others it takes what it has refused. What is held stays until the order comes that
     /// removes them.
-    pub fn set_leaving(&mut self, group: GroupTag, leaving: Vec<Leaver>) {
+    pub fn set_leaving(&mut self, group: GroupTag, leaving: Vec<DocumentLeaver>) {
         self.leaving.insert(group, leaving);
         self.refused.clear();
-        self.readers.values_mut().for_each(Reader::forget_refused);
+        self.readers.values_mut().for_each(DocumentFrameOpener::forget_refused);
     }
 
     /// Keeps a frame that was sealed on this machine, and hands it to all neighbours.
@@ -306,18 +310,18 @@ impl Agent {
     /// # Errors
     ///
     /// [`StoreError`]
-    pub fn write(&mut self, frame: &[u8], own: PeerTag) -> Result<Taken, StoreError> {
+    pub fn write(&mut self, frame: &[u8], own: PeerTag) -> Result<TakeOutcome, StoreError> {
         // If a hub gave a frame to a machine without keys, the frame is no better than those of
         // neighbours.
-        if self.store.keeper() == Keeper::Relay
+        if self.store.keeper() == ShelfKeeper::Relay
             && let Err(refusal) = self.admit(frame)
         {
             self.refuse(refusal, frame);
-            return Ok(Taken::Refused);
+            return Ok(TakeOutcome::Refused);
         }
         let ended_by = ended_by(&mut self.readers);
-        let mut taken = self.store.take_with(&[Brought { frame, from: own }], ended_by)?;
-        let taken = taken.pop().unwrap_or(Ok(Taken::Refused))?;
+        let mut taken = self.store.take_with(&[DocumentDelivery { frame, from: own }], ended_by)?;
+        let taken = taken.pop().unwrap_or(Ok(TakeOutcome::Refused))?;
         if let Some(Ok(at)) = taken.is_news().then(|| self.store.place_of(frame)) {
             self.news(at, None);
         }
@@ -329,14 +333,14 @@ impl Agent {
     /// # Errors
     ///
     /// [`StoreError`]
-    pub fn resealed(&mut self, group: GroupTag, entry: &Entry) -> Result<(), StoreError> {
+    pub fn resealed(&mut self, group: GroupTag, entry: &RegisterEntry) -> Result<(), StoreError> {
         self.digest = None;
         self.store.drop_all(group, &[entry.mark()], ended_by(&mut self.readers))
     }
 
     /// Whether a call is over though what cleared it is not kept any more: it gave way to later
     /// ones, or its member was removed.
-    pub fn stays_over(&self, group: GroupTag, call: Call) -> bool {
+    pub fn stays_over(&self, group: GroupTag, call: EmergencyCall) -> bool {
         self.store.is_over(group, call)
     }
 
@@ -345,7 +349,7 @@ impl Agent {
     /// # Errors
     ///
     /// [`StoreError::Failed`] where it does not open.
-    pub fn body(&mut self, group: GroupTag, entry: &Entry) -> Result<Vec<u8>, StoreError> {
+    pub fn body(&mut self, group: GroupTag, entry: &RegisterEntry) -> Result<Vec<u8>, StoreError> {
         let reader = self.readers.get_mut(&group);
         let reader = reader.ok_or_else(|| StoreError::Failed("no keys of the group".to_owned()))?;
         reader.body(entry).map_err(|cause| StoreError::Failed(cause.to_string()))
@@ -367,7 +371,7 @@ impl Agent {
         }
         if peer.is_due(ours, digest, is_first) {
             for group in self.told_groups() {
-                self.outbox.say(Words::Overview { to: Audience::One(by), group });
+                self.outbox.say(OutboxMessage::Overview { to: ExchangeAudience::One(by), group });
             }
         }
     }
@@ -377,7 +381,7 @@ impl Agent {
     /// # Errors
     ///
     /// [`StoreError`] of the own store. What is wrong with the message is counted.
-    pub fn hear(&mut self, by: Neighbour, message: &[u8]) -> Result<(), StoreError> {
+    pub fn hear(&mut self, by: DocumentNeighbour, message: &[u8]) -> Result<(), StoreError> {
         let Some((group, rest)) = message.split_first_chunk() else {
             self.counters.malformed += 1;
             return Ok(());
@@ -385,25 +389,32 @@ impl Agent {
         let group = GroupTag::from_bytes(*group);
         let sort = exchange::sort_of(rest);
         // A member opens each frame, so that nothing follows from one that was repeated.
-        let is_safe = sort == Some(Message::Frames) && self.store.keeper() == Keeper::Member;
+        let is_safe =
+            sort == Some(ExchangeKind::Frames) && self.store.keeper() == ShelfKeeper::Member;
         if !(by.is_proven || is_safe) {
             self.counters.unproven += 1;
             return Ok(());
         }
         match sort {
-            Some(Message::Overview) => self.hear_overview(by, group, rest),
-            Some(Message::Inventory { is_opened }) => {
+            Some(ExchangeKind::Overview) => self.hear_overview(by, group, rest),
+            Some(ExchangeKind::Inventory { is_opened }) => {
                 self.hear_inventory(by, group, rest, is_opened);
             }
-            Some(Message::Frames) => return self.hear_frames(by, group, rest),
+            Some(ExchangeKind::Frames) => return self.hear_frames(by, group, rest),
             None => self.counters.malformed += 1,
         }
         Ok(())
     }
 
     /// Hands on what a neighbour lacks, and asks for what it has.
-    fn hear_inventory(&mut self, by: Neighbour, group: GroupTag, theirs: &[u8], is_opened: bool) {
-        let none = Registers::new();
+    fn hear_inventory(
+        &mut self,
+        by: DocumentNeighbour,
+        group: GroupTag,
+        theirs: &[u8],
+        is_opened: bool,
+    ) {
+        let none = RegisterSet::new();
         let registers = self.store.registers(group).unwrap_or(&none);
         let (lacks, shown) = match (exchange::lacks(registers, theirs), exchange::shown(theirs)) {
             (Ok(lacks), Ok(shown)) => (lacks, shown),
@@ -412,7 +423,7 @@ impl Agent {
                 return;
             }
         };
-        let mut giving: Vec<Mark> = lacks.into_iter().map(Entry::mark).collect();
+        let mut giving: Vec<FrameDigest> = lacks.into_iter().map(RegisterEntry::mark).collect();
         let origins = exchange::origins_of(&shown);
         // A neighbour that has opened its frames can tell which of several is true. A neighbour
         // that has not keeps the frames that somebody else has opened.
@@ -422,7 +433,7 @@ impl Agent {
             giving.extend(
                 lacking
                     .filter(|entry| is_opened || self.store.is_vouched(group, entry.mark()))
-                    .map(Entry::mark),
+                    .map(RegisterEntry::mark),
             );
         }
         let wanted = exchange::wanted(registers, &shown);
@@ -446,7 +457,7 @@ impl Agent {
 
     fn hear_frames(
         &mut self,
-        by: Neighbour,
+        by: DocumentNeighbour,
         group: GroupTag,
         message: &[u8],
     ) -> Result<(), StoreError> {
@@ -457,7 +468,7 @@ impl Agent {
         let mut admitted = vec![];
         for frame in &frames {
             match self.admit(frame) {
-                Ok(true) => admitted.push(Brought { frame, from: by.tag }),
+                Ok(true) => admitted.push(DocumentDelivery { frame, from: by.tag }),
                 Ok(false) => self.hear_again(by.slot, frame),
                 Err(refusal) => self.refuse(refusal, frame),
             }
@@ -467,7 +478,7 @@ impl Agent {
         }
         let taken = self.store.take_with(&admitted, ended_by(&mut self.readers))?;
         for (one, taken) in admitted.iter().zip(taken) {
-            if !taken.is_ok_and(Taken::is_news) {
+            if !taken.is_ok_and(TakeOutcome::is_news) {
                 continue;
             }
             self.counters.taken += 1;
@@ -487,10 +498,10 @@ impl Agent {
         }
     }
 
-    fn news(&mut self, at: Cursor, by: Option<Slot>) {
+    fn news(&mut self, at: DocumentCursor, by: Option<Slot>) {
         self.digest = None;
         let is_urgent = self.store.is_urgent(at);
-        self.outbox.give(at, Audience::All { but: by }, is_urgent, Why::News);
+        self.outbox.give(at, ExchangeAudience::All { but: by }, is_urgent, ForwardReason::News);
     }
 
     /// The digest for hellos: a hash of all frames that are held.
@@ -500,12 +511,12 @@ impl Agent {
     }
 
     /// The next task of the origin on this machine.
-    pub fn next_duty(&mut self) -> Option<Duty> {
+    pub fn next_duty(&mut self) -> Option<OriginDuty> {
         self.duties.pop_front()
     }
 
     /// The store.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &DocumentStore {
         &self.store
     }
 
@@ -516,11 +527,11 @@ impl Agent {
 
     /// The newest epoch of a group whose keys are here.
     pub fn newest(&self, group: GroupTag) -> Option<Epoch> {
-        self.readers.get(&group).map(Reader::newest)
+        self.readers.get(&group).map(DocumentFrameOpener::newest)
     }
 }
 
-impl std::fmt::Debug for Agent {
+impl std::fmt::Debug for DocumentAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agent").field("own", &self.own).finish_non_exhaustive()
     }

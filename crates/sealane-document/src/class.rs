@@ -1,7 +1,7 @@
 //! The class in which a document is sealed.
 
 use sealane_message::DataType;
-use sealane_seal::policy::{Conditions, Link, Policy, Refusal};
+use sealane_seal::policy::{Conditions, Policy, PolicyLink, PolicyRefusal};
 use sealane_seal::{Class, Group};
 
 /// The class of a document in a group: `spec/document.md`, *Class*.
@@ -13,17 +13,17 @@ use sealane_seal::{Class, Group};
 ///
 /// # Errors
 ///
-/// [`Refusal::NeedsPair`]: it is not sealed in a weaker class instead.
+/// [`PolicyRefusal::NeedsPair`]: it is not sealed in a weaker class instead.
 pub fn class_of(
     policy: &Policy,
     group: &Group,
     data_type: DataType,
     conditions: &Conditions,
-) -> Result<Class, Refusal> {
-    let conditions = Conditions { link: Link::Mesh, ..*conditions };
-    let others: &[Link] = match policy.is_raise_given(Link::Foreign) {
-        true => &[Link::Hub, Link::Foreign],
-        false => &[Link::Hub],
+) -> Result<Class, PolicyRefusal> {
+    let conditions = Conditions { link: PolicyLink::Mesh, ..*conditions };
+    let others: &[PolicyLink] = match policy.is_raise_given(PolicyLink::Foreign) {
+        true => &[PolicyLink::Hub, PolicyLink::Foreign],
+        false => &[PolicyLink::Hub],
     };
     let decision = policy.decide_for_all(data_type, &conditions, others);
     policy.class_in(group, data_type, &decision)

@@ -17,11 +17,11 @@ use sealane_message::bytes::put_leb128;
 use sealane_seal::limits::MAX_SLOT;
 use sealane_seal::{Epoch, Slot};
 
-use crate::entry::{Entry, Stamp};
+use crate::entry::{DocumentStamp, RegisterEntry};
 use crate::limits::{MAX_ANSWERS_KEPT, kept};
-use crate::registers::{Register, Registers};
-use crate::{ExchangeError, Store};
-use bytes::Input;
+use crate::registers::{RegisterEntries, RegisterSet};
+use crate::{DocumentStore, ExchangeError};
+use bytes::ExchangeFieldReader;
 
 /// The sorts of messages.
 mod sort {
@@ -34,11 +34,11 @@ mod sort {
 
 pub use frames::read_frames;
 pub(crate) use frames::{FRAMES_HEAD_BYTES, frames_message, put_frame, relay_bytes};
-pub(crate) use shown::{Wanted, is_shown, origins_of, shown, wanted};
+pub(crate) use shown::{WantedFrame, is_shown, origins_of, shown, wanted};
 
 /// The kind of a message, by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum ExchangeKind {
     Overview,
     Inventory {
         /// Whether the sender has opened what it holds.
@@ -47,12 +47,12 @@ pub(crate) enum Message {
     Frames,
 }
 
-pub(crate) fn sort_of(message: &[u8]) -> Option<Message> {
+pub(crate) fn sort_of(message: &[u8]) -> Option<ExchangeKind> {
     match *message.first()? {
-        sort::OVERVIEW => Some(Message::Overview),
-        sort::INVENTORY => Some(Message::Inventory { is_opened: true }),
-        sort::UNOPENED => Some(Message::Inventory { is_opened: false }),
-        sort::FRAMES => Some(Message::Frames),
+        sort::OVERVIEW => Some(ExchangeKind::Overview),
+        sort::INVENTORY => Some(ExchangeKind::Inventory { is_opened: true }),
+        sort::UNOPENED => Some(ExchangeKind::Inventory { is_opened: false }),
+        sort::FRAMES => Some(ExchangeKind::Frames),
         _ => None,
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn as_seen(mut inventory: Vec<u8>, is_opened: bool) -> Vec<u8> {
 }
 
 /// A hash of all that a store holds, of all groups.
-pub(crate) fn digest_of(store: &Store) -> [u8; 8] {
+pub(crate) fn digest_of(store: &DocumentStore) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     for group in store.groups() {
         let Some(registers) = store.registers(group) else { continue };
@@ -78,7 +78,7 @@ pub(crate) fn digest_of(store: &Store) -> [u8; 8] {
 const CHECK_BYTES: usize = 3;
 const MARKS_BYTES: usize = 2;
 /// A hash of all that is held: where two are the same, nothing is exchanged.
-pub fn digest(registers: &Registers) -> [u8; 8] {
+pub fn digest(registers: &RegisterSet) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     for (origin, of_origin) in registers.origins() {
         hasher.update(&origin.number().to_le_bytes());
@@ -90,7 +90,7 @@ pub fn digest(registers: &Registers) -> [u8; 8] {
 /// Checks of all origins, as messages of at most so many bytes each. Each message covers a range of
 /// slots, all of them together cover all. Checks are short: the salt is another one each time, so
 /// that two that are the same by chance are not so again.
-pub fn overview(registers: &Registers, salt: u8, max_bytes: usize) -> Vec<Vec<u8>> {
+pub fn overview(registers: &RegisterSet, salt: u8, max_bytes: usize) -> Vec<Vec<u8>> {
     let mut messages = vec![];
     let (mut first, mut next, mut part) = (0_u16, 0_u16, vec![]);
     for (slot, held) in registers.origins() {
@@ -121,7 +121,7 @@ fn overview_of(salt: u8, range: RangeInclusive<u16>, checks: &[u8]) -> Vec<u8> {
 
 /// Origins of which a neighbour holds something else.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Compared {
+pub(crate) struct OverviewDiff {
     /// Of these it holds nothing.
     pub(crate) lacked: Vec<Slot>,
     /// Of these it holds something.
@@ -129,8 +129,11 @@ pub(crate) struct Compared {
 }
 
 /// The differences from the neighbour that sent this overview.
-pub(crate) fn compare(registers: &Registers, overview: &[u8]) -> Result<Compared, ExchangeError> {
-    let theirs = Overview::read(overview)?;
+pub(crate) fn compare(
+    registers: &RegisterSet,
+    overview: &[u8],
+) -> Result<OverviewDiff, ExchangeError> {
+    let theirs = ExchangeOverview::read(overview)?;
     let held = registers.origins().filter(|(slot, _)| theirs.range.contains(slot));
     let (mut lacked, mut others) = (vec![], vec![]);
     for (slot, of_origin) in held {
@@ -142,15 +145,15 @@ pub(crate) fn compare(registers: &Registers, overview: &[u8]) -> Result<Compared
     }
     others.extend(theirs.checks.keys().filter(|slot| registers.origin(**slot).is_none()));
     others.sort_unstable();
-    Ok(Compared { lacked, others })
+    Ok(OverviewDiff { lacked, others })
 }
 
 /// The origins of which a neighbour that sent this overview holds something else, or nothing.
 ///
 /// # Errors
 /// [`ExchangeError`] where it is no overview.
-pub fn differing(registers: &Registers, overview: &[u8]) -> Result<Vec<Slot>, ExchangeError> {
-    let Compared { lacked, others } = compare(registers, overview)?;
+pub fn differing(registers: &RegisterSet, overview: &[u8]) -> Result<Vec<Slot>, ExchangeError> {
+    let OverviewDiff { lacked, others } = compare(registers, overview)?;
     let mut all = [lacked, others].concat();
     all.sort_unstable();
     Ok(all)
@@ -158,7 +161,7 @@ pub fn differing(registers: &Registers, overview: &[u8]) -> Result<Vec<Slot>, Ex
 
 /// The frames held of these origins, as messages of at most so many bytes each. An origin that does
 /// not fit is alone in a longer message.
-pub fn inventory(registers: &Registers, origins: &[Slot], max_bytes: usize) -> Vec<Vec<u8>> {
+pub fn inventory(registers: &RegisterSet, origins: &[Slot], max_bytes: usize) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = vec![];
     for origin in origins {
         let mut part = origin.number().to_le_bytes().to_vec();
@@ -180,9 +183,9 @@ pub fn inventory(registers: &Registers, origins: &[Slot], max_bytes: usize) -> V
 /// # Errors
 /// [`ExchangeError`] where it is no inventory.
 pub fn lacks<'r>(
-    registers: &'r Registers,
+    registers: &'r RegisterSet,
     inventory: &[u8],
-) -> Result<Vec<&'r Entry>, ExchangeError> {
+) -> Result<Vec<&'r RegisterEntry>, ExchangeError> {
     let mut lacking = vec![];
     for (origin, theirs) in read_inventory(inventory)? {
         let Some(ours) = registers.origin(origin) else { continue };
@@ -198,23 +201,27 @@ pub fn lacks<'r>(
 }
 
 /// Urgent frames first, and then the newest.
-pub(crate) fn sort_to_give(lacking: &mut [&Entry]) {
+pub(crate) fn sort_to_give(lacking: &mut [&RegisterEntry]) {
     lacking.sort_by_key(|entry| (!entry.data_type.is_urgent(), std::cmp::Reverse(entry.stamp)));
 }
 
 /// The frames of one register that a neighbour holds.
-struct Held {
-    stamps: Vec<Stamp>,
+struct InventoryRegister {
+    stamps: Vec<DocumentStamp>,
     marks: [u8; MARKS_BYTES],
 }
 
 /// The frames of a register that a neighbour lacks and would keep.
-fn beyond<'r>(register: &'r Register, held: &Held, most: usize) -> impl Iterator<Item = &'r Entry> {
+fn beyond<'r>(
+    register: &'r RegisterEntries,
+    held: &InventoryRegister,
+    most: usize,
+) -> impl Iterator<Item = &'r RegisterEntry> {
     // Where all stamps are the same and the marks are not, there is a conflict to settle.
     let same = register.len() == held.stamps.len() && register.keys().rev().eq(held.stamps.iter());
     let all = same && marks(register) != held.marks;
     let oldest = held.stamps.last().filter(|_| held.stamps.len() >= most).copied();
-    let missing: Vec<&Entry> = register
+    let missing: Vec<&RegisterEntry> = register
         .values()
         .filter(|entry| {
             let is_wanted = oldest.is_none_or(|oldest| entry.stamp > oldest);
@@ -224,14 +231,14 @@ fn beyond<'r>(register: &'r Register, held: &Held, most: usize) -> impl Iterator
     missing.into_iter()
 }
 
-fn check(salt: u8, of_origin: &BTreeMap<DataType, Register>) -> [u8; CHECK_BYTES] {
+fn check(salt: u8, of_origin: &BTreeMap<DataType, RegisterEntries>) -> [u8; CHECK_BYTES] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[salt]);
     put_registers(&mut hasher, of_origin);
     first_bytes(&hasher)
 }
 
-fn put_registers(hasher: &mut blake3::Hasher, of_origin: &BTreeMap<DataType, Register>) {
+fn put_registers(hasher: &mut blake3::Hasher, of_origin: &BTreeMap<DataType, RegisterEntries>) {
     for entry in of_origin.values().flat_map(BTreeMap::values) {
         hasher.update(&entry.data_type.number().to_le_bytes());
         hasher.update(&entry.stamp.epoch.0.to_le_bytes());
@@ -240,7 +247,7 @@ fn put_registers(hasher: &mut blake3::Hasher, of_origin: &BTreeMap<DataType, Reg
     }
 }
 
-fn marks(register: &Register) -> [u8; MARKS_BYTES] {
+fn marks(register: &RegisterEntries) -> [u8; MARKS_BYTES] {
     let mut hasher = blake3::Hasher::new();
     for entry in register.values() {
         hasher.update(&entry.mark().0);
@@ -255,11 +262,11 @@ fn first_bytes<const N: usize>(hasher: &blake3::Hasher) -> [u8; N] {
 }
 
 /// Writes the stamps of a register, the newest first, each later one as its distance from it.
-fn put_stamps(data_type: DataType, register: &Register, out: &mut Vec<u8>) {
+fn put_stamps(data_type: DataType, register: &RegisterEntries, out: &mut Vec<u8>) {
     put_leb128(data_type.number().into(), out);
     put_leb128(register.len() as u64, out);
     out.extend(marks(register));
-    let mut above: Option<Stamp> = None;
+    let mut above: Option<DocumentStamp> = None;
     for stamp in register.keys().rev() {
         match above {
             Some(above) if above.epoch == stamp.epoch => {
@@ -276,43 +283,45 @@ fn put_stamps(data_type: DataType, register: &Register, out: &mut Vec<u8>) {
     }
 }
 
-fn read_stamps(input: &mut Input<'_>) -> Result<(DataType, Held), ExchangeError> {
+fn read_stamps(
+    input: &mut ExchangeFieldReader<'_>,
+) -> Result<(DataType, InventoryRegister), ExchangeError> {
     let number = u16::try_from(input.leb128()?).map_err(|_| ExchangeError::Order)?;
     let count = input.leb128()?;
     if count == 0 || count > MAX_ANSWERS_KEPT as u64 {
         return Err(ExchangeError::Order);
     }
     let marks = input.array()?;
-    let mut stamps: Vec<Stamp> = vec![];
+    let mut stamps: Vec<DocumentStamp> = vec![];
     for _ in 0..count {
         let (epochs, counter) = (input.leb128()?, input.leb128()?);
         stamps.push(match stamps.last() {
-            None => Stamp { epoch: Epoch(epochs), counter },
+            None => DocumentStamp { epoch: Epoch(epochs), counter },
             Some(above) => below(*above, epochs, counter).ok_or(ExchangeError::Order)?,
         });
     }
-    Ok((DataType::from_number(number), Held { stamps, marks }))
+    Ok((DataType::from_number(number), InventoryRegister { stamps, marks }))
 }
 
 /// The stamp that stands so far below another one.
-fn below(above: Stamp, epochs: u64, counter: u64) -> Option<Stamp> {
+fn below(above: DocumentStamp, epochs: u64, counter: u64) -> Option<DocumentStamp> {
     let epoch = Epoch(above.epoch.0.checked_sub(epochs)?);
     let counter = match epochs {
         0 => above.counter.checked_sub(counter).filter(|_| counter > 0)?,
         _ => counter,
     };
-    Some(Stamp { epoch, counter })
+    Some(DocumentStamp { epoch, counter })
 }
 
-struct Overview {
+struct ExchangeOverview {
     salt: u8,
     range: RangeInclusive<Slot>,
     checks: BTreeMap<Slot, [u8; CHECK_BYTES]>,
 }
 
-impl Overview {
+impl ExchangeOverview {
     fn read(bytes: &[u8]) -> Result<Self, ExchangeError> {
-        let mut input = Input::of(bytes, sort::OVERVIEW)?;
+        let mut input = ExchangeFieldReader::of(bytes, sort::OVERVIEW)?;
         let [salt] = input.array()?;
         let range = input.slot()?..=input.slot()?;
         let (mut checks, mut next) = (BTreeMap::new(), u64::from(range.start().number()));
@@ -327,18 +336,19 @@ impl Overview {
     }
 }
 
-type Inventory = Vec<(Slot, BTreeMap<DataType, Held>)>;
+type ExchangeInventory = Vec<(Slot, BTreeMap<DataType, InventoryRegister>)>;
 
-fn read_inventory(bytes: &[u8]) -> Result<Inventory, ExchangeError> {
+fn read_inventory(bytes: &[u8]) -> Result<ExchangeInventory, ExchangeError> {
     let is_unopened = bytes.first() == Some(&sort::UNOPENED);
-    let mut input = Input::of(bytes, if is_unopened { sort::UNOPENED } else { sort::INVENTORY })?;
-    let mut all = Inventory::new();
+    let mut input =
+        ExchangeFieldReader::of(bytes, if is_unopened { sort::UNOPENED } else { sort::INVENTORY })?;
+    let mut all = ExchangeInventory::new();
     while !input.is_empty() {
         let origin = input.slot()?;
         if all.last().is_some_and(|(before, _)| origin <= *before) {
             return Err(ExchangeError::Order);
         }
-        let mut held: BTreeMap<DataType, Held> = BTreeMap::new();
+        let mut held: BTreeMap<DataType, InventoryRegister> = BTreeMap::new();
         for _ in 0..input.leb128()? {
             let (data_type, register) = read_stamps(&mut input)?;
             if held.last_key_value().is_some_and(|(before, _)| data_type <= *before) {

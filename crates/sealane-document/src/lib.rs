@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Each frame is sealed once, by the member that it tells about, and passed on as it is.
-//! [`Registers`] keep, of each origin and data type, the newest frames: whatever order they come
+//! [`RegisterSet`] keep, of each origin and data type, the newest frames: whatever order they come
 //! in, however often, whoever brings them, all who have heard of the same frames keep the same.
-//! [`mod@exchange`] finds out what a neighbour lacks. A [`Store`] keeps it all in one file, with
+//! [`mod@exchange`] finds out what a neighbour lacks. A [`DocumentStore`] keeps it all in one file, with
 //! keys or without. `spec/document.md` is the specification.
 //!
 //! But for the store it has no I/O; it has no clock, no randomness and no `unsafe`.
@@ -42,15 +42,17 @@ mod store;
 use sealane_frame::GroupTag;
 use sealane_message::DataType;
 
-pub use agent::Agent;
+pub use agent::DocumentAgent;
 pub use class::class_of;
-pub use entry::{Entry, Mark, Stamp};
+pub use entry::{DocumentStamp, FrameDigest, RegisterEntry};
 pub use error::{ERRORS, ExchangeError, StoreError};
-pub use pace::{Due, Pacer, PacerCounters};
-pub use registers::{Registers, Taken};
-pub use shelf::{Cursor, Fresh, Keeper, Quota, RegisterName, StoreCounters};
-pub use status::{Conflicting, DocumentsStatus};
-pub use store::{Brought, Store, entry_of};
+pub use pace::{DocumentPacer, DueDocument, PacerCounters};
+pub use registers::{RegisterSet, TakeOutcome};
+pub use shelf::{
+    DocumentCursor, DocumentQuota, RegisterName, ShelfFrame, ShelfKeeper, StoreCounters,
+};
+pub use status::{DocumentsStatus, RegisterConflict};
+pub use store::{DocumentDelivery, DocumentStore, entry_of};
 
 /// The stream that frames of a group and a data type land in, and that their seals are bound to
 /// from their origins on: `mesh/<group tag>/<data type>`.

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sealane_message::DataType;
-use sealane_seal::policy::{Battery, Conditions, Link, Pace, Policy, Rate, Sending};
+use sealane_seal::policy::{Battery, Conditions, Policy, PolicyLink, Rate, SendPace, Sending};
 
 use crate::limits::kept;
 
 /// A document whose turn has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct DueDocument {
     /// The data type.
     pub data_type: DataType,
     /// Its bytes.
@@ -39,16 +39,16 @@ pub struct PacerCounters {
 
 /// Paces the documents of one member.
 #[derive(Debug)]
-pub struct Pacer {
+pub struct DocumentPacer {
     policy: Policy,
     battery: Option<Battery>,
-    lanes: BTreeMap<DataType, Lane>,
+    lanes: BTreeMap<DataType, PacerLane>,
     counters: PacerCounters,
 }
 
 /// The documents of one type.
 #[derive(Debug, Default)]
-struct Lane {
+struct PacerLane {
     /// When the last ones were written, in milliseconds.
     written: VecDeque<u64>,
     /// When the last one left.
@@ -65,7 +65,7 @@ const SECOND_MS: u64 = 1_000;
 const QUIET_MS: u64 = 10_000;
 const MILLIHERTZ_MS: u64 = 1_000_000;
 
-impl Pacer {
+impl DocumentPacer {
     /// Paces by this policy, on mains power.
     pub fn new(policy: Policy) -> Self {
         Self { policy, battery: None, lanes: BTreeMap::new(), counters: PacerCounters::default() }
@@ -92,13 +92,13 @@ impl Pacer {
     }
 
     /// The pace at which documents of a type leave now.
-    pub fn pace(&self, data_type: DataType) -> Pace {
+    pub fn pace(&self, data_type: DataType) -> SendPace {
         self.policy.decide(data_type, &self.conditions(data_type)).pace
     }
 
     /// The conditions that a decision about a document of a type depends on now.
     pub fn conditions(&self, data_type: DataType) -> Conditions {
-        self.at(self.lanes.get(&data_type).map(Lane::rate).unwrap_or_default())
+        self.at(self.lanes.get(&data_type).map(PacerLane::rate).unwrap_or_default())
     }
 
     /// Takes a document. It is due at once, or waits.
@@ -123,14 +123,14 @@ impl Pacer {
     }
 
     /// The next document whose turn has come; to be called until there is none.
-    pub fn next(&mut self, now_ms: u64) -> Option<Due> {
+    pub fn next(&mut self, now_ms: u64) -> Option<DueDocument> {
         let due = self.lanes.iter().find(|(_, lane)| lane.is_due(now_ms));
         let data_type = due.map(|(data_type, _)| *data_type)?;
         self.next_of(now_ms, data_type)
     }
 
     /// The next document of a type, if its turn has come.
-    pub fn next_of(&mut self, now_ms: u64, data_type: DataType) -> Option<Due> {
+    pub fn next_of(&mut self, now_ms: u64, data_type: DataType) -> Option<DueDocument> {
         let rate = self.lanes.get(&data_type).filter(|lane| lane.is_due(now_ms))?.rate();
         let sending = self.sending_of(data_type, rate);
         let lane = self.lanes.get_mut(&data_type)?;
@@ -138,10 +138,10 @@ impl Pacer {
         lane.left = Some(now_ms);
         lane.due = lane.next_due(now_ms, &sending);
         self.counters.left += 1;
-        Some(Due { data_type, body })
+        Some(DueDocument { data_type, body })
     }
 
-    /// When [`Pacer::next`] is to be called again.
+    /// When [`DocumentPacer::next`] is to be called again.
     pub fn wake_ms(&self) -> Option<u64> {
         let waiting = self.lanes.values().filter(|lane| !lane.waiting.is_empty());
         waiting.map(|lane| lane.due).min()
@@ -158,10 +158,10 @@ impl Pacer {
     }
 
     /// All documents that wait, whether or not their turn has come: nothing follows.
-    pub fn drain(&mut self) -> Vec<Due> {
+    pub fn drain(&mut self) -> Vec<DueDocument> {
         let mut all = vec![];
         for (data_type, lane) in &mut self.lanes {
-            let due = |body| Due { data_type: *data_type, body };
+            let due = |body| DueDocument { data_type: *data_type, body };
             all.extend(std::mem::take(&mut lane.waiting).into_iter().map(due));
         }
         self.counters.left += all.len() as u64;
@@ -175,7 +175,7 @@ impl Pacer {
 
     fn at(&self, rate: Rate) -> Conditions {
         let battery = self.battery;
-        Conditions { link: Link::Mesh, battery, rate, ..Conditions::default() }
+        Conditions { link: PolicyLink::Mesh, battery, rate, ..Conditions::default() }
     }
 
     fn sending_of(&self, data_type: DataType, rate: Rate) -> Sending {
@@ -188,7 +188,7 @@ fn gap_ms(sending: &Sending) -> Option<u64> {
     sending.rate_max.map(|rate| MILLIHERTZ_MS / u64::from(rate.millihertz().max(1)))
 }
 
-impl Lane {
+impl PacerLane {
     fn note(&mut self, now_ms: u64) {
         if self.written.back().is_some_and(|last| now_ms.saturating_sub(*last) > QUIET_MS) {
             self.written.clear();

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use sealane_message::DataType;
 use sealane_seal::Slot;
 
-use crate::entry::{Entry, Stamp};
+use crate::entry::{DocumentStamp, RegisterEntry};
 use crate::limits::{MAX_DOCUMENT_BYTES, kept};
 
 /// Of each origin and data type the newest frames.
@@ -13,19 +13,19 @@ use crate::limits::{MAX_DOCUMENT_BYTES, kept};
 /// members of the group: what one origin has kept is at most
 /// [`MAX_DOCUMENT_BYTES`] times the numbers of [`kept`].
 #[derive(Debug, Clone, Default)]
-pub struct Registers {
-    held: BTreeMap<Slot, BTreeMap<DataType, Register>>,
+pub struct RegisterSet {
+    held: BTreeMap<Slot, BTreeMap<DataType, RegisterEntries>>,
     frames: usize,
     /// Of each register in which frames met that had one stamp: how many came to one that was here.
     conflicts: BTreeMap<(Slot, DataType), u64>,
 }
 
 /// The frames of one origin and type, by their stamps.
-pub(crate) type Register = BTreeMap<Stamp, Entry>;
+pub(crate) type RegisterEntries = BTreeMap<DocumentStamp, RegisterEntry>;
 
 /// The outcome for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeOutcome {
     /// It is kept, and is news.
     New,
     /// It is kept already.
@@ -47,66 +47,69 @@ pub enum Taken {
     Full,
 }
 
-impl Taken {
+impl TakeOutcome {
     /// Whether the frame is kept and was not before.
     pub fn is_news(self) -> bool {
-        matches!(self, Taken::New | Taken::Beside | Taken::Conflict { is_kept: true })
+        matches!(
+            self,
+            TakeOutcome::New | TakeOutcome::Beside | TakeOutcome::Conflict { is_kept: true }
+        )
     }
 }
 
 /// The outcome for a frame, and the frame that is not kept for it.
-pub(crate) struct Put {
-    pub(crate) taken: Taken,
+pub(crate) struct RegisterInsertion {
+    pub(crate) taken: TakeOutcome,
     /// The frame that had to leave; the one that came, if it did not get in.
-    pub(crate) out: Option<Entry>,
+    pub(crate) out: Option<RegisterEntry>,
 }
 
-impl Put {
-    fn of(taken: Taken) -> Self {
+impl RegisterInsertion {
+    fn of(taken: TakeOutcome) -> Self {
         Self { taken, out: None }
     }
 }
 
-impl Registers {
+impl RegisterSet {
     /// None yet.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Takes a frame that has opened.
-    pub fn take(&mut self, entry: Entry) -> Taken {
+    pub fn take(&mut self, entry: RegisterEntry) -> TakeOutcome {
         self.put(entry).taken
     }
 
     /// Takes a frame, and gives the one that is not kept for it.
-    pub(crate) fn put(&mut self, entry: Entry) -> Put {
+    pub(crate) fn put(&mut self, entry: RegisterEntry) -> RegisterInsertion {
         let most = kept(entry.data_type);
         if most == 0 || entry.frame().len() > MAX_DOCUMENT_BYTES {
-            return Put::of(Taken::Refused);
+            return RegisterInsertion::of(TakeOutcome::Refused);
         }
         let register = self.held.entry(entry.origin).or_default();
         let register = register.entry(entry.data_type).or_default();
         if let Some(other) = register.get_mut(&entry.stamp) {
             if other.mark() == entry.mark() {
-                return Put::of(Taken::Known);
+                return RegisterInsertion::of(TakeOutcome::Known);
             }
             *self.conflicts.entry((entry.origin, entry.data_type)).or_default() += 1;
             let is_kept = entry.mark() > other.mark();
             let out = if is_kept { std::mem::replace(other, entry) } else { entry };
-            return Put { taken: Taken::Conflict { is_kept }, out: Some(out) };
+            return RegisterInsertion { taken: TakeOutcome::Conflict { is_kept }, out: Some(out) };
         }
         let is_full = register.len() >= most;
         if is_full && register.keys().next().is_some_and(|oldest| entry.stamp < *oldest) {
-            return Put { taken: Taken::Older, out: Some(entry) };
+            return RegisterInsertion { taken: TakeOutcome::Older, out: Some(entry) };
         }
         register.insert(entry.stamp, entry);
         let out = if is_full { register.pop_first().map(|(_, out)| out) } else { None };
         self.frames += usize::from(out.is_none());
-        Put { taken: Taken::New, out }
+        RegisterInsertion { taken: TakeOutcome::New, out }
     }
 
     /// Takes a frame out, for want of room.
-    pub(crate) fn remove(&mut self, entry: &Entry) {
+    pub(crate) fn remove(&mut self, entry: &RegisterEntry) {
         let Some(of_origin) = self.held.get_mut(&entry.origin) else { return };
         let Some(register) = of_origin.get_mut(&entry.data_type) else { return };
         if register.get(&entry.stamp).is_none_or(|held| held.mark() != entry.mark()) {
@@ -129,7 +132,7 @@ impl Registers {
     }
 
     /// The frames of one origin and type, oldest first.
-    pub fn of(&self, origin: Slot, data_type: DataType) -> impl Iterator<Item = &Entry> {
+    pub fn of(&self, origin: Slot, data_type: DataType) -> impl Iterator<Item = &RegisterEntry> {
         self.held
             .get(&origin)
             .and_then(|of| of.get(&data_type))
@@ -138,22 +141,24 @@ impl Registers {
     }
 
     /// All frames: by origin, data type and stamp.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub fn iter(&self) -> impl Iterator<Item = &RegisterEntry> {
         self.held.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
     }
 
     /// All frames of one origin.
-    pub(crate) fn all_of(&self, origin: Slot) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn all_of(&self, origin: Slot) -> impl Iterator<Item = &RegisterEntry> {
         self.held.get(&origin).into_iter().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
     }
 
     /// The origins of which there is any, and their registers.
-    pub(crate) fn origins(&self) -> impl Iterator<Item = (Slot, &BTreeMap<DataType, Register>)> {
+    pub(crate) fn origins(
+        &self,
+    ) -> impl Iterator<Item = (Slot, &BTreeMap<DataType, RegisterEntries>)> {
         self.held.iter().map(|(origin, registers)| (*origin, registers))
     }
 
     /// The registers of one origin.
-    pub(crate) fn origin(&self, origin: Slot) -> Option<&BTreeMap<DataType, Register>> {
+    pub(crate) fn origin(&self, origin: Slot) -> Option<&BTreeMap<DataType, RegisterEntries>> {
         self.held.get(&origin)
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::agent::AgentCounters;
 use crate::limits::MAX_CONFLICTING_TOLD;
-use crate::{Agent, PacerCounters, RegisterName, StoreCounters};
+use crate::{DocumentAgent, PacerCounters, RegisterName, StoreCounters};
 
 /// The documents of a machine at one time. What is counted begins at nothing when it starts.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -21,12 +21,12 @@ pub struct DocumentsStatus {
     /// The own documents. They pass no pacer on a machine without keys.
     pub own: PacerCounters,
     /// Registers with conflicts, at most [`MAX_CONFLICTING_TOLD`] of them.
-    pub conflicting: Vec<Conflicting>,
+    pub conflicting: Vec<RegisterConflict>,
 }
 
 /// A register in which different frames had one stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Conflicting {
+pub struct RegisterConflict {
     /// Which one.
     pub register: RegisterName,
     /// How many frames had the stamp of another one.
@@ -35,7 +35,7 @@ pub struct Conflicting {
 
 impl DocumentsStatus {
     /// Takes over what an agent and the pacer of its own documents have counted until now.
-    pub fn update(&mut self, agent: &Agent, own: PacerCounters) {
+    pub fn update(&mut self, agent: &DocumentAgent, own: PacerCounters) {
         let store = agent.store();
         let counters = store.counters();
         if counters.conflicts != self.store.conflicts || counters.beside != self.store.beside {
@@ -130,12 +130,12 @@ impl DocumentsStatus {
     }
 }
 
-fn conflicting(agent: &Agent) -> impl Iterator<Item = Conflicting> {
+fn conflicting(agent: &DocumentAgent) -> impl Iterator<Item = RegisterConflict> {
     let store = agent.store();
     store.groups().flat_map(move |group| {
         let registers = store.registers(group).into_iter();
         registers.flat_map(move |registers| {
-            registers.conflicting().map(move |(origin, data_type, frames)| Conflicting {
+            registers.conflicting().map(move |(origin, data_type, frames)| RegisterConflict {
                 register: RegisterName { group, origin, data_type },
                 frames,
             })

@@ -7,27 +7,30 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 use sealane_frame::{FrameView, GroupTag, PeerTag};
 use sealane_message::DataType;
-use sealane_message::document::Call;
+use sealane_message::document::EmergencyCall;
 use sealane_seal::{Epoch, Slot};
 
 use crate::StoreError;
-use crate::entry::{Entry, Mark, Stamp};
+use crate::entry::{DocumentStamp, FrameDigest, RegisterEntry};
 use crate::exchange::relay_bytes;
-use crate::registers::{Registers, Taken};
-use crate::shelf::{Change, Cursor, Fresh, Keeper, Quota, RegisterName, Shelf, StoreCounters};
+use crate::registers::{RegisterSet, TakeOutcome};
+use crate::shelf::{
+    DocumentCursor, DocumentQuota, DocumentShelf, RegisterName, ShelfChange, ShelfFrame,
+    ShelfKeeper, StoreCounters,
+};
 
 /// The frames that a machine keeps, in memory and in one file.
 ///
-/// Once [`Store::take`] has returned for a frame, the frame is on disk. It is there after a
+/// Once [`DocumentStore::take`] has returned for a frame, the frame is on disk. It is there after a
 /// restart, a killed process and a power cut. A frame may evict others, and frames may not be taken
 /// again. Both are written in the transaction of the frame that caused them. One process has a
 /// store open at a time.
 #[derive(Debug)]
-pub struct Store {
+pub struct DocumentStore {
     database: Connection,
-    keeper: Keeper,
-    quota: Quota,
-    shelf: Shelf,
+    keeper: ShelfKeeper,
+    quota: DocumentQuota,
+    shelf: DocumentShelf,
     id: [u8; 16],
     /// The newest epoch of each group, as far as it is known here.
     newest: BTreeMap<GroupTag, Epoch>,
@@ -37,7 +40,7 @@ pub struct Store {
 
 /// A frame, and the neighbour that brought it.
 #[derive(Debug, Clone, Copy)]
-pub struct Brought<'a> {
+pub struct DocumentDelivery<'a> {
     /// The frame, in the full form.
     pub frame: &'a [u8],
     /// The neighbour's address in the mesh; for a frame that was made here, the own one.
@@ -81,13 +84,17 @@ CREATE TABLE IF NOT EXISTS ended (
 ) STRICT, WITHOUT ROWID;
 ";
 
-impl Store {
+impl DocumentStore {
     /// Opens a store, or makes one. Only its owner can read the file.
     ///
     /// # Errors
     ///
     /// [`StoreError`]
-    pub fn open(path: &Path, keeper: Keeper, quota: Quota) -> Result<Self, StoreError> {
+    pub fn open(
+        path: &Path,
+        keeper: ShelfKeeper,
+        quota: DocumentQuota,
+    ) -> Result<Self, StoreError> {
         make_private(path)?;
         Self::on(Connection::open(path)?, keeper, quota)
     }
@@ -97,11 +104,15 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError`]
-    pub fn in_memory(keeper: Keeper, quota: Quota) -> Result<Self, StoreError> {
+    pub fn in_memory(keeper: ShelfKeeper, quota: DocumentQuota) -> Result<Self, StoreError> {
         Self::on(Connection::open_in_memory()?, keeper, quota)
     }
 
-    fn on(database: Connection, keeper: Keeper, quota: Quota) -> Result<Self, StoreError> {
+    fn on(
+        database: Connection,
+        keeper: ShelfKeeper,
+        quota: DocumentQuota,
+    ) -> Result<Self, StoreError> {
         database.busy_timeout(PATIENCE)?;
         database.pragma_update(None, "page_size", PAGE_BYTES)?;
         database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -128,9 +139,9 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError`]; nothing has changed then.
-    pub fn take(&mut self, frame: &[u8], from: PeerTag) -> Result<Taken, StoreError> {
-        let mut taken = self.take_all(&[Brought { frame, from }])?;
-        taken.pop().unwrap_or(Ok(Taken::Refused))
+    pub fn take(&mut self, frame: &[u8], from: PeerTag) -> Result<TakeOutcome, StoreError> {
+        let mut taken = self.take_all(&[DocumentDelivery { frame, from }])?;
+        taken.pop().unwrap_or(Ok(TakeOutcome::Refused))
     }
 
     /// Takes frames in one transaction. What is no frame is refused alone.
@@ -140,18 +151,18 @@ impl Store {
     /// [`StoreError`]; nothing has changed then.
     pub fn take_all(
         &mut self,
-        all: &[Brought<'_>],
-    ) -> Result<Vec<Result<Taken, StoreError>>, StoreError> {
+        all: &[DocumentDelivery<'_>],
+    ) -> Result<Vec<Result<TakeOutcome, StoreError>>, StoreError> {
         self.take_with(all, |_, _, _| None)
     }
 
-    /// Takes frames as [`Store::take_all`] does. `ended_by` says which call was over by a clear
+    /// Takes frames as [`DocumentStore::take_all`] does. `ended_by` says which call was over by a clear
     /// that leaves for them: it stays over, and that is written down in the same transaction.
     pub(crate) fn take_with(
         &mut self,
-        all: &[Brought<'_>],
-        ended_by: impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call>,
-    ) -> Result<Vec<Result<Taken, StoreError>>, StoreError> {
+        all: &[DocumentDelivery<'_>],
+        ended_by: impl FnMut(&DocumentShelf, GroupTag, &RegisterEntry) -> Option<EmergencyCall>,
+    ) -> Result<Vec<Result<TakeOutcome, StoreError>>, StoreError> {
         self.catch_up()?;
         let taken = all
             .iter()
@@ -166,7 +177,7 @@ impl Store {
     }
 
     /// Whether a call is over though what cleared it has left.
-    pub(crate) fn is_over(&self, group: GroupTag, call: Call) -> bool {
+    pub(crate) fn is_over(&self, group: GroupTag, call: EmergencyCall) -> bool {
         let over = Slot::new(call.slot).and_then(|origin| self.shelf.over(group, origin));
         over == Some(call.number)
     }
@@ -182,7 +193,10 @@ impl Store {
         self.commit()
     }
 
-    fn note_over(&mut self, mut ended_by: impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call>) {
+    fn note_over(
+        &mut self,
+        mut ended_by: impl FnMut(&DocumentShelf, GroupTag, &RegisterEntry) -> Option<EmergencyCall>,
+    ) {
         for (group, clear) in std::mem::take(&mut self.shelf.left) {
             if let Some(call) = ended_by(&self.shelf, group, &clear) {
                 self.shelf.set_over(group, call);
@@ -195,14 +209,14 @@ impl Store {
         self.newest.insert(group, newest);
     }
 
-    pub(crate) fn entry_of(&self, frame: &[u8]) -> Result<(GroupTag, Entry), StoreError> {
+    pub(crate) fn entry_of(&self, frame: &[u8]) -> Result<(GroupTag, RegisterEntry), StoreError> {
         let group = FrameView::parse(frame)?.header().group();
         let newest = self.newest.get(&group).copied().unwrap_or(Epoch(0));
         Ok((group, entry_of(frame, newest)?))
     }
 
     /// The frames taken after a cursor, in the order in which they were taken, each frame once.
-    pub fn since(&self, after: Cursor, most: usize) -> Vec<Fresh> {
+    pub fn since(&self, after: DocumentCursor, most: usize) -> Vec<ShelfFrame> {
         self.shelf.since(after, most)
     }
 
@@ -213,7 +227,7 @@ impl Store {
     }
 
     /// The registers of a group, which count.
-    pub fn registers(&self, group: GroupTag) -> Option<&Registers> {
+    pub fn registers(&self, group: GroupTag) -> Option<&RegisterSet> {
         self.shelf.registers(group)
     }
 
@@ -224,27 +238,27 @@ impl Store {
 
     /// The frames that are kept beside the registers of an origin, since this machine cannot tell
     /// which is true.
-    pub fn beside(&self, group: GroupTag, origin: Slot) -> impl Iterator<Item = &Entry> {
+    pub fn beside(&self, group: GroupTag, origin: Slot) -> impl Iterator<Item = &RegisterEntry> {
         self.shelf.beside(group, origin)
     }
 
     /// A neighbour says which frames of a register it has opened. They are kept before others.
-    pub fn vouch(&mut self, of: RegisterName, stamps: &[Stamp], by: PeerTag) {
+    pub fn vouch(&mut self, of: RegisterName, stamps: &[DocumentStamp], by: PeerTag) {
         self.shelf.vouch(of, stamps, by);
     }
 
     /// Whether a neighbour says that it has opened a frame.
-    pub(crate) fn is_vouched(&self, group: GroupTag, mark: Mark) -> bool {
+    pub(crate) fn is_vouched(&self, group: GroupTag, mark: FrameDigest) -> bool {
         self.shelf.is_vouched(group, mark)
     }
 
     /// Lets frames go: of who is no member any more. What `ended_by` says is as for
-    /// [`Store::take_with`].
+    /// [`DocumentStore::take_with`].
     pub(crate) fn drop_all(
         &mut self,
         group: GroupTag,
-        marks: &[Mark],
-        ended_by: impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call>,
+        marks: &[FrameDigest],
+        ended_by: impl FnMut(&DocumentShelf, GroupTag, &RegisterEntry) -> Option<EmergencyCall>,
     ) -> Result<(), StoreError> {
         self.catch_up()?;
         self.shelf.drop_all(group, marks);
@@ -253,29 +267,29 @@ impl Store {
     }
 
     /// The place of a frame that is kept.
-    pub(crate) fn place(&self, group: GroupTag, mark: Mark) -> Option<Cursor> {
+    pub(crate) fn place(&self, group: GroupTag, mark: FrameDigest) -> Option<DocumentCursor> {
         self.shelf.place(group, mark)
     }
 
     /// The place of a frame that is kept, by its bytes.
-    pub(crate) fn place_of(&self, frame: &[u8]) -> Result<Cursor, StoreError> {
+    pub(crate) fn place_of(&self, frame: &[u8]) -> Result<DocumentCursor, StoreError> {
         let (group, entry) = self.entry_of(frame)?;
         let place = self.place(group, entry.mark());
         place.ok_or_else(|| StoreError::Failed("the frame has left".to_owned()))
     }
 
     /// The frame at a place.
-    pub(crate) fn frame_at(&self, at: Cursor) -> Option<&[u8]> {
+    pub(crate) fn frame_at(&self, at: DocumentCursor) -> Option<&[u8]> {
         self.shelf.row(at).map(|fresh| &**fresh.entry.frame())
     }
 
     /// The group of the frame at a place.
-    pub(crate) fn group_at(&self, at: Cursor) -> Option<GroupTag> {
+    pub(crate) fn group_at(&self, at: DocumentCursor) -> Option<GroupTag> {
         self.shelf.row(at).map(|fresh| fresh.group)
     }
 
     /// Whether the frame at a place is urgent.
-    pub(crate) fn is_urgent(&self, at: Cursor) -> bool {
+    pub(crate) fn is_urgent(&self, at: DocumentCursor) -> bool {
         self.shelf.row(at).is_some_and(|fresh| fresh.entry.data_type.is_urgent())
     }
 
@@ -291,7 +305,7 @@ impl Store {
     }
 
     /// The kind of machine that keeps the frames.
-    pub fn keeper(&self) -> Keeper {
+    pub fn keeper(&self) -> ShelfKeeper {
         self.keeper
     }
 
@@ -330,7 +344,7 @@ impl Store {
         written
     }
 
-    fn write(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    fn write(&mut self, changes: &[ShelfChange]) -> Result<(), StoreError> {
         let transaction = self.database.transaction()?;
         for change in changes {
             write_change(&transaction, &self.shelf, change)?;
@@ -349,9 +363,13 @@ impl Store {
     }
 }
 
-fn write_change(to: &Connection, shelf: &Shelf, change: &Change) -> Result<(), StoreError> {
+fn write_change(
+    to: &Connection,
+    shelf: &DocumentShelf,
+    change: &ShelfChange,
+) -> Result<(), StoreError> {
     match change {
-        Change::Add(at) => {
+        ShelfChange::Add(at) => {
             // One that came and left at once is not written.
             let Some(fresh) = shelf.row(*at) else { return Ok(()) };
             let mut add = to.prepare_cached(
@@ -360,21 +378,21 @@ fn write_change(to: &Connection, shelf: &Shelf, change: &Change) -> Result<(), S
             let (from, epoch) = (fresh.from.to_bytes(), fresh.entry.stamp.epoch.0.to_be_bytes());
             add.execute(params![at.0, from, epoch, &**fresh.entry.frame()])?;
         }
-        Change::Drop(at) => {
+        ShelfChange::Drop(at) => {
             to.prepare_cached("DELETE FROM frame WHERE at = ?")?.execute([at.0])?;
         }
-        Change::Floor { of, stamp } => {
+        ShelfChange::Floor { of, stamp } => {
             let mut set =
                 to.prepare_cached("INSERT OR REPLACE INTO floor VALUES (?, ?, ?, ?, ?)")?;
             let (epoch, counter) = (stamp.epoch.0.to_be_bytes(), stamp.counter.to_be_bytes());
             let (origin, data_type) = (of.origin.number(), of.data_type.number());
             set.execute(params![of.group.to_bytes(), origin, data_type, epoch, counter])?;
         }
-        Change::Over { group, origin, number: Some(number) } => {
+        ShelfChange::Over { group, origin, number: Some(number) } => {
             let mut set = to.prepare_cached("INSERT OR REPLACE INTO ended VALUES (?, ?, ?)")?;
             set.execute(params![group.to_bytes(), origin.number(), number])?;
         }
-        Change::Over { group, origin, number: None } => {
+        ShelfChange::Over { group, origin, number: None } => {
             let mut forget = to.prepare_cached("DELETE FROM ended WHERE (grp, origin) = (?, ?)")?;
             forget.execute(params![group.to_bytes(), origin.number()])?;
         }
@@ -413,10 +431,14 @@ fn prepare(database: &Connection, is_new: bool) -> Result<(), StoreError> {
 }
 
 /// The content of a file. Rows that are no frames leave.
-fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, StoreError> {
+fn load(
+    database: &Connection,
+    keeper: ShelfKeeper,
+    quota: DocumentQuota,
+) -> Result<DocumentShelf, StoreError> {
     let last = "SELECT seq FROM sqlite_sequence WHERE name = 'frame'";
     let last: Option<u64> = database.query_row(last, [], |row| row.get(0)).optional()?;
-    let mut shelf = Shelf::new(keeper, quota, Cursor(last.unwrap_or(0)));
+    let mut shelf = DocumentShelf::new(keeper, quota, DocumentCursor(last.unwrap_or(0)));
     let mut floors = database.prepare("SELECT grp, origin, type, epoch, counter FROM floor")?;
     let mut rows = floors.query([])?;
     while let Some(row) = rows.next()? {
@@ -424,7 +446,7 @@ fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, St
         let (group, data_type) = (GroupTag::from_bytes(row.get(0)?), row.get(2)?);
         let (epoch, counter) = (u64::from_be_bytes(row.get(3)?), u64::from_be_bytes(row.get(4)?));
         let of = RegisterName { group, origin, data_type: DataType::from_number(data_type) };
-        shelf.set_floor(of, Stamp { epoch: Epoch(epoch), counter });
+        shelf.set_floor(of, DocumentStamp { epoch: Epoch(epoch), counter });
     }
     let mut over = database.prepare("SELECT grp, origin, number FROM ended")?;
     let mut rows = over.query([])?;
@@ -435,12 +457,12 @@ fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, St
     let mut frames = database.prepare("SELECT at, bringer, epoch, data FROM frame ORDER BY at")?;
     let mut rows = frames.query([])?;
     while let Some(row) = rows.next()? {
-        let (at, from) = (Cursor(row.get(0)?), PeerTag::from_bytes(row.get(1)?));
+        let (at, from) = (DocumentCursor(row.get(0)?), PeerTag::from_bytes(row.get(1)?));
         let (epoch, data): (_, Vec<u8>) = (Epoch(u64::from_be_bytes(row.get(2)?)), row.get(3)?);
         let group = FrameView::parse(&data).map(|view| view.header().group());
         match (group, entry_of(&data, epoch)) {
-            (Ok(group), Ok(entry)) => shelf.put_back(Fresh { at, group, from, entry }),
-            _ => shelf.changes.push(Change::Drop(at)),
+            (Ok(group), Ok(entry)) => shelf.put_back(ShelfFrame { at, group, from, entry }),
+            _ => shelf.changes.push(ShelfChange::Drop(at)),
         }
     }
     // Without keys nobody can look into what has left while it was read.
@@ -454,14 +476,14 @@ fn load(database: &Connection, keeper: Keeper, quota: Quota) -> Result<Shelf, St
 /// # Errors
 ///
 /// [`StoreError::NoFrame`]
-pub fn entry_of(frame: &[u8], newest: Epoch) -> Result<Entry, StoreError> {
+pub fn entry_of(frame: &[u8], newest: Epoch) -> Result<RegisterEntry, StoreError> {
     let mut frame = frame.to_vec();
     clear_relay_bytes(&mut frame);
     let view = FrameView::parse(&frame)?;
     let (key, header) = (view.seal_header().key, view.header());
-    let stamp = Stamp { epoch: key.epoch(newest), counter: header.sequence() };
+    let stamp = DocumentStamp { epoch: key.epoch(newest), counter: header.sequence() };
     let data_type = DataType::from_number(header.data_type());
-    Ok(Entry::new(key.slot, data_type, stamp, frame.into()))
+    Ok(RegisterEntry::new(key.slot, data_type, stamp, frame.into()))
 }
 
 /// Writes to everybody, from nobody, no hops: as an origin hands its frame to the first hop.
@@ -492,7 +514,8 @@ mod tests {
     fn a_full_disk_loses_nothing_that_was_kept_and_takes_again_when_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("documents.db");
-        let mut store = Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+        let mut store =
+            DocumentStore::open(&path, ShelfKeeper::Member, DocumentQuota::default()).unwrap();
         let pages: i64 =
             store.database.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
         store.database.pragma_update(None, "max_page_count", pages + 5).unwrap();
@@ -507,21 +530,23 @@ mod tests {
             seal_frame(&mut sealer, &fields, &binding, &[0; 800], &mut buf).unwrap().to_vec()
         };
         let takes: Vec<_> = (0..60).map(|_| store.take(&seal(), me)).collect();
-        let kept = takes.iter().take_while(|taken| matches!(taken, Ok(Taken::New))).count();
+        let kept = takes.iter().take_while(|taken| matches!(taken, Ok(TakeOutcome::New))).count();
         assert!(matches!(takes[kept], Err(StoreError::DiskFull)), "{:?}", takes[kept]);
-        assert_eq!((store.len(), store.since(Cursor::START, 99).len()), (kept, kept));
+        assert_eq!((store.len(), store.since(DocumentCursor::START, 99).len()), (kept, kept));
         drop(store);
-        let mut store = Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+        let mut store =
+            DocumentStore::open(&path, ShelfKeeper::Member, DocumentQuota::default()).unwrap();
         assert_eq!(store.len(), kept, "what was confirmed is there");
-        assert_eq!(store.take(&seal(), me).unwrap(), Taken::New);
+        assert_eq!(store.take(&seal(), me).unwrap(), TakeOutcome::New);
     }
 
     #[test]
     fn a_file_of_an_earlier_program_is_given_what_it_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("documents.db");
-        let open = || Store::open(&path, Keeper::Member, Quota::default()).unwrap();
-        let (call, id) = (Call { slot: 3, number: 7 }, open().id());
+        let open =
+            || DocumentStore::open(&path, ShelfKeeper::Member, DocumentQuota::default()).unwrap();
+        let (call, id) = (EmergencyCall { slot: 3, number: 7 }, open().id());
         open().database.execute_batch("DROP TABLE ended").unwrap();
         let mut store = open();
         store.shelf.set_over(GROUP, call);

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use members::{Members, READER, RELAY};
 use sealane_frame::{
-    Fragment, FrameBuf, Progress, Reassembly, Received, SlotRing, forward_batch, forward_in_place,
-    open_compact, open_frame, seal_compact, seal_frame, to_compact, to_full,
+    Fragment, FrameBuf, Reassembly, ReassemblyProgress, ReceivedFrame, SlotRing, forward_batch,
+    forward_in_place, open_compact, open_frame, seal_compact, seal_frame, to_compact, to_full,
 };
 use sealane_seal::{Class, Suite};
 
@@ -204,7 +204,7 @@ fn there_and_back(class: Class, suite: Suite, body_bytes: usize, calls: u32) -> 
 }
 
 /// A reader's work on a frame of a fast sender, of which little is stored.
-fn accept(mut received: Received<'_, '_>) {
+fn accept(mut received: ReceivedFrame<'_, '_>) {
     black_box(received.pending.to_store(0));
     black_box(received.accept());
 }
@@ -236,7 +236,8 @@ fn forms() -> Vec<Row> {
             unit.clear();
             fragment.write(&mut unit);
             let fragment = Fragment::parse(&unit).unwrap();
-            if let Progress::Whole(frame) = reassembly.push(READER, 0, &fragment).unwrap() {
+            if let ReassemblyProgress::Whole(frame) = reassembly.push(READER, 0, &fragment).unwrap()
+            {
                 black_box(frame);
             }
         }

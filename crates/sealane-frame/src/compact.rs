@@ -6,17 +6,17 @@ use crate::draft::HEAD_ROOM_BYTES;
 use crate::header::{Header, trailer_bytes};
 use crate::limits::MAX_FRAME_BODY_BYTES;
 use crate::{
-    Announced, Dictionary, Entry, FrameError, FrameView, GroupTag, HeaderFields, Kind, PeerTag,
-    Roster,
+    DictionaryEntry, FrameAnnouncement, FrameDictionary, FrameError, FrameKind, FrameRoster,
+    FrameView, GroupTag, HeaderFields, PeerTag,
 };
 
 /// The knowledge of the two ends of a link about a frame on it.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkContext<'a> {
     /// The dictionary of this direction of the connection.
-    pub dictionary: &'a Dictionary,
+    pub dictionary: &'a FrameDictionary,
     /// The members of groups.
-    pub roster: &'a Roster,
+    pub roster: &'a FrameRoster,
     /// The machine that takes frames from the link.
     pub next_hop: PeerTag,
     /// The machine that puts them on the link.
@@ -26,8 +26,8 @@ pub struct LinkContext<'a> {
 /// A frame in the compact form, taken apart.
 #[derive(Debug, Clone, Copy)]
 pub struct CompactView<'a> {
-    prefix: Prefix,
-    entry: &'a Entry,
+    prefix: CompactPrefix,
+    entry: &'a DictionaryEntry,
     seal: seal::SframeHeader,
     seal_bytes: usize,
     body_bytes: usize,
@@ -36,8 +36,8 @@ pub struct CompactView<'a> {
 
 /// The bytes before the SFrame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Prefix {
-    kind: Kind,
+pub(crate) struct CompactPrefix {
+    kind: FrameKind,
     hop_limit: u8,
     entry: u8,
     /// The last byte of the sender's context.
@@ -55,7 +55,7 @@ impl<'a> CompactView<'a> {
     /// The first that does not hold, from [`FrameError::TooShort`] to
     /// [`FrameError::HeadersDisagree`], and [`FrameError::UnknownEntry`].
     pub fn parse(bytes: &'a [u8], link: &LinkContext<'a>) -> Result<Self, FrameError> {
-        let (prefix, entry, sealed) = Prefix::parse(bytes, link.dictionary)?;
+        let (prefix, entry, sealed) = CompactPrefix::parse(bytes, link.dictionary)?;
         let near = link.roster.epoch(prefix.pair.unwrap_or(entry.group()));
         let (seal, seal_bytes) = seal::SframeHeader::parse(sealed, Form::Compact, near)
             .map_err(|_| FrameError::BadSealHeader)?;
@@ -84,7 +84,7 @@ impl<'a> CompactView<'a> {
         let known = link.roster.known(group, self.seal.key.slot);
         let known = known.ok_or(FrameError::UnknownSource)?;
         let announced = known.announced.filter(|one| one.context.low() == self.prefix.context_low);
-        let Announced { context, orders } = announced.ok_or(FrameError::Unannounced)?;
+        let FrameAnnouncement { context, orders } = announced.ok_or(FrameError::Unannounced)?;
         let fields = HeaderFields {
             next_hop: link.next_hop,
             previous_hop: link.previous_hop,
@@ -104,7 +104,7 @@ impl<'a> CompactView<'a> {
     }
 
     /// The entry that the dictionary byte stands for.
-    pub fn entry(&self) -> &'a Entry {
+    pub fn entry(&self) -> &'a DictionaryEntry {
         self.entry
     }
 
@@ -128,8 +128,8 @@ impl<'a> CompactView<'a> {
         self.bytes.get(self.header_bytes()..).unwrap_or_default()
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        Layout {
+    pub(crate) fn layout(&self) -> CompactLayout {
+        CompactLayout {
             prefix_bytes: self.prefix.bytes(),
             seal_bytes: self.seal_bytes,
             clear_bytes: if self.is_clear() { self.body_bytes } else { 0 },
@@ -156,7 +156,7 @@ pub fn to_compact(
 ) -> Result<(), FrameError> {
     let view = FrameView::parse(frame)?;
     let (header, seal) = (view.header(), view.seal_header());
-    let prefix = Prefix::of(header, seal.key.slot, link)?;
+    let prefix = CompactPrefix::of(header, seal.key.slot, link)?;
     let near = link.roster.epoch(header.group());
     let hops = (header.next_hop(), header.previous_hop());
     let is_near = seal.key.epoch_low == nearest_low(seal, near);
@@ -217,14 +217,14 @@ pub fn forward_compact_in_place(frame: &mut [u8], byte: u8) -> Result<(), FrameE
 
 /// Where the parts of a compact frame lie.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Layout {
+pub(crate) struct CompactLayout {
     pub(crate) prefix_bytes: usize,
     pub(crate) seal_bytes: usize,
     /// The body of class A.
     pub(crate) clear_bytes: usize,
 }
 
-impl Prefix {
+impl CompactPrefix {
     /// The prefix of a message on a link, if the link's context says the rest of its header.
     pub(crate) fn of(
         header: &Header,
@@ -232,10 +232,10 @@ impl Prefix {
         link: &LinkContext<'_>,
     ) -> Result<Self, FrameError> {
         let fields = header.fields();
-        let entry = link.dictionary.byte(&Entry::of(&fields));
+        let entry = link.dictionary.byte(&DictionaryEntry::of(&fields));
         let entry = entry.ok_or(FrameError::NoCompactForm)?;
         let is_source = link.roster.tag(fields.group, slot) == Some(fields.source);
-        let announced = Announced { context: header.context(), orders: header.orders() };
+        let announced = FrameAnnouncement { context: header.context(), orders: header.orders() };
         if !is_source || link.roster.announced(fields.group, slot) != Some(announced) {
             return Err(FrameError::NoCompactForm);
         }
@@ -247,8 +247,8 @@ impl Prefix {
 
     fn parse<'a, 'd>(
         bytes: &'a [u8],
-        dictionary: &'d Dictionary,
-    ) -> Result<(Self, &'d Entry, &'a [u8]), FrameError> {
+        dictionary: &'d FrameDictionary,
+    ) -> Result<(Self, &'d DictionaryEntry, &'a [u8]), FrameError> {
         let [first, byte, context_low, low, rest @ ..] = bytes else {
             return Err(FrameError::TooShort);
         };
@@ -271,7 +271,7 @@ impl Prefix {
         } else {
             (None, rest)
         };
-        let kind = Kind::from_id(first >> KIND_SHIFT & 3).ok_or(FrameError::UnknownKind)?;
+        let kind = FrameKind::from_id(first >> KIND_SHIFT & 3).ok_or(FrameError::UnknownKind)?;
         let data_type = u16::from_le_bytes([*low, high]);
         let (hop_limit, entry_byte, context_low) = (first & HOPS_MASK, *byte, *context_low);
         let prefix = Self { kind, hop_limit, entry: entry_byte, context_low, data_type, pair };

@@ -3,7 +3,8 @@
 use crate::header::HEADER_BYTES;
 use crate::unit;
 use crate::{
-    Batch, ENTRY_BYTES, Entry, Fragment, FrameError, PeerTag, RELAY_BYTES, ShortFragment, fragment,
+    DictionaryEntry, ENTRY_BYTES, Fragment, FrameBatch, FrameError, PeerTag, RELAY_BYTES,
+    ShortFragment, fragment,
 };
 
 /// A unit of a compact link, told by its first byte: `spec/frame.md`, section *Units of compact
@@ -19,7 +20,7 @@ pub enum CompactUnit<'a> {
     /// A part of a frame, on a link below 64 bytes.
     Short(ShortFragment<'a>),
     /// Several frames or fragments.
-    Batch(Batch<'a>),
+    Batch(FrameBatch<'a>),
     /// The definition of a dictionary byte.
     Definition(Definition),
     /// Somebody asks what that dictionary byte stands for.
@@ -32,7 +33,7 @@ pub struct Definition {
     /// The byte.
     pub byte: u8,
     /// The entry that it stands for.
-    pub entry: Entry,
+    pub entry: DictionaryEntry,
 }
 
 /// A frame of the full form without its hops, which the link knows.
@@ -56,7 +57,7 @@ impl<'a> CompactUnit<'a> {
             [0x80..=0xff, ..] => Ok(Self::Frame(bytes)),
             [0x40..=0x7f, ..] => ShortFragment::parse(bytes).map(Self::Short),
             [fragment::MARK, ..] => Fragment::parse(bytes).map(Self::Fragment),
-            [unit::MARK, ..] => Batch::parse(bytes).map(Self::Batch),
+            [unit::MARK, ..] => FrameBatch::parse(bytes).map(Self::Batch),
             [LONG, rest @ ..] => LongFrame::parse(rest).map(Self::Long),
             [DEFINITION, rest @ ..] => Definition::parse(rest).map(Self::Definition),
             [ASK, byte] => Ok(Self::Ask(*byte)),
@@ -82,7 +83,7 @@ impl Definition {
             return Err(FrameError::TooShort);
         }
         let entry = entry.try_into().map_err(|_| FrameError::LengthMismatch)?;
-        Ok(Self { byte: *byte, entry: Entry::from_bytes(entry)? })
+        Ok(Self { byte: *byte, entry: DictionaryEntry::from_bytes(entry)? })
     }
 
     /// The unit.
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn every_unit_is_told_by_its_first_byte() {
         let fields = HeaderFields::new(GroupTag::from_bytes([7; 4]), PeerTag::NOBODY, 1);
-        let definition = Definition { byte: 9, entry: Entry::of(&fields) };
+        let definition = Definition { byte: 9, entry: DictionaryEntry::of(&fields) };
         let bytes = definition.to_bytes();
         assert_eq!(CompactUnit::parse(&bytes), Ok(CompactUnit::Definition(definition)));
         assert_eq!(CompactUnit::parse(&CompactUnit::ask(9)), Ok(CompactUnit::Ask(9)));

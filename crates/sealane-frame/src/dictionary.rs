@@ -9,7 +9,7 @@ use crate::{FrameError, GroupTag, HeaderFields, PeerTag};
 
 /// The entry that one dictionary byte stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct DictionaryEntry {
     group: GroupTag,
     destination: PeerTag,
     codec: u8,
@@ -19,7 +19,7 @@ pub struct Entry {
 /// The bytes of an entry: `spec/frame.md`, section *Dictionary*.
 pub const ENTRY_BYTES: usize = 14;
 
-impl Entry {
+impl DictionaryEntry {
     /// The entry that a message needs. Those of class P name no group: it travels in the frame.
     pub fn of(fields: &HeaderFields) -> Self {
         let group = match fields.class {
@@ -81,11 +81,11 @@ impl Entry {
 
 /// The dictionary of one connection: up to 256 entries, each defined once.
 #[derive(Debug, Clone, Default)]
-pub struct Dictionary {
-    entries: Vec<Option<Entry>>,
+pub struct FrameDictionary {
+    entries: Vec<Option<DictionaryEntry>>,
 }
 
-impl Dictionary {
+impl FrameDictionary {
     /// Without entries.
     pub fn new() -> Self {
         Self::default()
@@ -96,7 +96,7 @@ impl Dictionary {
     /// # Errors
     ///
     /// [`FrameError::EntryConflict`] if it has another one.
-    pub fn define(&mut self, byte: u8, entry: Entry) -> Result<(), FrameError> {
+    pub fn define(&mut self, byte: u8, entry: DictionaryEntry) -> Result<(), FrameError> {
         if self.entries.len() <= byte.into() {
             self.entries.resize(usize::from(byte) + 1, None);
         }
@@ -111,7 +111,7 @@ impl Dictionary {
     }
 
     /// Gives `byte` another meaning, on a medium where all decide alike.
-    pub(crate) fn replace(&mut self, byte: u8, entry: Entry) {
+    pub(crate) fn replace(&mut self, byte: u8, entry: DictionaryEntry) {
         if self.entries.len() <= byte.into() {
             self.entries.resize(usize::from(byte) + 1, None);
         }
@@ -121,12 +121,12 @@ impl Dictionary {
     }
 
     /// The entry that `byte` stands for.
-    pub fn entry(&self, byte: u8) -> Option<&Entry> {
+    pub fn entry(&self, byte: u8) -> Option<&DictionaryEntry> {
         self.entries.get(usize::from(byte))?.as_ref()
     }
 
     /// The byte that stands for `entry`.
-    pub fn byte(&self, entry: &Entry) -> Option<u8> {
+    pub fn byte(&self, entry: &DictionaryEntry) -> Option<u8> {
         let index = self.entries.iter().position(|other| other.as_ref() == Some(entry))?;
         u8::try_from(index).ok()
     }
@@ -141,34 +141,34 @@ impl Dictionary {
 /// The members of groups as a link knows them: which tag a slot has, what it announced, and near
 /// which epoch a group is.
 #[derive(Debug, Clone, Default)]
-pub struct Roster {
-    groups: BTreeMap<GroupTag, Members>,
+pub struct FrameRoster {
+    groups: BTreeMap<GroupTag, FrameRosterMembers>,
     slots: usize,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Members {
+struct FrameRosterMembers {
     epoch: Epoch,
-    slots: BTreeMap<Slot, Known>,
+    slots: BTreeMap<Slot, RosterSlot>,
 }
 
 /// The knowledge of a link about a slot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct RosterSlot {
     pub(crate) tag: PeerTag,
-    pub(crate) announced: Option<Announced>,
+    pub(crate) announced: Option<FrameAnnouncement>,
 }
 
 /// The announcement of a sender on a link: it holds for all its compact frames there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Announced {
+pub struct FrameAnnouncement {
     /// The context of its present start.
     pub context: SenderContext,
     /// The low byte of how many orders it has obeyed.
     pub orders: u8,
 }
 
-impl Roster {
+impl FrameRoster {
     /// Without groups.
     pub fn new() -> Self {
         Self::default()
@@ -185,7 +185,7 @@ impl Roster {
             return Err(FrameError::NoRoom);
         }
         let slots = &mut self.groups.entry(group).or_default().slots;
-        slots.entry(slot).or_insert(Known { tag, announced: None }).tag = tag;
+        slots.entry(slot).or_insert(RosterSlot { tag, announced: None }).tag = tag;
         self.slots += usize::from(is_new);
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Roster {
         &mut self,
         group: GroupTag,
         slot: Slot,
-        announced: Announced,
+        announced: FrameAnnouncement,
     ) -> Result<(), FrameError> {
         let known = self.groups.get_mut(&group).and_then(|members| members.slots.get_mut(&slot));
         known.ok_or(FrameError::UnknownSource)?.announced = Some(announced);
@@ -226,11 +226,11 @@ impl Roster {
     }
 
     /// The announcement of a slot.
-    pub fn announced(&self, group: GroupTag, slot: Slot) -> Option<Announced> {
+    pub fn announced(&self, group: GroupTag, slot: Slot) -> Option<FrameAnnouncement> {
         self.known(group, slot)?.announced
     }
 
-    pub(crate) fn known(&self, group: GroupTag, slot: Slot) -> Option<Known> {
+    pub(crate) fn known(&self, group: GroupTag, slot: Slot) -> Option<RosterSlot> {
         self.groups.get(&group)?.slots.get(&slot).copied()
     }
 
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn an_entry_is_defined_once() {
         let mut fields = HeaderFields::new(GroupTag::from_bytes([1; 4]), PeerTag::NOBODY, 1);
-        let first = Entry::of(&fields);
+        let first = DictionaryEntry::of(&fields);
         fields.codec = 1;
-        let second = Entry::of(&fields);
-        let mut dictionary = Dictionary::new();
+        let second = DictionaryEntry::of(&fields);
+        let mut dictionary = FrameDictionary::new();
         assert_eq!(dictionary.free_byte(), Some(0));
         dictionary.define(255, first).unwrap();
         dictionary.define(255, first).unwrap();
@@ -268,9 +268,9 @@ mod tests {
         for flags in 0..=u8::MAX {
             let mut bytes = [7; ENTRY_BYTES];
             bytes[13] = flags;
-            let named = Entry::from_bytes(bytes);
+            let named = DictionaryEntry::from_bytes(bytes);
             bytes[..4].fill(0);
-            let nameless = Entry::from_bytes(bytes);
+            let nameless = DictionaryEntry::from_bytes(bytes);
             assert_eq!(nameless.is_ok(), flags < 0x30);
             assert_eq!(named.is_ok(), flags < 0x30 && flags & 3 != 3);
             if let Ok(entry) = nameless {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use sealane_seal::{Binding, Class, Form, KeyId, Sealer, limits};
 
-use crate::compact::{Prefix, header_bytes_max};
+use crate::compact::{CompactPrefix, header_bytes_max};
 use crate::header::{HEADER_BYTES, Header};
 use crate::{FrameError, HeaderFields, LinkContext};
 
@@ -19,7 +19,7 @@ pub struct FrameBuf {
 
 /// A body that is being written. To seal it uses it up, so that nothing is sealed twice.
 #[derive(Debug)]
-pub struct Draft<'a> {
+pub struct FrameDraft<'a> {
     bytes: &'a mut Vec<u8>,
 }
 
@@ -33,14 +33,14 @@ impl FrameBuf {
     }
 
     /// Begins a frame; what the buffer held is forgotten.
-    pub fn draft(&mut self) -> Draft<'_> {
+    pub fn draft(&mut self) -> FrameDraft<'_> {
         self.bytes.clear();
         self.bytes.resize(HEAD_ROOM_BYTES, 0);
-        Draft { bytes: &mut self.bytes }
+        FrameDraft { bytes: &mut self.bytes }
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> FrameDraft<'a> {
     /// Where the body is written: at the end, behind [`HEAD_ROOM_BYTES`] of room that stay. A
     /// `Writer` of `sealane-codec` does so.
     pub fn body(&mut self) -> &mut Vec<u8> {
@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Draft::seal`], and [`FrameError::NoCompactForm`].
+    /// As [`FrameDraft::seal`], and [`FrameError::NoCompactForm`].
     pub fn seal_compact(
         self,
         sealer: &mut Sealer,
@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
     ) -> Result<&'a mut [u8], FrameError> {
         self.or_zero(|bytes| {
             let header = header(sealer, fields, bytes)?;
-            let prefix = Prefix::of(&header, sealer.slot(), link)?;
+            let prefix = CompactPrefix::of(&header, sealer.slot(), link)?;
             let key = KeyId::new(sealer.slot(), fields.class, sealer.epoch());
             let counter = header.sequence();
             let head = sealane_seal::SframeHeader { key, counter }.encode(Form::Compact).len();
@@ -117,12 +117,12 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Seals a body and gives the frame in the full form: [`Draft::seal`] for a body that exists
+/// Seals a body and gives the frame in the full form: [`FrameDraft::seal`] for a body that exists
 /// already, which is copied into `buf`.
 ///
 /// # Errors
 ///
-/// As [`Draft::seal`].
+/// As [`FrameDraft::seal`].
 pub fn seal_frame<'a>(
     sealer: &mut Sealer,
     fields: &HeaderFields,
@@ -135,12 +135,12 @@ pub fn seal_frame<'a>(
     draft.seal(sealer, fields, binding)
 }
 
-/// Seals a body and gives the frame in the compact form of a link: [`Draft::seal_compact`] for a
+/// Seals a body and gives the frame in the compact form of a link: [`FrameDraft::seal_compact`] for a
 /// body that exists already, which is copied into `buf`.
 ///
 /// # Errors
 ///
-/// As [`Draft::seal_compact`].
+/// As [`FrameDraft::seal_compact`].
 pub fn seal_compact<'a>(
     sealer: &mut Sealer,
     fields: &HeaderFields,

@@ -3,7 +3,7 @@
 /// The purpose of a frame. Relays treat kinds alike; ends hand each to another part of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// A message of an application.
     Message = 0,
     /// Groups and keys: a signed advance of the epoch, a revocation.
@@ -14,13 +14,14 @@ pub enum Kind {
     Gossip = 3,
 }
 
-impl Kind {
+impl FrameKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Kind; 4] = [Kind::Message, Kind::Control, Kind::Routing, Kind::Gossip];
+    pub const ALL: [FrameKind; 4] =
+        [FrameKind::Message, FrameKind::Control, FrameKind::Routing, FrameKind::Gossip];
 
     /// The kind of that number.
-    pub fn from_id(id: u8) -> Option<Kind> {
-        Kind::ALL.get(usize::from(id)).copied()
+    pub fn from_id(id: u8) -> Option<FrameKind> {
+        FrameKind::ALL.get(usize::from(id)).copied()
     }
 }
 
@@ -47,7 +48,7 @@ impl Priority {
 /// How the body was compressed before it was sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Compression {
+pub enum FrameCompression {
     /// Not at all.
     None = 0,
     /// An LZ4 block.
@@ -56,7 +57,8 @@ pub enum Compression {
     Zstd = 2,
 }
 
-impl Compression {
+impl FrameCompression {
     /// All compressions, in the order of their numbers.
-    pub const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+    pub const ALL: [FrameCompression; 3] =
+        [FrameCompression::None, FrameCompression::Lz4, FrameCompression::Zstd];
 }

@@ -96,7 +96,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Where the part belongs, and how the frame is split.
-    pub(crate) fn layout(&self) -> Result<Layout, FrameError> {
+    pub(crate) fn layout(&self) -> Result<FragmentLayout, FrameError> {
         if self.part.is_empty() {
             return Err(FrameError::TooShort);
         }
@@ -115,13 +115,13 @@ impl<'a> Fragment<'a> {
         if !fits || frame_bytes > MAX_FRAME_BYTES || count > MAX_FRAGMENTS {
             return Err(FrameError::BadFragment);
         }
-        Ok(Layout { frame_bytes, stride, count, index, at })
+        Ok(FragmentLayout { frame_bytes, stride, count, index, at })
     }
 }
 
 /// How a frame is split, and where one part of it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct FragmentLayout {
     pub(crate) frame_bytes: usize,
     pub(crate) stride: usize,
     pub(crate) count: usize,
@@ -152,7 +152,7 @@ mod tests {
                 assert_eq!(Fragment::parse(&unit), Ok(fragment));
                 let layout = fragment.layout().unwrap();
                 let stride = unit_bytes - FRAGMENT_HEADER_BYTES;
-                assert_eq!(layout, Layout { frame_bytes: 1000, stride, count, index, at });
+                assert_eq!(layout, FragmentLayout { frame_bytes: 1000, stride, count, index, at });
                 at += fragment.part().len();
             }
             assert_eq!(at, frame.len());

@@ -5,7 +5,9 @@ use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
-use crate::{ANNOUNCEMENT_TYPE, Compression, FrameError, GroupTag, Kind, PeerTag, Priority};
+use crate::{
+    ANNOUNCEMENT_TYPE, FrameCompression, FrameError, FrameKind, GroupTag, PeerTag, Priority,
+};
 
 /// The full header's length.
 pub const HEADER_BYTES: usize = size_of::<Header>();
@@ -58,13 +60,13 @@ pub struct HeaderFields {
     /// How often it may be relayed; more than [`MAX_HOP_LIMIT`] counts as that.
     pub hop_limit: u8,
     /// The purpose of the frame.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The protection of the seal.
     pub class: Class,
     /// The priority on a slow link.
     pub priority: Priority,
     /// How the body was compressed.
-    pub compression: Compression,
+    pub compression: FrameCompression,
     /// The codec's number (`spec/codec.md`), or 0 for bytes of no codec.
     pub codec: u8,
     /// The data type of the body.
@@ -86,10 +88,10 @@ impl HeaderFields {
             next_hop: PeerTag::BROADCAST,
             previous_hop: source,
             hop_limit: MAX_HOP_LIMIT,
-            kind: Kind::Message,
+            kind: FrameKind::Message,
             class: Class::Group,
             priority: Priority::Normal,
-            compression: Compression::None,
+            compression: FrameCompression::None,
             codec: 3,
             data_type,
             group,
@@ -198,15 +200,15 @@ impl Header {
     }
 
     /// The purpose of the frame.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FrameKind {
         let [_, kind] = self.version_and_kind.to_bytes();
-        Kind::from_id(kind).unwrap_or(Kind::Message)
+        FrameKind::from_id(kind).unwrap_or(FrameKind::Message)
     }
 
     /// Whether the frame is a message between machines of that group's mesh.
     #[inline]
     pub fn is_routing(&self, group: GroupTag) -> bool {
-        self.kind() == Kind::Routing && self.group() == group
+        self.kind() == FrameKind::Routing && self.group() == group
     }
 
     /// Whether the frame says that it announces a sender of that group. The class is left to the
@@ -214,7 +216,7 @@ impl Header {
     #[inline]
     pub fn is_announcement(&self, group: GroupTag) -> bool {
         let what = (self.kind(), self.data_type(), self.group());
-        what == (Kind::Control, ANNOUNCEMENT_TYPE, group)
+        what == (FrameKind::Control, ANNOUNCEMENT_TYPE, group)
     }
 
     /// The protection of the seal.
@@ -233,11 +235,11 @@ impl Header {
     }
 
     /// How the body was compressed.
-    pub fn compression(&self) -> Compression {
+    pub fn compression(&self) -> FrameCompression {
         match self.flags >> COMPRESSION_SHIFT & 3 {
-            1 => Compression::Lz4,
-            2 => Compression::Zstd,
-            _ => Compression::None,
+            1 => FrameCompression::Lz4,
+            2 => FrameCompression::Zstd,
+            _ => FrameCompression::None,
         }
     }
 
@@ -319,7 +321,7 @@ impl Header {
         match () {
             () if frame_bytes < HEADER_BYTES => FrameError::TooShort,
             () if version != VERSION => FrameError::UnknownVersion,
-            () if Kind::from_id(kind).is_none() => FrameError::UnknownKind,
+            () if FrameKind::from_id(kind).is_none() => FrameError::UnknownKind,
             () if !are_flags(self.flags) => FrameError::ReservedBits,
             () => FrameError::LengthMismatch,
         }
@@ -344,7 +346,7 @@ const COMPRESSION_SHIFT: u32 = 4;
 /// The two highest bits are zero, and so is one of the two below: three compressions are known.
 const FLAGS_MAX: u8 = 0b10_11_11;
 /// The bits of the kind that may be set, beside a version.
-const KINDS: u16 = (Kind::ALL.len() as u16 - 1) << 8;
+const KINDS: u16 = (FrameKind::ALL.len() as u16 - 1) << 8;
 
 #[cfg(test)]
 mod tests {
@@ -358,10 +360,10 @@ mod tests {
             next_hop: hash(0x10),
             previous_hop: hash(0x20),
             hop_limit: 7,
-            kind: Kind::Gossip,
+            kind: FrameKind::Gossip,
             class: Class::Signed,
             priority: Priority::Critical,
-            compression: Compression::Lz4,
+            compression: FrameCompression::Lz4,
             codec: 3,
             data_type: 0x3132,
             group: GroupTag::from_bytes([0x40, 0x41, 0x42, 0x43]),

@@ -10,9 +10,9 @@
 //!
 //! This crate takes a body and what its sender says about it, and gives a frame: [`seal_frame`] and
 //! [`open_frame`] in the full form, [`seal_compact`] and [`open_compact`] in the compact one, which
-//! [`to_full`] and [`to_compact`] turn into each other without loss. [`Draft`] seals a body where
+//! [`to_full`] and [`to_compact`] turn into each other without loss. [`FrameDraft`] seals a body where
 //! it was written. [`forward_in_place`] sends a frame on in the buffer it arrived in,
-//! [`forward_batch`] a whole [`SlotRing`] of them. [`Fragment`], [`Reassembly`] and [`Batch`] fit
+//! [`forward_batch`] a whole [`SlotRing`] of them. [`Fragment`], [`Reassembly`] and [`FrameBatch`] fit
 //! frames to links. `spec/frame.md` is the specification.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`. Nothing is allocated per message once
@@ -75,21 +75,24 @@ pub use compact::{
     to_full,
 };
 pub use compact_unit::{CompactUnit, Definition, LongFrame};
-pub use dictionary::{Announced, Dictionary, ENTRY_BYTES, Entry, Roster};
-pub use draft::{Draft, FrameBuf, HEAD_ROOM_BYTES, seal_compact, seal_frame};
+pub use dictionary::{
+    DictionaryEntry, ENTRY_BYTES, FrameAnnouncement, FrameDictionary, FrameRoster,
+};
+pub use draft::{FrameBuf, FrameDraft, HEAD_ROOM_BYTES, seal_compact, seal_frame};
 pub use error::{ERRORS, FrameError};
-pub use flags::{Compression, Kind, Priority};
+pub use flags::{FrameCompression, FrameKind, Priority};
 pub use forward::{FrameAtHop, forward_batch, forward_in_place};
 pub use fragment::{FRAGMENT_HEADER_BYTES, Fragment};
 pub use header::{AUTHENTICATED_BYTES, HEADER_BYTES, Header, HeaderFields, RELAY_BYTES, VERSION};
 pub use open::{
-    ANNOUNCEMENT_TYPE, Received, Stored, open_announcement, open_compact, open_frame, open_stored,
+    ANNOUNCEMENT_TYPE, ReceivedFrame, StoredFrame, open_announcement, open_compact, open_frame,
+    open_stored,
 };
-pub use reassembly::{Losses, Progress, Reassembly};
+pub use reassembly::{Losses, Reassembly, ReassemblyProgress};
 pub use ring::SlotRing;
-pub use room::{Room, seal_in_room};
+pub use room::{FrameRoom, seal_in_room};
 pub use short::{SHORT_FRAGMENT_HEADER_BYTES, ShortFragment, ShortReassembly};
 pub use tag::{GroupTag, PeerTag};
-pub use unit::{Batch, Unit};
+pub use unit::{FrameBatch, FrameUnit};
 pub use view::{FrameMut, FrameView};
 pub use vocabulary::{Vocabulary, Word};

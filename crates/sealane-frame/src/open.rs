@@ -1,41 +1,43 @@
 //! A frame to its body, where it stands.
 
-use sealane_seal::{Announced, Attached, Binding, Class, Epoch, Form, Opened, Opener, Pending};
+use sealane_seal::{
+    Attached, Binding, Class, Epoch, Form, OpenedMessage, Opener, PendingAnnouncement, PendingOpen,
+};
 
 use crate::header::{HEADER_BYTES, Header};
-use crate::{CompactView, FrameError, FrameView, Kind, LinkContext};
+use crate::{CompactView, FrameError, FrameKind, FrameView, LinkContext};
 
 /// A live frame that is authentic and not accepted yet.
 ///
-/// The replay window moves with [`Received::accept`], which belongs into the transaction of the
+/// The replay window moves with [`ReceivedFrame::accept`], which belongs into the transaction of the
 /// message's effect. Dropped instead, the message may come again.
 #[must_use = "the replay window moves only when the message is accepted"]
 #[derive(Debug)]
-pub struct Received<'o, 'f> {
+pub struct ReceivedFrame<'o, 'f> {
     /// The header in the full form, whichever form travelled. All but the hops are authentic.
     pub header: Header,
     /// The body, in the buffer the frame arrived in.
     pub body: &'f [u8],
     /// Sender, epoch and window.
-    pub pending: Pending<'o>,
+    pub pending: PendingOpen<'o>,
 }
 
-impl Received<'_, '_> {
+impl ReceivedFrame<'_, '_> {
     /// Moves the sender's window. The message cannot come again.
-    pub fn accept(self) -> Opened {
+    pub fn accept(self) -> OpenedMessage {
         self.pending.accept()
     }
 }
 
 /// A frame from a store that is authentic.
 #[derive(Debug)]
-pub struct Stored<'f> {
+pub struct StoredFrame<'f> {
     /// The header. All but the hops are authentic.
     pub header: Header,
     /// The body, in the buffer the frame was read into.
     pub body: &'f [u8],
     /// Sender, epoch and counter: with the group, the message's identity.
-    pub opened: Opened,
+    pub opened: OpenedMessage,
 }
 
 /// Opens a frame of the full form that came over a link, in the buffer it arrived in. Its sender
@@ -49,12 +51,12 @@ pub fn open_frame<'o, 'f>(
     opener: &'o mut Opener,
     binding: &Binding,
     frame: &'f mut [u8],
-) -> Result<Received<'o, 'f>, FrameError> {
+) -> Result<ReceivedFrame<'o, 'f>, FrameError> {
     let (header, clear, sealed) = parts(frame)?;
     let attached = attached(&header, binding);
     let pending = opener.open_live(Form::Full, &attached, sealed, clear)?;
     let body = sealed.get(pending.opened().body()).unwrap_or_default();
-    Ok(Received { header, body, pending })
+    Ok(ReceivedFrame { header, body, pending })
 }
 
 /// Opens a frame of the full form from a store, in the buffer it was read into. `near` is the epoch
@@ -68,12 +70,12 @@ pub fn open_stored<'f>(
     near: Epoch,
     binding: &Binding,
     frame: &'f mut [u8],
-) -> Result<Stored<'f>, FrameError> {
+) -> Result<StoredFrame<'f>, FrameError> {
     let (header, clear, sealed) = parts(frame)?;
     let attached = attached(&header, binding);
     let opened = opener.open_stored(near, Form::Full, &attached, sealed, clear)?;
     let body = sealed.get(opened.body()).unwrap_or_default();
-    Ok(Stored { header, body, opened })
+    Ok(StoredFrame { header, body, opened })
 }
 
 /// Opens a frame of the compact form that came over `link`, in the buffer it arrived in.
@@ -87,7 +89,7 @@ pub fn open_compact<'o, 'f>(
     binding: &Binding,
     frame: &'f mut [u8],
     link: &LinkContext<'_>,
-) -> Result<Received<'o, 'f>, FrameError> {
+) -> Result<ReceivedFrame<'o, 'f>, FrameError> {
     let view = CompactView::parse(frame, link)?;
     let (header, layout) = (view.header(link)?, view.layout());
     let sealed = frame.get_mut(layout.prefix_bytes..).ok_or(FrameError::TooShort)?;
@@ -99,11 +101,11 @@ pub fn open_compact<'o, 'f>(
     let attached = attached(&header, binding);
     let pending = opener.open_live(Form::Compact, &attached, sealed, layout.clear_bytes)?;
     let body = sealed.get(pending.opened().body()).unwrap_or_default();
-    Ok(Received { header, body, pending })
+    Ok(ReceivedFrame { header, body, pending })
 }
 
 /// Opens a sender's announcement, a control frame of the full form that is bound to the link. When
-/// it is accepted, tell the link's roster ([`crate::Roster::announce`]).
+/// it is accepted, tell the link's roster ([`crate::FrameRoster::announce`]).
 ///
 /// # Errors
 ///
@@ -112,10 +114,10 @@ pub fn open_compact<'o, 'f>(
 pub fn open_announcement<'o>(
     opener: &'o mut Opener,
     frame: &mut [u8],
-) -> Result<Announced<'o>, FrameError> {
+) -> Result<PendingAnnouncement<'o>, FrameError> {
     let (header, _, sealed) = parts(frame)?;
     let what = (header.kind(), header.data_type(), header.class());
-    if what != (Kind::Control, ANNOUNCEMENT_TYPE, Class::Signed) {
+    if what != (FrameKind::Control, ANNOUNCEMENT_TYPE, Class::Signed) {
         return Err(FrameError::HeadersDisagree);
     }
     let binding = Binding::link();

@@ -1,6 +1,6 @@
 //! Frames put together from their parts, within bounds.
 
-use crate::fragment::Layout;
+use crate::fragment::FragmentLayout;
 use crate::limits::{
     MAX_PARTIAL_AGE_MS, MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_PEERS,
     MAX_PARTIAL_TOTAL_BYTES,
@@ -15,7 +15,7 @@ use crate::{Fragment, FrameError, PeerTag};
 /// once warm.
 #[derive(Debug)]
 pub struct Reassembly {
-    peers: Vec<Peer>,
+    peers: Vec<ReassemblyPeer>,
     spare: Spare,
     /// The frame that was completed last.
     whole: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Reassembly {
 
 /// The outcome for a fragment.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress<'a> {
+pub enum ReassemblyProgress<'a> {
     /// More are needed.
     Waiting,
     /// The same part had come before.
@@ -74,7 +74,7 @@ impl Reassembly {
         peer: PeerTag,
         now_ms: u64,
         fragment: &Fragment<'_>,
-    ) -> Result<Progress<'_>, FrameError> {
+    ) -> Result<ReassemblyProgress<'_>, FrameError> {
         let layout = fragment.layout()?;
         if layout.frame_bytes > self.room_bytes {
             return Err(FrameError::NoRoom);
@@ -89,16 +89,16 @@ impl Reassembly {
         let own = self.peers.get_mut(peer).ok_or(FrameError::TooManyPeers)?;
         let partial = own.partials.get_mut(index).ok_or(FrameError::BadFragment)?;
         if !partial.add(layout, fragment.part())? {
-            return Ok(Progress::Repeated);
+            return Ok(ReassemblyProgress::Repeated);
         }
         debug_assert!(partial.holds_together());
         if partial.missing > 0 {
-            return Ok(Progress::Waiting);
+            return Ok(ReassemblyProgress::Waiting);
         }
         debug_assert_eq!(partial.bytes.len(), partial.frame_bytes, "a whole frame has all bytes");
         std::mem::swap(&mut self.whole, &mut partial.bytes);
         self.give_up(peer, index);
-        Ok(Progress::Whole(&mut self.whole))
+        Ok(ReassemblyProgress::Whole(&mut self.whole))
     }
 
     /// The place of a peer: its own, one that nobody needs, or a new one.
@@ -110,7 +110,8 @@ impl Reassembly {
             Some(index) => index,
             None if peers.len() == MAX_PARTIAL_PEERS => return Err(FrameError::TooManyPeers),
             None => {
-                peers.push(Peer { tag, partials: Vec::with_capacity(MAX_PARTIAL_FRAMES) });
+                peers
+                    .push(ReassemblyPeer { tag, partials: Vec::with_capacity(MAX_PARTIAL_FRAMES) });
                 peers.len() - 1
             }
         };
@@ -119,8 +120,8 @@ impl Reassembly {
     }
 
     /// Makes room for another frame of a peer and begins it.
-    fn begin(&mut self, peer: usize, now_ms: u64, id: u16, layout: Layout) -> usize {
-        let crowded = |own: &Peer| own.is_crowded_by(layout.frame_bytes);
+    fn begin(&mut self, peer: usize, now_ms: u64, id: u16, layout: FragmentLayout) -> usize {
+        let crowded = |own: &ReassemblyPeer| own.is_crowded_by(layout.frame_bytes);
         while self.peers.get(peer).is_some_and(crowded) {
             self.crowd_out(peer);
         }
@@ -130,7 +131,7 @@ impl Reassembly {
         // less.
         while self.held_bytes + partial.held_bytes > self.room_bytes && self.held_bytes > 0 {
             let greatest = (0..self.peers.len())
-                .max_by_key(|&index| self.peers.get(index).map_or(0, Peer::held_bytes));
+                .max_by_key(|&index| self.peers.get(index).map_or(0, ReassemblyPeer::held_bytes));
             self.crowd_out(greatest.unwrap_or(peer));
         }
         self.held_bytes += partial.held_bytes;
@@ -156,16 +157,17 @@ impl Reassembly {
 
     /// Whether all frames are within their bounds.
     fn is_bounded(&self) -> bool {
-        let held: usize = self.peers.iter().map(Peer::held_bytes).sum();
+        let held: usize = self.peers.iter().map(ReassemblyPeer::held_bytes).sum();
         let is_within = held == self.held_bytes && held <= self.room_bytes;
-        is_within && self.peers.iter().all(Peer::is_bounded)
+        is_within && self.peers.iter().all(ReassemblyPeer::is_bounded)
     }
 
     /// Gives up the frames that have been incomplete for [`MAX_PARTIAL_AGE_MS`]; `missing` hears
     /// the sender and id of each. [`Reassembly::push`] does so too, without a word.
     pub fn expire(&mut self, now_ms: u64, mut missing: impl FnMut(PeerTag, u16)) {
         for index in 0..self.peers.len() {
-            let expired = |own: &Peer| own.oldest_if_expired(now_ms).map(|id| (own.tag, id));
+            let expired =
+                |own: &ReassemblyPeer| own.oldest_if_expired(now_ms).map(|id| (own.tag, id));
             while let Some((tag, id)) = self.peers.get(index).and_then(expired) {
                 missing(tag, id);
                 self.give_up(index, 0);
@@ -201,19 +203,19 @@ impl Default for Reassembly {
 /// Buffers to use again.
 #[derive(Debug)]
 struct Spare {
-    partials: Vec<Partial>,
+    partials: Vec<ReassemblyPartial>,
     bytes: usize,
     room_bytes: usize,
 }
 
 impl Spare {
-    fn take(&mut self) -> Partial {
+    fn take(&mut self) -> ReassemblyPartial {
         let partial = self.partials.pop().unwrap_or_default();
         self.bytes -= partial.bytes.capacity();
         partial
     }
 
-    fn keep(&mut self, partial: Partial) {
+    fn keep(&mut self, partial: ReassemblyPartial) {
         let bytes = self.bytes + partial.bytes.capacity();
         if self.partials.len() < MAX_PARTIAL_FRAMES && bytes <= self.room_bytes {
             self.bytes = bytes;
@@ -224,12 +226,12 @@ impl Spare {
 
 /// The incomplete frames of one neighbour, oldest first.
 #[derive(Debug)]
-struct Peer {
+struct ReassemblyPeer {
     tag: PeerTag,
-    partials: Vec<Partial>,
+    partials: Vec<ReassemblyPartial>,
 }
 
-impl Peer {
+impl ReassemblyPeer {
     fn find(&self, id: u16) -> Option<usize> {
         self.partials.iter().position(|partial| partial.id == id)
     }
@@ -262,7 +264,7 @@ impl Peer {
 
 /// A frame of which parts are missing.
 #[derive(Debug, Default)]
-struct Partial {
+struct ReassemblyPartial {
     id: u16,
     begun_ms: u64,
     frame_bytes: usize,
@@ -276,9 +278,9 @@ struct Partial {
     bytes: Vec<u8>,
 }
 
-impl Partial {
-    fn begin(&mut self, begun_ms: u64, id: u16, layout: Layout) {
-        let Layout { frame_bytes, stride, count: missing, .. } = layout;
+impl ReassemblyPartial {
+    fn begin(&mut self, begun_ms: u64, id: u16, layout: FragmentLayout) {
+        let FragmentLayout { frame_bytes, stride, count: missing, .. } = layout;
         self.came.clear();
         self.came.resize(layout.count.div_ceil(64), 0);
         self.bytes.clear();
@@ -298,7 +300,7 @@ impl Partial {
     }
 
     /// Puts a part into its place; false when it had come before.
-    fn add(&mut self, layout: Layout, part: &[u8]) -> Result<bool, FrameError> {
+    fn add(&mut self, layout: FragmentLayout, part: &[u8]) -> Result<bool, FrameError> {
         if (layout.frame_bytes, layout.stride) != (self.frame_bytes, self.stride) {
             return Err(FrameError::MixedFragments);
         }

@@ -8,14 +8,14 @@ use crate::{FrameError, HeaderFields};
 
 /// The room around the body of a sealer's next frame in the full form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct FrameRoom {
     /// The bytes before the body.
     pub before: usize,
     /// The bytes behind the body.
     pub behind: usize,
 }
 
-impl Room {
+impl FrameRoom {
     /// The room of the next frame of a class.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Room {
     }
 }
 
-/// Seals the body that stands within its room: all of `frame` but [`Room`]. It becomes the frame in
+/// Seals the body that stands within its room: all of `frame` but [`FrameRoom`]. It becomes the frame in
 /// the full form.
 ///
 /// # Errors
@@ -68,7 +68,7 @@ fn try_seal(
     binding: &Binding,
     frame: &mut [u8],
 ) -> Result<(), FrameError> {
-    let Room { before, behind } = Room::of_next(sealer, fields.class)?;
+    let FrameRoom { before, behind } = FrameRoom::of_next(sealer, fields.class)?;
     let end = frame.len().checked_sub(behind).filter(|end| *end >= before);
     let body = before..end.ok_or(FrameError::NoRoom)?;
     let header = Header::new(fields, body.len(), sealer.next_counter()?, sealer.context())?;
@@ -108,7 +108,7 @@ mod tests {
                     let (mut one, mut other) = (sealer(next), sealer(next));
                     let (link, mut buf) = (Binding::link(), FrameBuf::new());
                     let expected = seal_frame(&mut one, &fields, &link, body, &mut buf).unwrap();
-                    let room = Room::of_next(&other, class).unwrap();
+                    let room = FrameRoom::of_next(&other, class).unwrap();
                     let mut frame = vec![0xee; room.frame_bytes(body.len())];
                     frame[room.before..room.before + body.len()].copy_from_slice(body);
                     seal_in_room(&mut other, &fields, &link, &mut frame).unwrap();

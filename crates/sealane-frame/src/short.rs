@@ -4,7 +4,7 @@ use crate::limits::{
     MAX_PARTIAL_AGE_MS, MAX_PARTIAL_FRAMES, MAX_SHORT_PARTIALS, MAX_SHORT_PARTS,
     MAX_SHORT_UNIT_BYTES,
 };
-use crate::{FrameError, Losses, PeerTag, Progress};
+use crate::{FrameError, Losses, PeerTag, ReassemblyProgress};
 
 /// The bytes before each short part: `spec/frame.md`, section *Short fragments*.
 pub const SHORT_FRAGMENT_HEADER_BYTES: usize = 2;
@@ -102,20 +102,20 @@ impl<'a> ShortFragment<'a> {
 #[derive(Debug, Default)]
 pub struct ShortReassembly {
     /// Incomplete frames, the oldest first.
-    partials: Vec<Partial>,
+    partials: Vec<ShortPartial>,
     whole: Vec<u8>,
     losses: Losses,
 }
 
 /// A frame of which parts are missing.
 #[derive(Debug)]
-struct Partial {
+struct ShortPartial {
     peer: PeerTag,
     id: u8,
     begun_ms: u64,
     /// The length of all parts but the last.
     stride: Option<usize>,
-    last: Option<Last>,
+    last: Option<ShortLastPart>,
     /// One bit for each part: whether it has come.
     came: u64,
     /// The parts, each at the place where it would be if all had the greatest length.
@@ -123,7 +123,7 @@ struct Partial {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct ShortLastPart {
     index: usize,
     bytes: usize,
 }
@@ -146,23 +146,23 @@ impl ShortReassembly {
         peer: PeerTag,
         now_ms: u64,
         fragment: &ShortFragment<'_>,
-    ) -> Result<Progress<'_>, FrameError> {
+    ) -> Result<ReassemblyProgress<'_>, FrameError> {
         self.expire(now_ms);
-        let is_own = |one: &Partial| (one.peer, one.id) == (peer, fragment.id);
+        let is_own = |one: &ShortPartial| (one.peer, one.id) == (peer, fragment.id);
         let at = match self.partials.iter().position(is_own) {
             Some(at) => at,
             None => self.begin(peer, now_ms, fragment.id),
         };
         let partial = self.partials.get_mut(at).ok_or(FrameError::BadFragment)?;
         if !partial.add(fragment)? {
-            return Ok(Progress::Repeated);
+            return Ok(ReassemblyProgress::Repeated);
         }
         if !partial.is_whole() {
-            return Ok(Progress::Waiting);
+            return Ok(ReassemblyProgress::Waiting);
         }
         partial.join(&mut self.whole);
         self.partials.remove(at);
-        Ok(Progress::Whole(&mut self.whole))
+        Ok(ReassemblyProgress::Whole(&mut self.whole))
     }
 
     /// The counts of frames that were given up so far.
@@ -177,7 +177,8 @@ impl ShortReassembly {
 
     fn expire(&mut self, now_ms: u64) {
         let before = self.partials.len();
-        let is_young = |one: &Partial| now_ms.saturating_sub(one.begun_ms) < MAX_PARTIAL_AGE_MS;
+        let is_young =
+            |one: &ShortPartial| now_ms.saturating_sub(one.begun_ms) < MAX_PARTIAL_AGE_MS;
         self.partials.retain(is_young);
         self.losses.expired += (before - self.partials.len()) as u64;
     }
@@ -186,7 +187,7 @@ impl ShortReassembly {
     /// is far behind it never comes whole.
     fn begin(&mut self, peer: PeerTag, now_ms: u64, id: u8) -> usize {
         let before = self.partials.len();
-        let is_behind = |one: &Partial| {
+        let is_behind = |one: &ShortPartial| {
             let behind = id.wrapping_sub(one.id) & ID_MASK;
             one.peer == peer && (STALE_IDS..HALF_OF_IDS).contains(&behind)
         };
@@ -202,12 +203,20 @@ impl ShortReassembly {
         }
         self.losses.crowded_out += (before - self.partials.len()) as u64;
         let (stride, last, bytes) = (None, None, Vec::new());
-        self.partials.push(Partial { peer, id, begun_ms: now_ms, stride, last, came: 0, bytes });
+        self.partials.push(ShortPartial {
+            peer,
+            id,
+            begun_ms: now_ms,
+            stride,
+            last,
+            came: 0,
+            bytes,
+        });
         self.partials.len() - 1
     }
 }
 
-impl Partial {
+impl ShortPartial {
     /// Puts a part into its place; false when it had come before.
     fn add(&mut self, fragment: &ShortFragment<'_>) -> Result<bool, FrameError> {
         let (index, bytes) = (usize::from(fragment.index), fragment.part.len());
@@ -224,7 +233,7 @@ impl Partial {
                 && self.bytes.get(at..at + bytes) == Some(fragment.part);
             return if is_same { Ok(false) } else { Err(FrameError::FragmentConflict) };
         }
-        let last = if fragment.is_last { Some(Last { index, bytes }) } else { self.last };
+        let last = if fragment.is_last { Some(ShortLastPart { index, bytes }) } else { self.last };
         let stride = if fragment.is_last { self.stride } else { self.stride.or(Some(bytes)) };
         let fits = match (fragment.is_last, self.last) {
             (true, Some(_)) => false,
@@ -293,7 +302,7 @@ mod tests {
         all: &'a mut ShortReassembly,
         now_ms: u64,
         unit: &[u8],
-    ) -> Result<Progress<'a>, FrameError> {
+    ) -> Result<ReassemblyProgress<'a>, FrameError> {
         all.push(PEER, now_ms, &ShortFragment::parse(unit).unwrap())
     }
 
@@ -310,10 +319,13 @@ mod tests {
                     let mut all = ShortReassembly::new();
                     let (end, before) = order.split_last().unwrap();
                     for unit in before {
-                        assert_eq!(push(&mut all, 0, unit), Ok(Progress::Waiting));
-                        assert_eq!(push(&mut all, 0, unit), Ok(Progress::Repeated));
+                        assert_eq!(push(&mut all, 0, unit), Ok(ReassemblyProgress::Waiting));
+                        assert_eq!(push(&mut all, 0, unit), Ok(ReassemblyProgress::Repeated));
                     }
-                    assert_eq!(push(&mut all, 0, end), Ok(Progress::Whole(&mut sent.clone())));
+                    assert_eq!(
+                        push(&mut all, 0, end),
+                        Ok(ReassemblyProgress::Whole(&mut sent.clone()))
+                    );
                     assert_eq!(all.held(), 0);
                 }
             }
@@ -356,7 +368,7 @@ mod tests {
             assert_eq!(push(&mut all, 0, unit), Err(error), "{unit:?}");
         }
         push(&mut all, 0, &units[0]).unwrap();
-        assert_eq!(push(&mut all, 0, &units[2]), Ok(Progress::Whole(&mut sent.clone())));
+        assert_eq!(push(&mut all, 0, &units[2]), Ok(ReassemblyProgress::Whole(&mut sent.clone())));
         // A last part that is longer than the others are.
         push(&mut all, 0, &narrow[0]).unwrap();
         let long = vec![0x42, 0x80 | LAST | 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
@@ -376,9 +388,9 @@ mod tests {
         assert_eq!((all.held(), all.losses().crowded_out), (0, 1));
         let units = units(&new, 3, 20);
         for unit in &units[..3] {
-            assert_eq!(push(&mut all, 2, unit), Ok(Progress::Waiting));
+            assert_eq!(push(&mut all, 2, unit), Ok(ReassemblyProgress::Waiting));
         }
-        assert_eq!(push(&mut all, 2, &units[3]), Ok(Progress::Whole(&mut new.clone())));
+        assert_eq!(push(&mut all, 2, &units[3]), Ok(ReassemblyProgress::Whole(&mut new.clone())));
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl fmt::Display for PeerTag {
     }
 }
 
-/// Smaller first bytes of a unit mean that it is no frame: [`crate::Unit`].
+/// Smaller first bytes of a unit mean that it is no frame: [`crate::FrameUnit`].
 const FIRST_BYTE_MIN: u8 = 2;
 
 #[cfg(test)]

@@ -5,39 +5,39 @@ use crate::{Fragment, FrameError, fragment};
 
 /// A unit of a link, told by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit<'a> {
+pub enum FrameUnit<'a> {
     /// A frame, in the form of the link.
     Frame(&'a [u8]),
     /// A part of a frame.
     Fragment(Fragment<'a>),
     /// Several frames or fragments.
-    Batch(Batch<'a>),
+    Batch(FrameBatch<'a>),
 }
 
-impl<'a> Unit<'a> {
+impl<'a> FrameUnit<'a> {
     /// Tells what `bytes` are.
     ///
     /// # Errors
     ///
-    /// [`FrameError::TooShort`] for nothing at all; what [`Fragment::parse`] and [`Batch::parse`]
+    /// [`FrameError::TooShort`] for nothing at all; what [`Fragment::parse`] and [`FrameBatch::parse`]
     /// refuse. A frame is not looked at.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
         match bytes.first() {
             None => Err(FrameError::TooShort),
-            Some(&fragment::MARK) => Fragment::parse(bytes).map(Unit::Fragment),
-            Some(&MARK) => Batch::parse(bytes).map(Unit::Batch),
-            Some(_) => Ok(Unit::Frame(bytes)),
+            Some(&fragment::MARK) => Fragment::parse(bytes).map(FrameUnit::Fragment),
+            Some(&MARK) => FrameBatch::parse(bytes).map(FrameUnit::Batch),
+            Some(_) => Ok(FrameUnit::Frame(bytes)),
         }
     }
 }
 
 /// Several frames or fragments in one unit, each behind its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batch<'a> {
+pub struct FrameBatch<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Batch<'a> {
+impl<'a> FrameBatch<'a> {
     /// Reads a batch and checks that its lengths fill it exactly.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl<'a> Iterator for Batch<'a> {
+impl<'a> Iterator for FrameBatch<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -131,14 +131,14 @@ mod tests {
             [1, 2, 127, 128, 129, 300, MAX_BATCHED_BYTES].map(|len| vec![7; len]).into();
         let (mut unit, mut cost) = (vec![], 1);
         for item in &items {
-            Batch::append(&mut unit, item).unwrap();
-            cost += Batch::cost(item.len());
+            FrameBatch::append(&mut unit, item).unwrap();
+            cost += FrameBatch::cost(item.len());
             assert_eq!(unit.len(), cost);
         }
-        let Ok(Unit::Batch(batch)) = Unit::parse(&unit) else { panic!() };
+        let Ok(FrameUnit::Batch(batch)) = FrameUnit::parse(&unit) else { panic!() };
         assert!(batch.eq(items.iter().map(Vec::as_slice)));
         for len in 0..unit.len() {
-            if let Ok(batch) = Batch::parse(&unit[..len]) {
+            if let Ok(batch) = FrameBatch::parse(&unit[..len]) {
                 assert!(batch.zip(&items).all(|(read, item)| read == item));
             }
         }
@@ -147,21 +147,21 @@ mod tests {
     #[test]
     fn odd_batches_are_refused() {
         for unit in [&[1][..], &[1, 0], &[1, 2, 9], &[1, 1, 1], &[1, 0x80, 1, 9], &[2, 1, 9]] {
-            assert_eq!(Batch::parse(unit), Err(FrameError::BadBatch), "{unit:?}");
+            assert_eq!(FrameBatch::parse(unit), Err(FrameError::BadBatch), "{unit:?}");
         }
         let mut unit = vec![];
         for item in [&[][..], &[1, 2], &[7; MAX_BATCHED_BYTES + 1]] {
-            assert_eq!(Batch::append(&mut unit, item), Err(FrameError::BadBatch));
+            assert_eq!(FrameBatch::append(&mut unit, item), Err(FrameError::BadBatch));
         }
         assert_eq!(unit, []);
     }
 
     #[test]
     fn the_first_byte_tells_frames_from_parts() {
-        assert_eq!(Unit::parse(&[]), Err(FrameError::TooShort));
-        assert_eq!(Unit::parse(&[2]), Ok(Unit::Frame(&[2])));
-        assert_eq!(Unit::parse(&[0]), Err(FrameError::TooShort));
+        assert_eq!(FrameUnit::parse(&[]), Err(FrameError::TooShort));
+        assert_eq!(FrameUnit::parse(&[2]), Ok(FrameUnit::Frame(&[2])));
+        assert_eq!(FrameUnit::parse(&[0]), Err(FrameError::TooShort));
         let unit = [0, 1, 0, 0, 0, 3, 0, 0, 9];
-        assert!(matches!(Unit::parse(&unit), Ok(Unit::Fragment(_))));
+        assert!(matches!(FrameUnit::parse(&unit), Ok(FrameUnit::Fragment(_))));
     }
 }

@@ -14,19 +14,19 @@ use crate::{FrameError, PeerTag};
 pub struct FrameView<'a> {
     bytes: &'a [u8],
     header: &'a Header,
-    layout: Layout,
+    layout: FrameLayout,
 }
 
 /// The same, for whoever sends it on.
 #[derive(Debug)]
 pub struct FrameMut<'a> {
     bytes: &'a mut [u8],
-    layout: Layout,
+    layout: FrameLayout,
 }
 
 /// Where the parts behind the header lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
+struct FrameLayout {
     seal: seal::SframeHeader,
     /// The SFrame header.
     seal_at: usize,
@@ -47,7 +47,7 @@ impl<'a> FrameView<'a> {
         if header.body_bytes() > MAX_FRAME_BODY_BYTES {
             return Err(FrameError::BodyTooLong);
         }
-        let layout = Layout::find(header, bytes)?;
+        let layout = FrameLayout::find(header, bytes)?;
         Ok(Self { bytes, header, layout })
     }
 
@@ -126,7 +126,7 @@ impl<'a> FrameMut<'a> {
     }
 }
 
-impl Layout {
+impl FrameLayout {
     fn find(header: &Header, bytes: &[u8]) -> Result<Self, FrameError> {
         let clear = match header.class() {
             Class::Authenticated => header.body_bytes(),

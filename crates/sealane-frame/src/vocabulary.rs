@@ -2,11 +2,13 @@
 //! stand for: `spec/frame.md`, section *Dictionary*.
 
 use crate::limits::{MAX_ENTRY_IDLE_MS, MIN_DEFINE_INTERVAL_MS};
-use crate::{CompactUnit, Definition, Dictionary, Entry, FrameError, GroupTag, PeerTag};
+use crate::{
+    CompactUnit, Definition, DictionaryEntry, FrameDictionary, FrameError, GroupTag, PeerTag,
+};
 
 /// The medium of a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Medium {
+enum DictionaryMedium {
     /// One direction of a connection: its sender chooses bytes.
     Connection,
     /// All who hear each other: an entry chooses its byte.
@@ -29,16 +31,16 @@ pub enum Word {
 /// whoever defines what.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
-    medium: Medium,
-    dictionary: Dictionary,
+    medium: DictionaryMedium,
+    dictionary: FrameDictionary,
     /// The groups whose entries are fixed.
     groups: usize,
-    places: Vec<Place>,
+    places: Vec<VocabularyEntry>,
 }
 
 /// The knowledge about one byte.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct VocabularyEntry {
     /// How often it was said here.
     uses: u32,
     /// When it was defined here last.
@@ -52,28 +54,28 @@ struct Place {
 impl Vocabulary {
     /// That of one direction of a new connection: nothing is known.
     pub fn of_connection() -> Self {
-        Self::new(Medium::Connection, Dictionary::new(), 0)
+        Self::new(DictionaryMedium::Connection, FrameDictionary::new(), 0)
     }
 
     /// That of a medium on which these groups, of which the first two count, are at home: what
     /// they say to everybody is fixed.
     pub fn of_medium(groups: &[GroupTag]) -> Self {
-        let dictionary = Dictionary::fixed(groups);
-        Self::new(Medium::Broadcast, dictionary, groups.len().min(FIXED_GROUPS))
+        let dictionary = FrameDictionary::fixed(groups);
+        Self::new(DictionaryMedium::Broadcast, dictionary, groups.len().min(FIXED_GROUPS))
     }
 
-    fn new(medium: Medium, dictionary: Dictionary, groups: usize) -> Self {
-        Self { medium, dictionary, groups, places: vec![Place::default(); 256] }
+    fn new(medium: DictionaryMedium, dictionary: FrameDictionary, groups: usize) -> Self {
+        Self { medium, dictionary, groups, places: vec![VocabularyEntry::default(); 256] }
     }
 
     /// The entries that bytes stand for.
-    pub fn dictionary(&self) -> &Dictionary {
+    pub fn dictionary(&self) -> &FrameDictionary {
         &self.dictionary
     }
 
     /// How to send a frame with an entry. An entry is defined before the first frame that uses it,
     /// and again before the second, fourth, eighth and so on: whoever has missed one hears another.
-    pub fn say(&mut self, entry: Entry, now_ms: u64) -> Word {
+    pub fn say(&mut self, entry: DictionaryEntry, now_ms: u64) -> Word {
         let byte = match self.dictionary.byte(&entry).or_else(|| self.choose(&entry, now_ms)) {
             Some(byte) => byte,
             None => return Word::Long,
@@ -118,8 +120,8 @@ impl Vocabulary {
         let is_taken = known.is_some_and(|known| *known != entry);
         let is_refused = match self.medium {
             _ if known == Some(&entry) => false,
-            Medium::Connection => is_taken,
-            Medium::Broadcast => {
+            DictionaryMedium::Connection => is_taken,
+            DictionaryMedium::Broadcast => {
                 let is_own_byte = byte == hashed(&entry) && !self.is_fixed(byte);
                 !is_own_byte || !self.may_take(byte, &entry, now_ms)
             }
@@ -139,7 +141,11 @@ impl Vocabulary {
         }
         self.dictionary.replace(byte, entry);
         if let Some(place) = self.places.get_mut(usize::from(byte)) {
-            *place = Place { used_ms: now_ms, asked_ms: place.asked_ms, ..Place::default() };
+            *place = VocabularyEntry {
+                used_ms: now_ms,
+                asked_ms: place.asked_ms,
+                ..VocabularyEntry::default()
+            };
         }
     }
 
@@ -169,10 +175,10 @@ impl Vocabulary {
     }
 
     /// A byte for an entry that has none.
-    fn choose(&self, entry: &Entry, now_ms: u64) -> Option<u8> {
+    fn choose(&self, entry: &DictionaryEntry, now_ms: u64) -> Option<u8> {
         match self.medium {
-            Medium::Connection => self.dictionary.free_byte(),
-            Medium::Broadcast => {
+            DictionaryMedium::Connection => self.dictionary.free_byte(),
+            DictionaryMedium::Broadcast => {
                 Some(hashed(entry)).filter(|byte| self.may_take(*byte, entry, now_ms))
             }
         }
@@ -180,7 +186,7 @@ impl Vocabulary {
 
     /// Of two entries that want one byte of a medium the lesser has it, as long as it is used: all
     /// decide alike, in whatever order they hear of them.
-    fn may_take(&self, byte: u8, entry: &Entry, now_ms: u64) -> bool {
+    fn may_take(&self, byte: u8, entry: &DictionaryEntry, now_ms: u64) -> bool {
         let Some(other) = self.dictionary.entry(byte) else { return true };
         let used_ms = self.places.get(usize::from(byte)).map_or(0, |place| place.used_ms);
         let is_idle = now_ms.saturating_sub(used_ms) >= MAX_ENTRY_IDLE_MS;
@@ -192,7 +198,7 @@ impl Vocabulary {
     }
 }
 
-impl Dictionary {
+impl FrameDictionary {
     /// The entries that are fixed on a medium of these groups, of which the first two count: what
     /// is said to everybody, by class, priority and codec.
     pub fn fixed(groups: &[GroupTag]) -> Self {
@@ -204,7 +210,7 @@ impl Dictionary {
                 let [e, f, g, h, i, j, k, l] = PeerTag::BROADCAST.to_bytes();
                 let flags = priority << 2 | class;
                 let bytes = [a, b, c, d, e, f, g, h, i, j, k, l, codec, flags];
-                if let Ok(entry) = Entry::from_bytes(bytes) {
+                if let Ok(entry) = DictionaryEntry::from_bytes(bytes) {
                     dictionary.replace((index * FIXED_ENTRIES) as u8 + number, entry);
                 }
             }
@@ -219,7 +225,7 @@ fn is_due(last_ms: Option<u64>, now_ms: u64) -> bool {
 
 /// The byte of the upper half that an entry has on a medium: FNV-1a of 32 bits over its bytes.
 /// Nothing rests on it being hard to find another entry of the same byte.
-fn hashed(entry: &Entry) -> u8 {
+fn hashed(entry: &DictionaryEntry) -> u8 {
     let hash = entry
         .to_bytes()
         .iter()
@@ -240,14 +246,14 @@ mod tests {
     use super::*;
     use crate::HeaderFields;
 
-    fn entry(number: u64) -> Entry {
+    fn entry(number: u64) -> DictionaryEntry {
         let fields = HeaderFields::new(GroupTag::from_bytes([7; 4]), PeerTag::NOBODY, 1);
         let destination = PeerTag::from_hash(number.to_be_bytes());
-        Entry::of(&HeaderFields { destination, ..fields })
+        DictionaryEntry::of(&HeaderFields { destination, ..fields })
     }
 
     /// Two entries of one byte, the lesser first.
-    fn rivals() -> [Entry; 2] {
+    fn rivals() -> [DictionaryEntry; 2] {
         let first = entry(0x0500_0000_0000_0000);
         let same = |number: &u64| hashed(&entry(*number)) == hashed(&first);
         let other = (0x0500_0000_0000_0001..).find(same).unwrap();
@@ -368,6 +374,6 @@ mod tests {
             ..HeaderFields::new(groups[1], PeerTag::NOBODY, 1)
         };
         let expected = 64 | 2 << 4 | (hello.priority as u8) << 2 | 3;
-        assert_eq!(medium.say(Entry::of(&hello), 0), Word::Byte(expected));
+        assert_eq!(medium.say(DictionaryEntry::of(&hello), 0), Word::Byte(expected));
     }
 }

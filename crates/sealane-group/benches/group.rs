@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use sealane_frame::{FrameBuf, open_stored};
-use sealane_group::{Card, EpochSource, KeyFolder, Member, NewGroup, Past};
+use sealane_group::{EpochSource, GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets};
 use sealane_seal::{Binding, Class, Epoch, Suite};
 
 const WARM_UP_ROUNDS: usize = 5;
@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-fn messages(member: &Member, suite: &str) {
+fn messages(member: &GroupMember, suite: &str) {
     let (mut sender, mut opener) = (member.sender().unwrap(), member.opener().unwrap());
     let (fields, body) = (sender.fields(Class::Group, 1), vec![7; BODY_BYTES]);
     let (binding, mut buf, mut frame) = (Binding::stream("log"), FrameBuf::new(), Vec::new());
@@ -60,14 +60,14 @@ fn messages(member: &Member, suite: &str) {
     open.show(&format!("open 8 KiB, {suite}, a copy included"));
 }
 
-fn members(base: &mut Member, folder: &std::path::Path) {
+fn members(base: &mut GroupMember, folder: &std::path::Path) {
     let (mut invite, mut join, mut rotate) = (Row::default(), Row::default(), Row::default());
     for at in 0..ROUNDS {
         let name = format!("m{at}");
         let keys = KeyFolder::create(&folder.join(&name), &name, None).unwrap();
-        let card = Card::from_bytes(&keys.card().unwrap()).unwrap();
+        let card = IdentityCard::from_bytes(&keys.card().unwrap()).unwrap();
         let mut invited = None;
-        invite.time(1, || invited = Some(base.invite(&card, Past::All).unwrap()));
+        invite.time(1, || invited = Some(base.invite(&card, PastSecrets::All).unwrap()));
         let invitation = invited.unwrap().invitation;
         join.time(1, || drop(keys.join(&invitation, None, None).unwrap()));
         rotate.time(1, || drop(base.rotate().unwrap()));

@@ -7,23 +7,23 @@ use sealane_seal::{
 };
 use zeroize::Zeroizing;
 
-use crate::sender::{Source, Standing};
-use crate::{Change, EpochSource, Error, Leaving, Notice, Sender};
+use crate::sender::{MemberStanding, SenderSource};
+use crate::{AnnouncedRemoval, EpochSource, Error, GroupChange, GroupNotice, GroupSender};
 
 /// A member of such a group. It keeps nothing on disk.
 #[derive(Debug, Clone)]
-pub struct Agreed {
+pub struct AgreedMember {
     group: Group,
     slot: Slot,
     seed: Zeroizing<[u8; 32]>,
     epochs: Epochs,
-    people: Vec<Person>,
+    people: Vec<SlotTenure>,
     orders: u64,
 }
 
 /// Somebody who is a member from an epoch on.
 #[derive(Debug, Clone, Copy)]
-pub struct Present<'a> {
+pub struct AgreedPresence<'a> {
     /// The slot, which others may have had before.
     pub slot: Slot,
     /// The name that people use for the member.
@@ -34,17 +34,24 @@ pub struct Present<'a> {
 
 /// Somebody's time in a slot.
 #[derive(Debug, Clone)]
-struct Person {
+struct SlotTenure {
     name: String,
     term: Term,
 }
 
-impl Agreed {
+impl AgreedMember {
     /// A member in that slot, whose class S is signed by the key of that seed.
-    pub fn new(id: GroupId, slot: Slot, seed: [u8; 32], first: EpochSecret) -> Agreed {
+    pub fn new(id: GroupId, slot: Slot, seed: [u8; 32], first: EpochSecret) -> AgreedMember {
         let group = Group::new(id, Suite::Aes256Gcm);
         let epochs = Epochs::new(id, History::Kept, Epoch(0), first);
-        Agreed { group, slot, seed: Zeroizing::new(seed), epochs, people: Vec::new(), orders: 0 }
+        AgreedMember {
+            group,
+            slot,
+            seed: Zeroizing::new(seed),
+            epochs,
+            people: Vec::new(),
+            orders: 0,
+        }
     }
 
     /// The key that verifies what a member with that seed signs.
@@ -66,7 +73,7 @@ impl Agreed {
         &mut self,
         epoch: Epoch,
         secret: EpochSecret,
-        present: &[Present<'_>],
+        present: &[AgreedPresence<'_>],
     ) -> Result<(), Error> {
         self.epochs.insert(epoch, secret)?;
         for person in self.people.iter_mut().filter(|person| person.term.until.is_none()) {
@@ -78,11 +85,11 @@ impl Agreed {
                 person.term.until = Some(epoch);
             }
         }
-        for Present { slot, name, verifying_key } in present.iter().copied() {
+        for AgreedPresence { slot, name, verifying_key } in present.iter().copied() {
             let is_new = !self.people.iter().any(|p| p.term.slot == slot && p.term.holds(epoch));
             if is_new {
                 let term = Term { slot, since: epoch, until: None, verifying_key };
-                self.people.push(Person { name: name.to_owned(), term });
+                self.people.push(SlotTenure { name: name.to_owned(), term });
             }
         }
         self.orders += 1;
@@ -105,9 +112,9 @@ impl Agreed {
         Ok(PeerTag::from_hash([2, high, low, 0, 0, 0, 0, 0]))
     }
 
-    /// See [`crate::Membership::name_of`].
+    /// See [`crate::GroupMembership::name_of`].
     pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
-        let had = |person: &&Person| person.term.slot == slot && person.term.holds(epoch);
+        let had = |person: &&SlotTenure| person.term.slot == slot && person.term.holds(epoch);
         self.people.iter().find(had).map(|person| person.name.as_str())
     }
 
@@ -119,7 +126,7 @@ impl Agreed {
     /// Whether the own key has the own slot no more.
     pub fn is_removed(&self) -> bool {
         let newest = self.epochs.newest();
-        let own = Agreed::verifying_key(&self.seed).ok();
+        let own = AgreedMember::verifying_key(&self.seed).ok();
         !self.people.iter().any(|person| {
             let Term { slot, verifying_key, .. } = person.term;
             slot == self.slot && Some(verifying_key) == own && person.term.holds(newest)
@@ -140,16 +147,16 @@ impl Agreed {
     /// # Errors
     ///
     /// [`Error::Removed`].
-    pub fn sender(&self) -> Result<Sender, Error> {
-        Sender::open(Source::Agreed(Box::new(self.clone())))
+    pub fn sender(&self) -> Result<GroupSender, Error> {
+        GroupSender::open(SenderSource::Agreed(Box::new(self.clone())))
     }
 
     /// The standing that a sender starts with. Nothing is kept, so that its counters begin anew
     /// each time.
-    pub(crate) fn standing(&self) -> Result<Standing, Error> {
+    pub(crate) fn standing(&self) -> Result<MemberStanding, Error> {
         self.check_sealing()?;
         let epoch = self.epochs.newest();
-        Ok(Standing {
+        Ok(MemberStanding {
             group: self.group,
             history: History::Kept,
             slot: self.slot,
@@ -163,7 +170,7 @@ impl Agreed {
     }
 }
 
-impl EpochSource for Agreed {
+impl EpochSource for AgreedMember {
     fn group(&self) -> Group {
         self.group
     }
@@ -184,11 +191,11 @@ impl EpochSource for Agreed {
         Epoch(0)
     }
 
-    fn leaving(&self) -> &[Leaving] {
+    fn leaving(&self) -> &[AnnouncedRemoval] {
         &[]
     }
 
-    fn apply(&mut self, _: &Notice) -> Result<Vec<Change>, Error> {
+    fn apply(&mut self, _: &GroupNotice) -> Result<Vec<GroupChange>, Error> {
         Ok(Vec::new())
     }
 

@@ -1,16 +1,16 @@
 use zeroize::Zeroizing;
 
-use crate::crypto::{Wrapping, WrappingKey, random, verify_member};
+use crate::crypto::{WrappingKey, WrappingSecret, random, verify_member};
 use crate::limits::{LATTICE_KEY_BYTES, WRAPPING_KEY_BYTES};
-use crate::wire::{Reader, begin, is_name, put_name, put_part};
-use crate::{Document, Error, Identity, PublicKey};
+use crate::wire::{GroupFieldReader, begin, is_name, put_name, put_part};
+use crate::{Error, GroupDocument, Identity, PublicKey};
 
 const LABEL: &[u8] = b"Sealane 1.0 card ";
 
 /// The document that a member-to-be shows an authority: its public keys, its name, and a key for a
 /// single invitation, all signed by itself.
 #[derive(Debug, Clone)]
-pub struct Card {
+pub struct IdentityCard {
     name: String,
     public: PublicKey,
     pub(crate) nonce: [u8; 32],
@@ -19,27 +19,27 @@ pub struct Card {
 }
 
 /// The secret part of a card, which the folder keeps until its invitation comes.
-pub(crate) struct Waiting {
+pub(crate) struct PendingCard {
     pub(crate) nonce: [u8; 32],
     pub(crate) seed: Zeroizing<[u8; 32]>,
 }
 
-impl Waiting {
+impl PendingCard {
     /// The secret key that the invitation is encrypted to.
-    pub(crate) fn wrapping(&self) -> Result<Wrapping, Error> {
-        Wrapping::from_seed(&self.seed)
+    pub(crate) fn wrapping(&self) -> Result<WrappingSecret, Error> {
+        WrappingSecret::from_seed(&self.seed)
     }
 }
 
-impl Card {
+impl IdentityCard {
     /// Reads a card and checks its signature.
     ///
     /// # Errors
     ///
     /// [`Error::Malformed`], [`Error::NewerVersion`], [`Error::Signature`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Card, Error> {
-        let mut reader = Reader::open(Document::Card, bytes)?;
-        let malformed = || Error::Malformed(Document::Card);
+    pub fn from_bytes(bytes: &[u8]) -> Result<IdentityCard, Error> {
+        let mut reader = GroupFieldReader::open(GroupDocument::Card, bytes)?;
+        let malformed = || Error::Malformed(GroupDocument::Card);
         let key = reader.bytes(PublicKey::BYTES)?;
         let public = PublicKey::from_bytes(key).map_err(|_| malformed())?;
         let nonce = reader.array()?;
@@ -50,8 +50,8 @@ impl Card {
         if !matches!(reader.part()?.len(), 0 | LATTICE_KEY_BYTES) || reader.left() != 64 {
             return Err(malformed());
         }
-        verify_member(public.verifying_key(), LABEL, Document::Card, bytes)?;
-        Ok(Card { name, public, nonce, once, hash: *blake3::hash(bytes).as_bytes() })
+        verify_member(public.verifying_key(), LABEL, GroupDocument::Card, bytes)?;
+        Ok(IdentityCard { name, public, nonce, once, hash: *blake3::hash(bytes).as_bytes() })
     }
 
     /// Makes a card, under another name than the identity's if one is given, and what to keep of
@@ -59,21 +59,21 @@ impl Card {
     pub(crate) fn make(
         identity: &Identity,
         name: Option<&str>,
-    ) -> Result<(Vec<u8>, Waiting), Error> {
-        let waiting = Waiting { nonce: random()?, seed: Zeroizing::new(random()?) };
-        Ok((Card::write(identity, name, &waiting)?, waiting))
+    ) -> Result<(Vec<u8>, PendingCard), Error> {
+        let waiting = PendingCard { nonce: random()?, seed: Zeroizing::new(random()?) };
+        Ok((IdentityCard::write(identity, name, &waiting)?, waiting))
     }
 
     /// The bytes of a card with that nonce and key.
     pub(crate) fn write(
         identity: &Identity,
         name: Option<&str>,
-        waiting: &Waiting,
+        waiting: &PendingCard,
     ) -> Result<Vec<u8>, Error> {
         if let Some(name) = name.filter(|name| !is_name(name)) {
             return Err(Error::Name(name.to_owned()));
         }
-        let mut bytes = begin(Document::Card);
+        let mut bytes = begin(GroupDocument::Card);
         bytes.extend(identity.public().to_bytes());
         bytes.extend(waiting.nonce);
         bytes.extend(waiting.wrapping()?.public().to_bytes());

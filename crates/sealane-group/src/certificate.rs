@@ -1,11 +1,11 @@
 use sealane_seal::{Epoch, GroupId, Slot};
 
-use crate::charter::Charter;
+use crate::charter::GroupCharter;
 use crate::crypto::AuthoritySigner;
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
-use crate::roster::Entry;
-use crate::wire::{Reader, begin, put_name};
-use crate::{Card, Document, Error};
+use crate::roster::RosterEntry;
+use crate::wire::{GroupFieldReader, begin, put_name};
+use crate::{Error, GroupDocument, IdentityCard};
 
 const LABEL: &[u8] = b"Sealane 1.0 certificate ";
 /// Stands for no slot.
@@ -14,7 +14,7 @@ const NO_SLOT: u16 = u16::MAX;
 /// The authority's statement about a member, under both of its signatures. It travels once; orders
 /// name it by its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Certificate {
+pub(crate) struct MemberCertificate {
     pub(crate) group: GroupId,
     pub(crate) slot: Slot,
     pub(crate) since: Epoch,
@@ -30,7 +30,7 @@ pub(crate) struct Certificate {
 
 /// The place that a member is given in a group.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seat {
+pub(crate) struct MemberSeat {
     pub(crate) slot: Slot,
     /// The first epoch in which it is a member.
     pub(crate) since: Epoch,
@@ -38,14 +38,14 @@ pub(crate) struct Seat {
     pub(crate) replaces: Option<Slot>,
 }
 
-impl Certificate {
+impl MemberCertificate {
     pub(crate) fn make(
         signer: &AuthoritySigner,
         group: GroupId,
-        card: &Card,
-        Seat { slot, since, replaces }: Seat,
-    ) -> Result<Certificate, Error> {
-        let mut bytes = begin(Document::Certificate);
+        card: &IdentityCard,
+        MemberSeat { slot, since, replaces }: MemberSeat,
+    ) -> Result<MemberCertificate, Error> {
+        let mut bytes = begin(GroupDocument::Certificate);
         bytes.extend(group.0);
         bytes.extend(slot.number().to_be_bytes());
         bytes.extend(since.0.to_be_bytes());
@@ -54,7 +54,7 @@ impl Certificate {
         bytes.extend(slot_bytes(replaces));
         put_name(&mut bytes, card.name());
         signer.append(LABEL, &mut bytes)?;
-        Ok(Certificate {
+        Ok(MemberCertificate {
             group,
             slot,
             since,
@@ -67,8 +67,11 @@ impl Certificate {
     }
 
     /// Reads a certificate of the charter's group; both signatures must verify.
-    pub(crate) fn from_bytes(charter: &Charter, bytes: &[u8]) -> Result<Certificate, Error> {
-        let mut reader = Reader::open(Document::Certificate, bytes)?;
+    pub(crate) fn from_bytes(
+        charter: &GroupCharter,
+        bytes: &[u8],
+    ) -> Result<MemberCertificate, Error> {
+        let mut reader = GroupFieldReader::open(GroupDocument::Certificate, bytes)?;
         let group = GroupId(reader.array()?);
         let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let since = Epoch(reader.u64()?);
@@ -80,11 +83,11 @@ impl Certificate {
             return Err(reader.malformed());
         }
         if group != charter.id() {
-            return Err(Error::OtherGroup(Document::Certificate));
+            return Err(Error::OtherGroup(GroupDocument::Certificate));
         }
-        charter.authority.verify(LABEL, Document::Certificate, bytes)?;
+        charter.authority.verify(LABEL, GroupDocument::Certificate, bytes)?;
         let bytes = bytes.to_vec();
-        Ok(Certificate { group, slot, since, verifying, card, replaces, name, bytes })
+        Ok(MemberCertificate { group, slot, since, verifying, card, replaces, name, bytes })
     }
 
     /// The name of the certificate in orders and rosters.
@@ -92,8 +95,8 @@ impl Certificate {
         *blake3::hash(&self.bytes).as_bytes()
     }
 
-    pub(crate) fn entry(&self) -> Entry {
-        Entry {
+    pub(crate) fn entry(&self) -> RosterEntry {
+        RosterEntry {
             slot: self.slot,
             verifying: self.verifying,
             certificate: self.hash(),
@@ -109,7 +112,7 @@ pub(crate) fn slot_bytes(slot: Option<Slot>) -> [u8; 2] {
     slot.map_or(NO_SLOT, Slot::number).to_be_bytes()
 }
 
-pub(crate) fn read_slot(reader: &mut Reader<'_>) -> Result<Option<Slot>, Error> {
+pub(crate) fn read_slot(reader: &mut GroupFieldReader<'_>) -> Result<Option<Slot>, Error> {
     match reader.u16()? {
         NO_SLOT => Ok(None),
         slot => Slot::new(slot).map(Some).ok_or_else(|| reader.malformed()),
@@ -124,12 +127,12 @@ mod tests {
     #[test]
     fn a_certificate_holds_for_its_group_and_as_it_is_only() {
         let signer = authority().authority().unwrap();
-        let card = Card::from_bytes(&card()).unwrap();
+        let card = IdentityCard::from_bytes(&card()).unwrap();
         let slot = Slot::new(1).unwrap();
-        let seat = Seat { slot, since: Epoch(3), replaces: None };
+        let seat = MemberSeat { slot, since: Epoch(3), replaces: None };
         let charter = charter();
-        let made = Certificate::make(&signer, charter.id(), &card, seat).unwrap();
-        let read = |bytes: &[u8]| Certificate::from_bytes(&charter, bytes);
+        let made = MemberCertificate::make(&signer, charter.id(), &card, seat).unwrap();
+        let read = |bytes: &[u8]| MemberCertificate::from_bytes(&charter, bytes);
         assert_eq!(read(&made.bytes).unwrap(), made);
         for at in 0..made.bytes.len() {
             let mut changed = made.bytes.clone();
@@ -139,10 +142,10 @@ mod tests {
         }
         assert!(read(&[&made.bytes[..], &[0]].concat()).is_err());
         // Of another group of the same authority, and of another authority.
-        let of_other = Certificate::make(&signer, GroupId([1; 32]), &card, seat).unwrap();
+        let of_other = MemberCertificate::make(&signer, GroupId([1; 32]), &card, seat).unwrap();
         assert!(matches!(read(&of_other.bytes), Err(Error::OtherGroup(_))));
         let other = identity("base", 99).authority().unwrap();
-        let by_other = Certificate::make(&other, charter.id(), &card, seat).unwrap();
+        let by_other = MemberCertificate::make(&other, charter.id(), &card, seat).unwrap();
         assert!(matches!(read(&by_other.bytes), Err(Error::Signature(_))));
         for version in [1, 3] {
             let mut changed = made.bytes.clone();

@@ -2,8 +2,8 @@ use sealane_seal::{Group, GroupId, History, Suite};
 
 use crate::crypto::{AuthorityVerifier, random};
 use crate::limits::LATTICE_KEY_BYTES;
-use crate::wire::{Reader, put_name};
-use crate::{Document, Error, Fingerprint, NewGroup};
+use crate::wire::{GroupFieldReader, put_name};
+use crate::{Error, Fingerprint, GroupDocument, NewGroup};
 
 const PAIR: u8 = 1;
 const FORWARD_SECRET: u8 = 2;
@@ -12,7 +12,7 @@ const STRICT: u8 = 4;
 /// The properties of a group that never change. The group's id is a hash of them. So if a machine
 /// knows the id, it takes no other authority, suite or history for the group's.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Charter {
+pub(crate) struct GroupCharter {
     pub(crate) name: String,
     pub(crate) suite: Suite,
     pub(crate) is_pair: bool,
@@ -25,18 +25,27 @@ pub(crate) struct Charter {
     nonce: [u8; 32],
 }
 
-impl Charter {
+impl GroupCharter {
     pub(crate) fn new(
         name: &str,
         options: NewGroup,
         authority: AuthorityVerifier,
-    ) -> Result<Charter, Error> {
+    ) -> Result<GroupCharter, Error> {
         let NewGroup { suite, history, is_pair, heartbeat_age_s, is_strict } = options;
         if is_strict && heartbeat_age_s == 0 {
             return Err(Error::Refused("a strict group needs an age of heartbeats"));
         }
         let (name, nonce) = (name.to_owned(), random()?);
-        Ok(Charter { name, suite, is_pair, history, heartbeat_age_s, is_strict, authority, nonce })
+        Ok(GroupCharter {
+            name,
+            suite,
+            is_pair,
+            history,
+            heartbeat_age_s,
+            is_strict,
+            authority,
+            nonce,
+        })
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
@@ -52,8 +61,8 @@ impl Charter {
         bytes
     }
 
-    pub(crate) fn from_bytes(document: Document, bytes: &[u8]) -> Result<Charter, Error> {
-        let mut reader = Reader::new(document, bytes);
+    pub(crate) fn from_bytes(document: GroupDocument, bytes: &[u8]) -> Result<GroupCharter, Error> {
+        let mut reader = GroupFieldReader::new(document, bytes);
         let suite = Suite::from_number(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let flags = reader.u8()?;
         if flags & !(PAIR | FORWARD_SECRET | STRICT) != 0 {
@@ -70,7 +79,16 @@ impl Charter {
         reader.end()?;
         let authority = AuthorityVerifier { curve, lattice };
         let is_pair = flags & PAIR != 0;
-        Ok(Charter { name, suite, is_pair, history, heartbeat_age_s, is_strict, authority, nonce })
+        Ok(GroupCharter {
+            name,
+            suite,
+            is_pair,
+            history,
+            heartbeat_age_s,
+            is_strict,
+            authority,
+            nonce,
+        })
     }
 
     pub(crate) fn id(&self) -> GroupId {

@@ -5,7 +5,7 @@ mod hybrid;
 mod signature;
 
 pub(crate) use boxed::{NONCE_BYTES, TAG_BYTES, open_box, seal_box};
-pub(crate) use hybrid::{Wrapping, WrappingKey, wrap};
+pub(crate) use hybrid::{WrappingKey, WrappingSecret, wrap};
 pub(crate) use signature::{AuthoritySigner, AuthorityVerifier, MemberSigner, verify_member};
 
 use crate::Error;

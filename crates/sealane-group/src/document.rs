@@ -3,7 +3,7 @@ use std::fmt;
 /// The kinds of bytes that people hand on and folders keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Document {
+pub enum GroupDocument {
     /// A member's public identity, with a nonce for one join.
     Card,
     /// The authority's statement about a member.
@@ -36,11 +36,11 @@ pub enum Document {
     LeavingFile,
 }
 
-impl Document {
+impl GroupDocument {
     /// The version that this program writes and reads.
     pub(crate) fn version(self) -> u8 {
         match self {
-            Document::Letter | Document::IdentityFile | Document::CardsFile => 1,
+            GroupDocument::Letter | GroupDocument::IdentityFile | GroupDocument::CardsFile => 1,
             _ => 2,
         }
     }
@@ -48,43 +48,43 @@ impl Document {
     /// The four letters that it begins with.
     pub(crate) fn magic(self) -> [u8; 4] {
         *match self {
-            Document::Card => b"SLCD",
-            Document::Certificate => b"SLCT",
-            Document::Invitation => b"SLIV",
-            Document::Order => b"SLOR",
-            Document::Renewal => b"SLRN",
-            Document::Letter => b"SLLT",
-            Document::Beater => b"SLBE",
-            Document::Backup => b"SLBK",
-            Document::IdentityFile => b"SLID",
-            Document::CardsFile => b"SLCS",
-            Document::GroupFile => b"SLGR",
-            Document::CountersFile => b"SLCN",
-            Document::ControlFile => b"SLHB",
-            Document::SessionsFile => b"SLSS",
-            Document::LeavingFile => b"SLLV",
+            GroupDocument::Card => b"SLCD",
+            GroupDocument::Certificate => b"SLCT",
+            GroupDocument::Invitation => b"SLIV",
+            GroupDocument::Order => b"SLOR",
+            GroupDocument::Renewal => b"SLRN",
+            GroupDocument::Letter => b"SLLT",
+            GroupDocument::Beater => b"SLBE",
+            GroupDocument::Backup => b"SLBK",
+            GroupDocument::IdentityFile => b"SLID",
+            GroupDocument::CardsFile => b"SLCS",
+            GroupDocument::GroupFile => b"SLGR",
+            GroupDocument::CountersFile => b"SLCN",
+            GroupDocument::ControlFile => b"SLHB",
+            GroupDocument::SessionsFile => b"SLSS",
+            GroupDocument::LeavingFile => b"SLLV",
         }
     }
 }
 
-impl fmt::Display for Document {
+impl fmt::Display for GroupDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Document::Card => "card",
-            Document::Certificate => "certificate",
-            Document::Invitation => "invitation",
-            Document::Order => "order",
-            Document::Renewal => "renewal",
-            Document::Letter => "encrypted key",
-            Document::Beater => "beater file",
-            Document::Backup => "backup",
-            Document::IdentityFile => "identity file",
-            Document::CardsFile => "file of waiting cards",
-            Document::GroupFile => "group file",
-            Document::CountersFile => "counters file",
-            Document::ControlFile => "file of control streams",
-            Document::SessionsFile => "file of live sessions",
-            Document::LeavingFile => "file of announced removals",
+            GroupDocument::Card => "card",
+            GroupDocument::Certificate => "certificate",
+            GroupDocument::Invitation => "invitation",
+            GroupDocument::Order => "order",
+            GroupDocument::Renewal => "renewal",
+            GroupDocument::Letter => "encrypted key",
+            GroupDocument::Beater => "beater file",
+            GroupDocument::Backup => "backup",
+            GroupDocument::IdentityFile => "identity file",
+            GroupDocument::CardsFile => "file of waiting cards",
+            GroupDocument::GroupFile => "group file",
+            GroupDocument::CountersFile => "counters file",
+            GroupDocument::ControlFile => "file of control streams",
+            GroupDocument::SessionsFile => "file of live sessions",
+            GroupDocument::LeavingFile => "file of announced removals",
         })
     }
 }

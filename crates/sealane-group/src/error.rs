@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use sealane_frame::FrameError;
 use sealane_seal::Error as SealError;
 
-use crate::Document;
+use crate::GroupDocument;
 
 sealane_message::errors! {
     /// The meaning of every code of this crate.
@@ -56,7 +56,7 @@ sealane_message::errors! {
         #[code("SL-GROUP-06", "MalformedDocument")]
         #[cause("a card, invitation, order or file is malformed")]
         #[hint("It was cut or changed on its way, or is something else; ask for it again.")]
-        Malformed(Document),
+        Malformed(GroupDocument),
         /// A document of a later version of this software.
         #[error("the {document} has version {version}, which this program does not know yet")]
         #[code("SL-GROUP-07", "NewerVersion")]
@@ -64,7 +64,7 @@ sealane_message::errors! {
         #[hint("Update this program.")]
         NewerVersion {
             /// The kind of document.
-            document: Document,
+            document: GroupDocument,
             /// Its version.
             version: u8,
         },
@@ -77,7 +77,7 @@ sealane_message::errors! {
                 by new cards.")]
         OlderVersion {
             /// The kind of document.
-            document: Document,
+            document: GroupDocument,
             /// Its version.
             version: u8,
         },
@@ -100,13 +100,13 @@ sealane_message::errors! {
         #[cause("a signature of a document does not verify")]
         #[hint("It was changed or forged, or made by another authority; ask for it over another \
                 way.")]
-        Signature(Document),
+        Signature(GroupDocument),
         /// Peer's fault: what was encrypted to this identity does not open.
         #[error("the {0} does not open with this identity")]
         #[code("SL-GROUP-11", "NotForUs")]
         #[cause("a document was encrypted to somebody else, or changed")]
         #[hint("Give the sender this folder's card: `sealane key card`.")]
-        NotForUs(Document),
+        NotForUs(GroupDocument),
         /// The invitation's card was not made here, or was used up.
         #[error("the card was used before, or does not wait in this folder")]
         #[code("SL-GROUP-12", "UnknownCard")]
@@ -201,7 +201,7 @@ sealane_message::errors! {
         #[code("SL-GROUP-25", "OtherGroup")]
         #[cause("a document belongs to another group")]
         #[hint("Name the group that it was made for.")]
-        OtherGroup(Document),
+        OtherGroup(GroupDocument),
         /// The authority is not the one that was expected.
         #[error("the authority's fingerprint is {0}, which is not the expected one")]
         #[code("SL-GROUP-26", "OtherAuthority")]

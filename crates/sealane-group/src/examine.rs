@@ -1,7 +1,7 @@
-use crate::order::{Numbered, Order, Wraps};
+use crate::order::{GroupOrder, NumberedOrder, SecretWraps};
 use crate::state::GroupState;
-use crate::wire::Reader;
-use crate::{Document, Error, Roster};
+use crate::wire::GroupFieldReader;
+use crate::{Error, GroupDocument, GroupRoster};
 
 /// Reads what is otherwise behind encryption and signatures, the body of an order behind its data
 /// type (u16, big-endian) or the payload of
@@ -12,18 +12,21 @@ use crate::{Document, Error, Roster};
 ///
 /// [`Error::Malformed`], also for documents of other kinds; [`Error::NewerVersion`];
 /// [`Error::Seal`].
-pub fn examine(document: Document, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+pub fn examine(document: GroupDocument, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     match document {
-        Document::Order => {
+        GroupDocument::Order => {
             let (data_type, body) = bytes.split_first_chunk().ok_or(Error::Malformed(document))?;
             let data_type = u16::from_be_bytes(*data_type);
-            let Numbered { number, order } = Order::from_bytes(data_type, body)?;
+            let NumberedOrder { number, order } = GroupOrder::from_bytes(data_type, body)?;
             Ok([&order.data_type().to_be_bytes()[..], &order.to_bytes(number)].concat())
         }
-        Document::GroupFile => GroupState::from_bytes(bytes).map(|state| state.to_bytes().to_vec()),
-        Document::Renewal => {
-            let mut reader = Reader::new(document, bytes);
-            let (roster, wraps) = (Roster::read(&mut reader)?, Wraps::read(&mut reader)?);
+        GroupDocument::GroupFile => {
+            GroupState::from_bytes(bytes).map(|state| state.to_bytes().to_vec())
+        }
+        GroupDocument::Renewal => {
+            let mut reader = GroupFieldReader::new(document, bytes);
+            let (roster, wraps) =
+                (GroupRoster::read(&mut reader)?, SecretWraps::read(&mut reader)?);
             reader.end()?;
             let mut written = Vec::new();
             roster.put(&mut written);

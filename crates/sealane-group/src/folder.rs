@@ -13,14 +13,14 @@ mod backup;
 mod files;
 mod passphrase;
 
-use crate::card::Waiting;
+use crate::card::PendingCard;
 use crate::limits::MAX_CARDS_WAITING;
-use crate::removal::Removal;
-use crate::sender::Counters;
+use crate::removal::RemovalNotice;
+use crate::sender::SenderCounters;
 use crate::state::GroupState;
-use crate::wire::{Reader, put_name};
-use crate::{Card, Document, Error, Identity, Member, NewGroup, Notice};
-use files::{FolderKey, How};
+use crate::wire::{GroupFieldReader, put_name};
+use crate::{Error, GroupDocument, GroupMember, GroupNotice, Identity, IdentityCard, NewGroup};
+use files::{FileWriteMode, FolderKey};
 
 /// The part that the folder's handles share.
 pub(crate) struct IdentityKeys {
@@ -30,7 +30,7 @@ pub(crate) struct IdentityKeys {
 }
 
 /// Nobody else changes the folder while it is held, in this process or another.
-pub(crate) struct Lock(#[expect(dead_code, reason = "the lock ends with it")] File);
+pub(crate) struct KeyFolderLock(#[expect(dead_code, reason = "the lock ends with it")] File);
 
 /// A folder of keys, which only its owner may read.
 ///
@@ -60,8 +60,8 @@ impl KeyFolder {
         make_folder(&root.join("groups"))?;
         let path = root.join("identity");
         let payload = identity_payload(&identity);
-        let (bytes, key) = passphrase::seal(Document::IdentityFile, passphrase, &payload)?;
-        files::write_raw(&path, &bytes, How::Create).map_err(|error| match error {
+        let (bytes, key) = passphrase::seal(GroupDocument::IdentityFile, passphrase, &payload)?;
+        files::write_raw(&path, &bytes, FileWriteMode::Create).map_err(|error| match error {
             Error::Io { cause, .. } if cause.kind() == std::io::ErrorKind::AlreadyExists => {
                 Error::IdentityExists(root.clone())
             }
@@ -82,7 +82,7 @@ impl KeyFolder {
             Error::Malformed(_) | Error::Name(_) => Error::Damaged(root.join("identity")),
             other => other,
         };
-        let opened = passphrase::open(Document::IdentityFile, &bytes, passphrase);
+        let opened = passphrase::open(GroupDocument::IdentityFile, &bytes, passphrase);
         let (payload, key) = opened.map_err(damaged)?;
         let identity = read_identity(&payload).map_err(damaged)?;
         Ok(KeyFolder {
@@ -100,7 +100,7 @@ impl KeyFolder {
     ///
     /// [`Error::NoIdentity`], [`Error::Exposed`], [`Error::Damaged`].
     pub fn is_protected(root: &Path) -> Result<bool, Error> {
-        passphrase::is_protected(Document::IdentityFile, &identity_file(root)?)
+        passphrase::is_protected(GroupDocument::IdentityFile, &identity_file(root)?)
     }
 
     /// Protects the folder by another passphrase than before. The keys in it stay what they are,
@@ -115,8 +115,8 @@ impl KeyFolder {
         ))?;
         let _lock = self.keys.lock()?;
         let payload = identity_payload(&self.keys.identity);
-        let bytes = passphrase::seal_with(Document::IdentityFile, passphrase, key, &payload)?;
-        files::write_raw(&self.keys.root.join("identity"), &bytes, How::Replace)
+        let bytes = passphrase::seal_with(GroupDocument::IdentityFile, passphrase, key, &payload)?;
+        files::write_raw(&self.keys.root.join("identity"), &bytes, FileWriteMode::Replace)
     }
 
     /// Where it is.
@@ -152,7 +152,7 @@ impl KeyFolder {
         let lock = self.keys.lock()?;
         // Cards that were made elsewhere are good for nothing here.
         let mut cards = self.keys.cards(&lock)?.unwrap_or_default();
-        let (bytes, waiting) = Card::make(&self.keys.identity, name)?;
+        let (bytes, waiting) = IdentityCard::make(&self.keys.identity, name)?;
         cards.push(waiting);
         let old = cards.len().saturating_sub(MAX_CARDS_WAITING);
         cards.drain(..old);
@@ -165,8 +165,8 @@ impl KeyFolder {
     /// # Errors
     ///
     /// [`Error::Name`], [`Error::GroupExists`], [`Error::Io`].
-    pub fn new_group(&self, name: &str, options: NewGroup) -> Result<Member, Error> {
-        Member::found(&self.keys, name, options)
+    pub fn new_group(&self, name: &str, options: NewGroup) -> Result<GroupMember, Error> {
+        GroupMember::found(&self.keys, name, options)
     }
 
     /// Joins the group of an invitation. If `authority` is given, it must be that one's; `name` is
@@ -182,8 +182,8 @@ impl KeyFolder {
         invitation: &[u8],
         authority: Option<crate::Fingerprint>,
         name: Option<&str>,
-    ) -> Result<Member, Error> {
-        Member::join(&self.keys, invitation, authority, name)
+    ) -> Result<GroupMember, Error> {
+        GroupMember::join(&self.keys, invitation, authority, name)
     }
 
     /// The names of the groups.
@@ -200,8 +200,8 @@ impl KeyFolder {
     /// # Errors
     ///
     /// [`Error::UnknownGroup`], [`Error::Damaged`].
-    pub fn group(&self, name: &str) -> Result<Member, Error> {
-        Member::open(&self.keys, name)
+    pub fn group(&self, name: &str) -> Result<GroupMember, Error> {
+        GroupMember::open(&self.keys, name)
     }
 
     /// Forgets a group and its secrets in this folder, also one that this version cannot read.
@@ -241,7 +241,7 @@ fn identity_payload(identity: &Identity) -> Zeroizing<Vec<u8>> {
 }
 
 fn read_identity(payload: &[u8]) -> Result<Identity, Error> {
-    let mut reader = Reader::new(Document::IdentityFile, payload);
+    let mut reader = GroupFieldReader::new(GroupDocument::IdentityFile, payload);
     let seed = Zeroizing::new(reader.array()?);
     let name = reader.name()?;
     reader.end()?;
@@ -270,12 +270,12 @@ impl IdentityKeys {
         &self.root
     }
 
-    pub(crate) fn lock(&self) -> Result<Lock, Error> {
+    pub(crate) fn lock(&self) -> Result<KeyFolderLock, Error> {
         let path = self.root.join("lock");
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
         let file = file.map_err(Error::io(&path))?;
         file.lock().map_err(Error::io(&path))?;
-        Ok(Lock(file))
+        Ok(KeyFolderLock(file))
     }
 
     pub(crate) fn group_folder(&self, name: &str) -> Result<PathBuf, Error> {
@@ -299,9 +299,9 @@ impl IdentityKeys {
 
     /// A group's state. Whether it was copied or restored is told, once and for all, by the witness
     /// of its file.
-    pub(crate) fn load(&self, _: &Lock, name: &str) -> Result<GroupState, Error> {
+    pub(crate) fn load(&self, _: &KeyFolderLock, name: &str) -> Result<GroupState, Error> {
         let path = self.group_folder(name)?.join("group");
-        let kept = files::read(&path, Document::GroupFile, self.key.as_ref())?;
+        let kept = files::read(&path, GroupDocument::GroupFile, self.key.as_ref())?;
         let kept = kept.ok_or_else(|| Error::UnknownGroup(name.to_owned()))?;
         let mut state = GroupState::from_bytes(&kept.payload).map_err(|error| match error {
             Error::Malformed(_) => Error::Damaged(path),
@@ -311,14 +311,25 @@ impl IdentityKeys {
         Ok(state)
     }
 
-    pub(crate) fn save(&self, _: &Lock, name: &str, state: &GroupState) -> Result<(), Error> {
+    pub(crate) fn save(
+        &self,
+        _: &KeyFolderLock,
+        name: &str,
+        state: &GroupState,
+    ) -> Result<(), Error> {
         let path = self.group_folder(name)?.join("group");
         let payload = state.to_bytes();
-        files::write(&path, Document::GroupFile, self.key.as_ref(), &payload, How::Replace)
+        files::write(
+            &path,
+            GroupDocument::GroupFile,
+            self.key.as_ref(),
+            &payload,
+            FileWriteMode::Replace,
+        )
     }
 
     /// Makes the folder of a group that is not there yet.
-    pub(crate) fn make_group(&self, _: &Lock, name: &str) -> Result<(), Error> {
+    pub(crate) fn make_group(&self, _: &KeyFolderLock, name: &str) -> Result<(), Error> {
         let folder = self.group_folder(name)?;
         if folder.join("group").exists() {
             return Err(Error::GroupExists(name.to_owned()));
@@ -329,38 +340,38 @@ impl IdentityKeys {
 
     /// The counters of a group's senders. Where they are missing or cannot be read the order of
     /// messages begins anew, and nothing else.
-    pub(crate) fn counters(&self, _: &Lock, name: &str) -> Result<Counters, Error> {
-        let payload = self.read_plain(name, "counters", Document::CountersFile)?;
-        let mut reader = Reader::new(Document::CountersFile, &payload);
+    pub(crate) fn counters(&self, _: &KeyFolderLock, name: &str) -> Result<SenderCounters, Error> {
+        let payload = self.read_plain(name, "counters", GroupDocument::CountersFile)?;
+        let mut reader = GroupFieldReader::new(GroupDocument::CountersFile, &payload);
         let mut read = || {
             let (slot, epoch) = (reader.u16()?, Epoch(reader.u64()?));
             let (bound, start) = (reader.u64()?, reader.u64()?);
-            Ok::<_, Error>(Counters { slot, epoch, bound, start })
+            Ok::<_, Error>(SenderCounters { slot, epoch, bound, start })
         };
         Ok(read().unwrap_or_default())
     }
 
     pub(crate) fn save_counters(
         &self,
-        _: &Lock,
+        _: &KeyFolderLock,
         name: &str,
-        counters: &Counters,
+        counters: &SenderCounters,
     ) -> Result<(), Error> {
         let mut payload = counters.slot.to_be_bytes().to_vec();
         let words = [counters.epoch.0, counters.bound, counters.start];
         payload.extend(words.into_iter().flat_map(u64::to_be_bytes));
-        self.write_plain(name, "counters", Document::CountersFile, &payload)
+        self.write_plain(name, "counters", GroupDocument::CountersFile, &payload)
     }
 
     /// The sessions of live senders; none where they were lost. In a folder that was copied or
     /// restored each of them is closed: what it has accepted since is not known.
     pub(crate) fn sessions(
         &self,
-        _: &Lock,
+        _: &KeyFolderLock,
         name: &str,
     ) -> Result<Option<Vec<SessionState>>, Error> {
         let path = self.group_folder(name)?.join("sessions");
-        let kept = match files::read(&path, Document::SessionsFile, None) {
+        let kept = match files::read(&path, GroupDocument::SessionsFile, None) {
             Ok(Some(kept)) => kept,
             Ok(None) => return Ok(Some(Vec::new())),
             Err(Error::Io { path, cause }) => return Err(Error::Io { path, cause }),
@@ -376,12 +387,12 @@ impl IdentityKeys {
 
     pub(crate) fn save_sessions(
         &self,
-        _: &Lock,
+        _: &KeyFolderLock,
         name: &str,
         sessions: &[SessionState],
     ) -> Result<(), Error> {
         let payload: Vec<u8> = sessions.iter().flat_map(SessionState::to_bytes).collect();
-        self.write_plain(name, "sessions", Document::SessionsFile, &payload)
+        self.write_plain(name, "sessions", GroupDocument::SessionsFile, &payload)
     }
 
     /// A file of a group that holds no secrets; empty where it is missing or cannot be read, since
@@ -390,7 +401,7 @@ impl IdentityKeys {
         &self,
         name: &str,
         file: &str,
-        document: Document,
+        document: GroupDocument,
     ) -> Result<Zeroizing<Vec<u8>>, Error> {
         let path = self.group_folder(name)?.join(file);
         let kept = files::read(&path, document, None).ok().flatten();
@@ -401,17 +412,17 @@ impl IdentityKeys {
         &self,
         name: &str,
         file: &str,
-        document: Document,
+        document: GroupDocument,
         payload: &[u8],
     ) -> Result<(), Error> {
         let path = self.group_folder(name)?.join(file);
-        files::write(&path, document, None, payload, How::Replace)
+        files::write(&path, document, None, payload, FileWriteMode::Replace)
     }
 
     /// The cards that wait; none if the file was written elsewhere.
-    pub(crate) fn cards(&self, _: &Lock) -> Result<Option<Vec<Waiting>>, Error> {
+    pub(crate) fn cards(&self, _: &KeyFolderLock) -> Result<Option<Vec<PendingCard>>, Error> {
         let path = self.root.join("cards");
-        let kept = files::read(&path, Document::CardsFile, self.key.as_ref())?;
+        let kept = files::read(&path, GroupDocument::CardsFile, self.key.as_ref())?;
         let Some(kept) = kept else { return Ok(Some(Vec::new())) };
         if !kept.is_here {
             return Ok(None);
@@ -421,44 +432,50 @@ impl IdentityKeys {
             return Err(Error::Damaged(path));
         }
         let read = |card: &[u8; 64]| {
-            let mut reader = Reader::new(Document::CardsFile, card);
-            Ok(Waiting { nonce: reader.array()?, seed: Zeroizing::new(reader.array()?) })
+            let mut reader = GroupFieldReader::new(GroupDocument::CardsFile, card);
+            Ok(PendingCard { nonce: reader.array()?, seed: Zeroizing::new(reader.array()?) })
         };
         cards.iter().map(read).collect::<Result<_, Error>>().map(Some)
     }
 
     /// Forgets a card, which was used.
-    pub(crate) fn use_card(&self, lock: &Lock, nonce: &[u8; 32]) -> Result<(), Error> {
+    pub(crate) fn use_card(&self, lock: &KeyFolderLock, nonce: &[u8; 32]) -> Result<(), Error> {
         let mut cards = self.cards(lock)?.unwrap_or_default();
         let before = cards.len();
         cards.retain(|waiting| waiting.nonce != *nonce);
         if cards.len() == before { Ok(()) } else { self.save_cards(lock, &cards) }
     }
 
-    pub(crate) fn save_cards(&self, _: &Lock, cards: &[Waiting]) -> Result<(), Error> {
+    pub(crate) fn save_cards(&self, _: &KeyFolderLock, cards: &[PendingCard]) -> Result<(), Error> {
         let mut payload = Zeroizing::new(Vec::with_capacity(cards.len() * 64));
         for card in cards {
             payload.extend_from_slice(&card.nonce);
             payload.extend_from_slice(card.seed.as_slice());
         }
         let path = self.root.join("cards");
-        files::write(&path, Document::CardsFile, self.key.as_ref(), &payload, How::Replace)
+        files::write(
+            &path,
+            GroupDocument::CardsFile,
+            self.key.as_ref(),
+            &payload,
+            FileWriteMode::Replace,
+        )
     }
 
     /// Keeps a notice that the authority gives, before it is published.
     pub(crate) fn save_notice(
         &self,
-        _: &Lock,
+        _: &KeyFolderLock,
         name: &str,
         number: u64,
-        notice: &Notice,
+        notice: &GroupNotice,
     ) -> Result<(), Error> {
         let path = self.notice_path(name, number)?;
-        files::write_raw(&path, notice.as_bytes(), How::Replace)
+        files::write_raw(&path, notice.as_bytes(), FileWriteMode::Replace)
     }
 
     /// The notices of those numbers that are kept here, in their order.
-    pub(crate) fn notices(&self, name: &str, which: Range<u64>) -> Result<Vec<Notice>, Error> {
+    pub(crate) fn notices(&self, name: &str, which: Range<u64>) -> Result<Vec<GroupNotice>, Error> {
         let folder = self.group_folder(name)?.join("orders");
         let mut numbers = Vec::new();
         for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
@@ -473,36 +490,40 @@ impl IdentityKeys {
     }
 
     /// The notice that was given under a number, if it is kept here.
-    pub(crate) fn notice(&self, name: &str, number: u64) -> Result<Option<Notice>, Error> {
+    pub(crate) fn notice(&self, name: &str, number: u64) -> Result<Option<GroupNotice>, Error> {
         let path = self.notice_path(name, number)?;
         let Some((bytes, _)) = files::read_private(&path)? else { return Ok(None) };
-        Notice::from_bytes(&bytes).map(Some).map_err(|_| Error::Damaged(path))
+        GroupNotice::from_bytes(&bytes).map(Some).map_err(|_| Error::Damaged(path))
     }
 
     /// Keeps what goes ahead of an order, under its number and the slot that is removed.
     pub(crate) fn save_removal(
         &self,
-        _: &Lock,
+        _: &KeyFolderLock,
         name: &str,
-        removal: Removal,
-        notice: &Notice,
+        removal: RemovalNotice,
+        notice: &GroupNotice,
     ) -> Result<(), Error> {
         let file = format!("{:08}.{}", removal.order, removal.slot.number());
         let path = self.group_folder(name)?.join("orders").join(file);
-        files::write_raw(&path, notice.as_bytes(), How::Replace)
+        files::write_raw(&path, notice.as_bytes(), FileWriteMode::Replace)
     }
 
     /// The notices of removal that go ahead of the orders of those numbers. What cannot be read is
     /// left out: the orders themselves say as much.
-    pub(crate) fn removals(&self, name: &str, which: Range<u64>) -> Result<Vec<Notice>, Error> {
+    pub(crate) fn removals(
+        &self,
+        name: &str,
+        which: Range<u64>,
+    ) -> Result<Vec<GroupNotice>, Error> {
         let folder = self.group_folder(name)?.join("orders");
         let mut found = Vec::new();
         for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
             let entry = entry.map_err(Error::io(&folder))?;
             let is_one = entry.file_name().to_str().is_some_and(|name| name.contains('.'));
             let read = if is_one { files::read_private(&entry.path())? } else { None };
-            let notice = read.and_then(|(bytes, _)| Notice::from_bytes(&bytes).ok());
-            let removal = notice.as_ref().and_then(Notice::removes);
+            let notice = read.and_then(|(bytes, _)| GroupNotice::from_bytes(&bytes).ok());
+            let removal = notice.as_ref().and_then(GroupNotice::removes);
             found.extend(removal.map(|one| (one.order, one.slot)).zip(notice));
         }
         found.retain(|((order, _), _)| which.contains(order));
@@ -515,7 +536,10 @@ impl IdentityKeys {
     }
 
     /// The groups whose secrets a backup may hold: those that keep their history.
-    pub(crate) fn kept_groups(&self, lock: &Lock) -> Result<Vec<(String, GroupState)>, Error> {
+    pub(crate) fn kept_groups(
+        &self,
+        lock: &KeyFolderLock,
+    ) -> Result<Vec<(String, GroupState)>, Error> {
         let mut kept = Vec::new();
         for name in self.groups()? {
             let state = self.load(lock, &name)?;

@@ -4,10 +4,10 @@ use std::str::FromStr;
 use sealane_seal::SigningKey;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::crypto::{AuthoritySigner, MemberSigner, Wrapping, WrappingKey, random, wrap};
+use crate::crypto::{AuthoritySigner, MemberSigner, WrappingKey, WrappingSecret, random, wrap};
 use crate::limits::WRAPPING_KEY_BYTES;
-use crate::wire::{Reader, begin, is_name};
-use crate::{Document, Error};
+use crate::wire::{GroupFieldReader, begin, is_name};
+use crate::{Error, GroupDocument};
 
 const CURVE: &str = "Sealane 1.0 identity Ed25519";
 const WRAPPING: &str = "Sealane 1.0 identity X-Wing";
@@ -21,7 +21,7 @@ const LETTER_INFO: &[u8] = b"Sealane 1.0 letter ";
 pub struct Identity {
     name: String,
     seed: Zeroizing<[u8; 32]>,
-    wrapping: Wrapping,
+    wrapping: WrappingSecret,
     public: PublicKey,
 }
 
@@ -44,7 +44,7 @@ impl Identity {
         if !is_name(name) {
             return Err(Error::Name(name.to_owned()));
         }
-        let wrapping = Wrapping::from_seed(&derive(WRAPPING, &seed))?;
+        let wrapping = WrappingSecret::from_seed(&derive(WRAPPING, &seed))?;
         let verifying = MemberSigner::from_seed(&derive(CURVE, &seed))?.verifying_key();
         let public = PublicKey { verifying, wrapping: wrapping.public() };
         Ok(Identity { name: name.to_owned(), seed, wrapping, public })
@@ -72,9 +72,9 @@ impl Identity {
     /// [`Error::Malformed`] for bytes that are no such thing, [`Error::NotForUs`] if it was made
     /// for another identity or another `info`, or changed.
     pub fn open(&self, info: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let sealed = Reader::open(Document::Letter, sealed)?.rest();
+        let sealed = GroupFieldReader::open(GroupDocument::Letter, sealed)?.rest();
         let opened = self.wrapping.open(&[LETTER_INFO, info].concat(), &[], sealed);
-        opened.map(|opened| opened.plaintext).ok_or(Error::NotForUs(Document::Letter))
+        opened.map(|opened| opened.plaintext).ok_or(Error::NotForUs(GroupDocument::Letter))
     }
 
     /// The key of class S.
@@ -239,7 +239,7 @@ pub fn seal_to(to: &PublicKey, info: &[u8], plaintext: &[u8]) -> Result<Vec<u8>,
     let (mut sealed, mut exported) =
         wrap(&to.wrapping, &[LETTER_INFO, info].concat(), &[], plaintext)?;
     exported.zeroize();
-    let mut letter = begin(Document::Letter);
+    let mut letter = begin(GroupDocument::Letter);
     letter.append(&mut sealed);
     Ok(letter)
 }

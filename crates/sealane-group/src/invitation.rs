@@ -1,22 +1,22 @@
 use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, Slot};
 use zeroize::Zeroizing;
 
-use crate::card::Waiting;
-use crate::certificate::Certificate;
-use crate::charter::Charter;
+use crate::card::PendingCard;
+use crate::certificate::MemberCertificate;
+use crate::charter::GroupCharter;
 use crate::crypto::{AuthoritySigner, wrap};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
-use crate::marks::Marks;
+use crate::marks::RemovalMarks;
 use crate::member::now_ms;
-use crate::state::{Beat, GroupState, put_epochs, read_epochs};
-use crate::wire::{Reader, begin, put_part};
-use crate::{Card, Document, Error, Roster};
+use crate::state::{GroupState, NewestHeartbeat, put_epochs, read_epochs};
+use crate::wire::{GroupFieldReader, begin, put_part};
+use crate::{Error, GroupDocument, GroupRoster, IdentityCard};
 
 const LABEL: &[u8] = b"Sealane 1.0 invitation ";
 
 /// Which epochs' secrets a new member is handed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Past {
+pub enum PastSecrets {
     /// All that the authority holds; of a forward-secret group the present one.
     #[default]
     All,
@@ -26,20 +26,20 @@ pub enum Past {
 }
 
 /// The envelope of an invitation: readable by anybody.
-pub(crate) struct Envelope<'a> {
+pub(crate) struct InvitationEnvelope<'a> {
     pub(crate) group: GroupId,
     pub(crate) slot: Slot,
     pub(crate) nonce: [u8; 32],
     pub(crate) sealed: &'a [u8],
 }
 
-impl<'a> Envelope<'a> {
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Envelope<'a>, Error> {
-        let mut reader = Reader::open(Document::Invitation, bytes)?;
+impl<'a> InvitationEnvelope<'a> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<InvitationEnvelope<'a>, Error> {
+        let mut reader = GroupFieldReader::open(GroupDocument::Invitation, bytes)?;
         let group = GroupId(reader.array()?);
         let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let nonce = reader.array()?;
-        Ok(Envelope { group, slot, nonce, sealed: reader.rest() })
+        Ok(InvitationEnvelope { group, slot, nonce, sealed: reader.rest() })
     }
 
     /// The context that the encryption is bound to.
@@ -53,9 +53,9 @@ impl<'a> Envelope<'a> {
 pub(crate) fn make(
     signer: &AuthoritySigner,
     state: &GroupState,
-    card: &Card,
-    certificate: &Certificate,
-    past: Past,
+    card: &IdentityCard,
+    certificate: &MemberCertificate,
+    past: PastSecrets,
 ) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
     let mut inner = Zeroizing::new(Vec::with_capacity(state.capacity() + (1 << 14)));
     inner.extend_from_slice(&card.hash());
@@ -69,14 +69,21 @@ pub(crate) fn make(
     state.marks.put(&mut inner);
     state.roster.put(&mut inner);
     let newest = state.epochs.newest();
-    let handed: Vec<(Epoch, &EpochSecret)> =
-        state.epochs.held().filter(|(epoch, _)| *epoch == newest || past == Past::All).collect();
+    let handed: Vec<(Epoch, &EpochSecret)> = state
+        .epochs
+        .held()
+        .filter(|(epoch, _)| *epoch == newest || past == PastSecrets::All)
+        .collect();
     put_epochs(&mut inner, &handed);
     signer.append(LABEL, &mut inner)?;
-    let envelope =
-        Envelope { group: state.id(), slot: certificate.slot, nonce: card.nonce, sealed: &[] };
+    let envelope = InvitationEnvelope {
+        group: state.id(),
+        slot: certificate.slot,
+        nonce: card.nonce,
+        sealed: &[],
+    };
     let (sealed, key) = wrap(card.once(), &envelope.info(), &[], &inner)?;
-    let mut bytes = begin(Document::Invitation);
+    let mut bytes = begin(GroupDocument::Invitation);
     bytes.extend(envelope.group.0);
     bytes.extend(envelope.slot.number().to_be_bytes());
     bytes.extend(envelope.nonce);
@@ -86,27 +93,27 @@ pub(crate) fn make(
 
 /// Opens an invitation with the key of the card that it answers, and checks all that it says.
 pub(crate) fn open(
-    envelope: &Envelope<'_>,
-    waiting: &Waiting,
+    envelope: &InvitationEnvelope<'_>,
+    waiting: &PendingCard,
     own: &[u8; 32],
 ) -> Result<GroupState, Error> {
-    let document = Document::Invitation;
+    let document = GroupDocument::Invitation;
     let opened = waiting.wrapping()?.open(&envelope.info(), &[], envelope.sealed);
     let opened = opened.ok_or(Error::NotForUs(document))?;
-    let mut reader = Reader::new(document, &opened.plaintext);
+    let mut reader = GroupFieldReader::new(document, &opened.plaintext);
     let card: [u8; 32] = reader.array()?;
-    let charter = Charter::from_bytes(document, reader.part()?)?;
+    let charter = GroupCharter::from_bytes(document, reader.part()?)?;
     if charter.id() != envelope.group {
         return Err(Error::OtherGroup(document));
     }
     charter.authority.verify(LABEL, document, &opened.plaintext)?;
-    let certificate = Certificate::from_bytes(&charter, reader.part()?)?;
+    let certificate = MemberCertificate::from_bytes(&charter, reader.part()?)?;
     let routing = Zeroizing::new(reader.array()?);
     let live_from = Epoch(reader.u64()?);
     let (orders, time_ms) = (reader.u64()?, reader.u64()?);
     let beater: [u8; 32] = reader.array()?;
-    let marks = Marks::read(&mut reader)?;
-    let roster = Roster::read(&mut reader)?;
+    let marks = RemovalMarks::read(&mut reader)?;
+    let roster = GroupRoster::read(&mut reader)?;
     let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
     if reader.left() != AUTHORITY_SIGNATURE_BYTES {
         return Err(Error::Malformed(document));
@@ -137,7 +144,7 @@ pub(crate) fn open(
         marks,
         marked: Epoch(0),
         beater: (beater != [0; 32]).then_some(beater),
-        beat: Beat { time_ms, came_ms: now_ms() },
+        beat: NewestHeartbeat { time_ms, came_ms: now_ms() },
         spent: Vec::new(),
     })
 }

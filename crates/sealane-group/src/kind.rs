@@ -4,31 +4,34 @@ use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::{Binding, Epoch, Epochs, Group, History, Slot, Term};
 
 #[cfg(feature = "test-kind")]
-use crate::Agreed;
-use crate::{Change, ControlCursor, EpochSource, Error, Leaving, Mark, Member, Notice, Sender};
+use crate::AgreedMember;
+use crate::{
+    AnnouncedRemoval, ControlCursor, EpochSource, Error, GroupChange, GroupMember, GroupNotice,
+    GroupSender, RemovalMark,
+};
 
 /// This process in a group, whatever decides who is in it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Membership {
+pub enum GroupMembership {
     /// An authority decides, by orders.
-    Provisioned(Box<Member>),
+    Provisioned(Box<GroupMember>),
     /// The members decide among themselves: for tests, in place of conversations. Slots are given
     /// again, and epochs come from outside.
     #[cfg(feature = "test-kind")]
-    Agreed(Box<Agreed>),
+    Agreed(Box<AgreedMember>),
 }
 
-impl From<Member> for Membership {
-    fn from(member: Member) -> Membership {
-        Membership::Provisioned(Box::new(member))
+impl From<GroupMember> for GroupMembership {
+    fn from(member: GroupMember) -> GroupMembership {
+        GroupMembership::Provisioned(Box::new(member))
     }
 }
 
 #[cfg(feature = "test-kind")]
-impl From<Agreed> for Membership {
-    fn from(agreed: Agreed) -> Membership {
-        Membership::Agreed(Box::new(agreed))
+impl From<AgreedMember> for GroupMembership {
+    fn from(agreed: AgreedMember) -> GroupMembership {
+        GroupMembership::Agreed(Box::new(agreed))
     }
 }
 
@@ -36,9 +39,9 @@ impl From<Agreed> for Membership {
 macro_rules! each {
     ($membership:expr, $kind:ident => $call:expr) => {
         match $membership {
-            Membership::Provisioned($kind) => $call,
+            GroupMembership::Provisioned($kind) => $call,
             #[cfg(feature = "test-kind")]
-            Membership::Agreed($kind) => $call,
+            GroupMembership::Agreed($kind) => $call,
         }
     };
 }
@@ -48,14 +51,14 @@ macro_rules! each {
 macro_rules! provisioned {
     ($membership:expr, $member:ident => $call:expr; $otherwise:expr) => {
         match $membership {
-            Membership::Provisioned($member) => $call,
+            GroupMembership::Provisioned($member) => $call,
             #[cfg(feature = "test-kind")]
-            Membership::Agreed(_) => $otherwise,
+            GroupMembership::Agreed(_) => $otherwise,
         }
     };
 }
 
-impl Membership {
+impl GroupMembership {
     /// The group's address in frames.
     pub fn tag(&self) -> GroupTag {
         each!(self, kind => kind.tag())
@@ -95,7 +98,7 @@ impl Membership {
     /// # Errors
     ///
     /// [`Error::Behind`], [`Error::Removed`], [`Error::Io`].
-    pub fn sender(&self) -> Result<Sender, Error> {
+    pub fn sender(&self) -> Result<GroupSender, Error> {
         each!(self, kind => kind.sender())
     }
 
@@ -112,7 +115,7 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// As [`Member::reload`].
+    /// As [`GroupMember::reload`].
     pub fn reload(&mut self) -> Result<(), Error> {
         provisioned!(self, member => member.reload(); Ok(()))
     }
@@ -122,11 +125,11 @@ impl Membership {
     /// # Errors
     ///
     /// [`Error::NotAuthority`] where nobody gives orders.
-    pub fn provisioned(&mut self) -> Result<&mut Member, Error> {
+    pub fn provisioned(&mut self) -> Result<&mut GroupMember, Error> {
         provisioned!(self, member => Ok(member); Err(Error::NotAuthority))
     }
 
-    /// See [`Member::check_heartbeat`].
+    /// See [`GroupMember::check_heartbeat`].
     ///
     /// # Errors
     ///
@@ -135,46 +138,46 @@ impl Membership {
         provisioned!(self, member => member.check_heartbeat(now_ms); Ok(()))
     }
 
-    /// See [`Member::is_strict`].
+    /// See [`GroupMember::is_strict`].
     pub fn is_strict(&self) -> bool {
         provisioned!(self, member => member.is_strict(); false)
     }
 
-    /// See [`Member::is_copied`].
+    /// See [`GroupMember::is_copied`].
     pub fn is_copied(&self) -> bool {
         provisioned!(self, member => member.is_copied(); false)
     }
 
-    /// See [`Member::first_epoch`].
+    /// See [`GroupMember::first_epoch`].
     pub fn first_epoch(&self, stream: &Binding, generation: u64, offset: u64) -> Epoch {
         provisioned!(self, member => member.first_epoch(stream, generation, offset); Epoch(0))
     }
 
-    /// See [`Member::has_removed`].
+    /// See [`GroupMember::has_removed`].
     pub fn has_removed(&self) -> bool {
         provisioned!(self, member => member.has_removed(); false)
     }
 
-    /// See [`Member::is_marked`].
+    /// See [`GroupMember::is_marked`].
     pub fn is_marked(&self, stream: &Binding) -> bool {
         provisioned!(self, member => member.is_marked(stream); true)
     }
 
-    /// See [`Member::mark_here`].
+    /// See [`GroupMember::mark_here`].
     ///
     /// # Errors
     ///
     /// As there.
-    pub fn mark_here(&mut self, marks: &[Mark]) -> Result<(), Error> {
+    pub fn mark_here(&mut self, marks: &[RemovalMark]) -> Result<(), Error> {
         provisioned!(self, member => member.mark_here(marks); Ok(()))
     }
 
-    /// See [`Member::shown_by`].
-    pub fn shown_by(&self, notice: &Notice) -> Option<u64> {
+    /// See [`GroupMember::shown_by`].
+    pub fn shown_by(&self, notice: &GroupNotice) -> Option<u64> {
         provisioned!(self, member => member.shown_by(notice); None)
     }
 
-    /// See [`Member::control_cursor`].
+    /// See [`GroupMember::control_cursor`].
     ///
     /// # Errors
     ///
@@ -183,7 +186,7 @@ impl Membership {
         provisioned!(self, member => member.control_cursor(hub); Ok(None))
     }
 
-    /// See [`Member::save_control_cursor`].
+    /// See [`GroupMember::save_control_cursor`].
     ///
     /// # Errors
     ///
@@ -193,7 +196,7 @@ impl Membership {
     }
 }
 
-impl EpochSource for Membership {
+impl EpochSource for GroupMembership {
     fn group(&self) -> Group {
         each!(self, kind => kind.group())
     }
@@ -214,11 +217,11 @@ impl EpochSource for Membership {
         each!(self, kind => kind.live_from())
     }
 
-    fn leaving(&self) -> &[Leaving] {
+    fn leaving(&self) -> &[AnnouncedRemoval] {
         each!(self, kind => EpochSource::leaving(&**kind))
     }
 
-    fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
+    fn apply(&mut self, notice: &GroupNotice) -> Result<Vec<GroupChange>, Error> {
         each!(self, kind => kind.apply(notice))
     }
 

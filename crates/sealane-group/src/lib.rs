@@ -8,8 +8,8 @@
 //! ```
 //!
 //! This crate takes identities and gives epoch secrets. A [`KeyFolder`] holds an [`Identity`] and
-//! its groups. An authority invites who shows a [`Card`], and tells the members of admissions,
-//! removals and fresh secrets by [`Notice`]s. A [`Member`] is an [`EpochSource`]; its [`Sender`]
+//! its groups. An authority invites who shows a [`IdentityCard`], and tells the members of admissions,
+//! removals and fresh secrets by [`GroupNotice`]s. A [`GroupMember`] is an [`EpochSource`]; its [`GroupSender`]
 //! seals under keys of its own start, and nothing while it knows of orders that it has not obeyed.
 //! `spec/group.md` is the specification.
 //!
@@ -74,21 +74,23 @@ mod vectors;
 mod wire;
 
 #[cfg(feature = "test-kind")]
-pub use agreed::{Agreed, Present};
-pub use card::Card;
-pub use document::Document;
+pub use agreed::{AgreedMember, AgreedPresence};
+pub use card::IdentityCard;
+pub use document::GroupDocument;
 pub use error::{ERRORS, Error};
 pub use examine::examine;
 pub use folder::KeyFolder;
 pub use identity::{Fingerprint, Identity, PublicKey, seal_to};
-pub use invitation::Past;
-pub use kind::Membership;
+pub use invitation::PastSecrets;
+pub use kind::GroupMembership;
 pub use live::{LiveMessage, LiveReader, LiveSender};
-pub use marks::Mark;
-pub use member::{Beater, ControlCursor, Healed, Invited, Member, NewGroup, control_topic};
-pub use notice::{Heartbeat, Notice, read_orders, write_orders};
-pub use removal::{Leaver, Leaving, Removal};
-pub use roster::{Entry, Roster};
-pub use sender::{SealRun, Sender};
-pub use source::{Change, EpochSource};
+pub use marks::RemovalMark;
+pub use member::{
+    BeaterView, ControlCursor, GroupMember, HealOutcome, IssuedInvitation, NewGroup, control_topic,
+};
+pub use notice::{GroupHeartbeat, GroupNotice, read_orders, write_orders};
+pub use removal::{AnnouncedRemoval, MemberRemoval, RemovalNotice};
+pub use roster::{GroupRoster, RosterEntry};
+pub use sender::{GroupSender, SealRun};
+pub use source::{EpochSource, GroupChange};
 pub use text::{from_text, is_text, to_text};

@@ -3,13 +3,13 @@ mod store;
 use std::sync::Arc;
 
 use sealane_frame::{
-    Announced, Header, LinkContext, Received, Stored, open_announcement, open_compact, open_frame,
-    open_stored,
+    FrameAnnouncement, Header, LinkContext, ReceivedFrame, StoredFrame, open_announcement,
+    open_compact, open_frame, open_stored,
 };
-use sealane_seal::{Binding, Epoch, Opened, Opener, Slot};
+use sealane_seal::{Binding, Epoch, OpenedMessage, Opener, Slot};
 
-use crate::removal::Leavers;
-use crate::{EpochSource, Error, Member};
+use crate::removal::AnnouncedRemovals;
+use crate::{EpochSource, Error, GroupMember};
 use store::SessionStore;
 
 /// A reader of what comes over links. What it has accepted is never accepted again, whatever is
@@ -24,7 +24,7 @@ pub struct LiveReader {
     /// Nothing of an earlier epoch is taken: what was accepted in it is not known any more.
     floor: Epoch,
     /// Of them nothing new is taken.
-    leavers: Leavers,
+    leavers: AnnouncedRemovals,
 }
 
 /// A frame that was opened and accepted.
@@ -35,7 +35,7 @@ pub struct LiveMessage<'f> {
     /// The body, in the buffer the frame arrived in.
     pub body: &'f [u8],
     /// Sender, epoch, context and counter: which message it is.
-    pub opened: Opened,
+    pub opened: OpenedMessage,
 }
 
 /// A sender that has made itself known.
@@ -44,12 +44,12 @@ pub struct LiveSender {
     /// Its slot.
     pub slot: Slot,
     /// The announcement that holds for its compact frames, for the link's roster.
-    pub announced: Announced,
+    pub announced: FrameAnnouncement,
     /// How many orders of the group it has obeyed. A reader that has obeyed fewer is behind.
     pub orders: u64,
 }
 
-impl Member {
+impl GroupMember {
     /// A reader of what comes over links, which goes on where the last one of this folder was.
     ///
     /// Sessions in a folder that was copied or restored may be old: each waits for a later start of
@@ -69,7 +69,7 @@ impl Member {
         opener.set_live_floor(floor);
         kept.iter().for_each(|state| opener.restore(state));
         let store = SessionStore::new(Arc::clone(&self.keys), self.name(), kept);
-        Ok(LiveReader { store, opener, floor, leavers: Leavers::of(self) })
+        Ok(LiveReader { store, opener, floor, leavers: AnnouncedRemovals::of(self) })
     }
 }
 
@@ -82,7 +82,7 @@ impl LiveReader {
     pub fn follow(&mut self, source: &impl EpochSource) -> Result<(), Error> {
         source.refresh(&mut self.opener)?;
         self.opener.set_live_floor(self.floor.max(source.live_from()));
-        self.leavers = Leavers::of(source);
+        self.leavers = AnnouncedRemovals::of(source);
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl LiveReader {
         let orders = announced.announcement().orders;
         let opened = announced.accept();
         let [low, ..] = orders.to_le_bytes();
-        let announced = Announced { context: opened.context(), orders: low };
+        let announced = FrameAnnouncement { context: opened.context(), orders: low };
         Ok(LiveSender { slot: opened.slot(), announced, orders })
     }
 
@@ -134,12 +134,12 @@ impl LiveReader {
     ///
     /// # Errors
     ///
-    /// As [`open_stored`], and [`Error::Leaving`].
+    /// As [`open_stored`], and [`Error::AnnouncedRemoval`].
     pub fn open_kept<'f>(
         &mut self,
         binding: &Binding,
         frame: &'f mut [u8],
-    ) -> Result<Stored<'f>, Error> {
+    ) -> Result<StoredFrame<'f>, Error> {
         let newest = self.opener.epochs().newest();
         let stored = open_stored(&mut self.opener, newest, binding, frame)?;
         self.leavers.check(&stored.opened)?;
@@ -188,7 +188,7 @@ impl LiveReader {
 
 fn accept<'f>(
     store: &mut SessionStore,
-    mut received: Received<'_, 'f>,
+    mut received: ReceivedFrame<'_, 'f>,
     now_ms: u64,
 ) -> Result<LiveMessage<'f>, Error> {
     if received.pending.waits_for_store(now_ms) {

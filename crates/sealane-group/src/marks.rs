@@ -3,13 +3,13 @@
 use sealane_seal::{Binding, Epoch};
 
 use crate::limits::MAX_MARKS_HELD;
-use crate::wire::Reader;
-use crate::{Document, Error};
+use crate::wire::GroupFieldReader;
+use crate::{Error, GroupDocument};
 
 /// How far a stream had come when somebody was removed: at or behind it, nothing of the epochs
 /// before the removal is read any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
+pub struct RemovalMark {
     /// The stream, as messages are bound to it.
     pub stream: Binding,
     /// The stream's generation.
@@ -21,37 +21,38 @@ pub struct Mark {
 /// Bytes of a mark.
 pub(crate) const MARK_BYTES: usize = Binding::BYTES + 8 + 8;
 
-impl Mark {
+impl RemovalMark {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.stream.as_bytes());
         out.extend(self.generation.to_be_bytes());
         out.extend(self.next.to_be_bytes());
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Mark, Error> {
+    pub(crate) fn read(reader: &mut GroupFieldReader<'_>) -> Result<RemovalMark, Error> {
         let stream = Binding::from_bytes(reader.array()?);
-        Ok(Mark { stream, generation: reader.u64()?, next: reader.u64()? })
+        Ok(RemovalMark { stream, generation: reader.u64()?, next: reader.u64()? })
     }
 }
 
 /// A mark, and the first epoch that is read behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Kept {
-    mark: Mark,
+struct HeldRemovalMark {
+    mark: RemovalMark,
     epoch: Epoch,
 }
 
 /// The marks that a member holds, in the order of streams and places.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Marks(Vec<Kept>);
+pub(crate) struct RemovalMarks(Vec<HeldRemovalMark>);
 
-impl Marks {
+impl RemovalMarks {
     /// Takes marks of the removal that began `epoch`, in place of others of the same streams.
     /// Beyond the bound those of the oldest epochs leave.
-    pub(crate) fn add(&mut self, epoch: Epoch, marks: &[Mark]) {
-        let is_new = |kept: &Kept| marks.iter().any(|mark| mark.stream == kept.mark.stream);
+    pub(crate) fn add(&mut self, epoch: Epoch, marks: &[RemovalMark]) {
+        let is_new =
+            |kept: &HeldRemovalMark| marks.iter().any(|mark| mark.stream == kept.mark.stream);
         self.0.retain(|kept| kept.epoch != epoch || !is_new(kept));
-        self.0.extend(marks.iter().map(|mark| Kept { mark: *mark, epoch }));
+        self.0.extend(marks.iter().map(|mark| HeldRemovalMark { mark: *mark, epoch }));
         self.0.sort_unstable();
         self.0.dedup();
         while self.0.len() > MAX_MARKS_HELD {
@@ -93,15 +94,19 @@ impl Marks {
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Marks, Error> {
+    pub(crate) fn read(reader: &mut GroupFieldReader<'_>) -> Result<RemovalMarks, Error> {
         let count = reader.count(MAX_MARKS_HELD, MARK_BYTES + 8)?;
         let mut marks = Vec::with_capacity(count);
         for _ in 0..count {
-            let mark = Mark::read(reader)?;
-            marks.push(Kept { mark, epoch: Epoch(reader.u64()?) });
+            let mark = RemovalMark::read(reader)?;
+            marks.push(HeldRemovalMark { mark, epoch: Epoch(reader.u64()?) });
         }
         let is_sorted = marks.is_sorted_by(|a, b| a < b);
-        if is_sorted { Ok(Marks(marks)) } else { Err(Error::Malformed(Document::GroupFile)) }
+        if is_sorted {
+            Ok(RemovalMarks(marks))
+        } else {
+            Err(Error::Malformed(GroupDocument::GroupFile))
+        }
     }
 }
 
@@ -109,13 +114,13 @@ impl Marks {
 mod tests {
     use super::*;
 
-    fn mark(stream: &str, generation: u64, next: u64) -> Mark {
-        Mark { stream: Binding::stream(stream), generation, next }
+    fn mark(stream: &str, generation: u64, next: u64) -> RemovalMark {
+        RemovalMark { stream: Binding::stream(stream), generation, next }
     }
 
     #[test]
     fn the_newest_removal_before_a_place_decides() {
-        let mut marks = Marks::default();
+        let mut marks = RemovalMarks::default();
         marks.add(Epoch(3), &[mark("a", 1, 10), mark("b", 1, 0)]);
         marks.add(Epoch(7), &[mark("a", 1, 20)]);
         let first = |stream: &str, generation, offset| {
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn beyond_the_bound_the_oldest_removal_leaves_first() {
-        let mut marks = Marks::default();
+        let mut marks = RemovalMarks::default();
         for epoch in 0..MAX_MARKS_HELD as u64 {
             marks.add(Epoch(epoch), &[mark("a", 1, epoch)]);
         }
@@ -141,7 +146,7 @@ mod tests {
         assert_eq!(marks.first_epoch(&Binding::stream("b"), 1, 4), Epoch(0), "told anew");
         let mut bytes = Vec::new();
         marks.put(&mut bytes);
-        let mut reader = Reader::new(Document::GroupFile, &bytes);
-        assert_eq!(Marks::read(&mut reader).unwrap(), marks);
+        let mut reader = GroupFieldReader::new(GroupDocument::GroupFile, &bytes);
+        assert_eq!(RemovalMarks::read(&mut reader).unwrap(), marks);
     }
 }

@@ -1,15 +1,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sealane_frame::{GroupTag, PeerTag, Roster as LinkRoster};
+use sealane_frame::{FrameRoster as LinkRoster, GroupTag, PeerTag};
 use sealane_seal::{Binding, Epoch, Epochs, Group, GroupId, History, Slot, Suite, Term};
 
-use crate::folder::{IdentityKeys, Lock};
-use crate::removal::Leavers;
-use crate::sender::Source;
+use crate::folder::{IdentityKeys, KeyFolderLock};
+use crate::removal::AnnouncedRemovals;
+use crate::sender::SenderSource;
 use crate::state::GroupState;
 use crate::{
-    Change, EpochSource, Error, Fingerprint, Leaving, Mark, Notice, Removal, Roster, Sender,
+    AnnouncedRemoval, EpochSource, Error, Fingerprint, GroupChange, GroupNotice, GroupRoster,
+    GroupSender, RemovalMark, RemovalNotice,
 };
 
 mod apply;
@@ -22,8 +23,8 @@ mod machine;
 mod tests;
 
 pub(crate) use apply::now_ms;
-pub use authority::{Healed, Invited};
-pub use beater::Beater;
+pub use authority::{HealOutcome, IssuedInvitation};
+pub use beater::BeaterView;
 pub use control::ControlCursor;
 
 /// The lasting properties of a new group.
@@ -58,23 +59,23 @@ impl Default for NewGroup {
 /// A member of a group, as its key folder has it.
 ///
 /// Every change is written to the folder before a call returns. Changes of other processes are seen
-/// by [`Member::reload`], and before every change.
-pub struct Member {
+/// by [`GroupMember::reload`], and before every change.
+pub struct GroupMember {
     pub(crate) keys: Arc<IdentityKeys>,
     name: String,
     state: GroupState,
     /// Orders that came before others that they follow, by their number.
-    held: BTreeMap<u64, Notice>,
+    held: BTreeMap<u64, GroupNotice>,
     /// The members that are about to be removed.
-    leavers: Leavers,
+    leavers: AnnouncedRemovals,
 }
 
-impl Member {
-    pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<Member, Error> {
+impl GroupMember {
+    pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<GroupMember, Error> {
         let lock = keys.lock()?;
         let (state, leavers) = (keys.load(&lock, name)?, keys.leavers(&lock, name)?);
         let (keys, name, held) = (Arc::clone(keys), name.to_owned(), BTreeMap::new());
-        Ok(Member { keys, name, state, held, leavers })
+        Ok(GroupMember { keys, name, state, held, leavers })
     }
 
     /// The name of the group in this folder.
@@ -107,12 +108,12 @@ impl Member {
     }
 
     /// The members of the group, and the former members.
-    pub fn roster(&self) -> &Roster {
+    pub fn roster(&self) -> &GroupRoster {
         &self.state.roster
     }
 
     /// The member, or former member, with that address.
-    pub fn find(&self, tag: PeerTag) -> Option<&crate::Entry> {
+    pub fn find(&self, tag: PeerTag) -> Option<&crate::RosterEntry> {
         let entries = self.state.roster.entries().iter();
         entries.rev().find(|entry| self.state.peer_tag(entry.slot()) == Some(tag))
     }
@@ -141,7 +142,7 @@ impl Member {
     /// The name of the member that had that slot in that epoch.
     pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
         let entry = self.state.roster.entry(slot);
-        entry.filter(|entry| entry.term().holds(epoch)).map(crate::Entry::name)
+        entry.filter(|entry| entry.term().holds(epoch)).map(crate::RosterEntry::name)
     }
 
     /// How many orders this member has obeyed.
@@ -151,7 +152,7 @@ impl Member {
 
     /// The members that are about to be removed, and since when that is known. The order may never
     /// come. Then they stand here until a later order does.
-    pub fn leaving(&self) -> &[Leaving] {
+    pub fn leaving(&self) -> &[AnnouncedRemoval] {
         &self.leavers.0
     }
 
@@ -162,31 +163,31 @@ impl Member {
     }
 
     /// Keeps whom the authority is about to remove.
-    fn leave(&mut self, removal: Removal) -> Result<Vec<Change>, Error> {
+    fn leave(&mut self, removal: RemovalNotice) -> Result<Vec<GroupChange>, Error> {
         let lock = self.keys.lock()?;
         let mut leavers = self.keys.leavers(&lock, &self.name)?;
-        let is_new = leavers.add(Leaving { removal, came_ms: now_ms() });
+        let is_new = leavers.add(AnnouncedRemoval { removal, came_ms: now_ms() });
         if is_new {
             self.keys.save_leavers(&lock, &self.name, &leavers)?;
         }
         self.leavers = leavers;
-        Ok(if is_new { vec![Change::Leaving(removal)] } else { Vec::new() })
+        Ok(if is_new { vec![GroupChange::Leaving(removal)] } else { Vec::new() })
     }
 
     /// Forgets removals whose order was obeyed, and tells of those that it did not make true.
-    fn end_leaving(&mut self, lock: &Lock) -> Result<Vec<Change>, Error> {
+    fn end_leaving(&mut self, lock: &KeyFolderLock) -> Result<Vec<GroupChange>, Error> {
         let mut leavers = self.keys.leavers(lock, &self.name)?;
         let ordered = leavers.take_ordered(self.state.orders);
         if !ordered.is_empty() {
             self.keys.save_leavers(lock, &self.name, &leavers)?;
         }
         self.leavers = leavers;
-        let stays = |removal: &Removal| {
+        let stays = |removal: &RemovalNotice| {
             let entry = self.state.roster.entry(removal.slot);
             entry.is_some_and(|entry| entry.removed.is_none())
         };
         let removals = ordered.into_iter().map(|one| one.removal).filter(stays);
-        Ok(removals.map(|one| Change::Stays { slot: one.slot, order: one.order }).collect())
+        Ok(removals.map(|one| GroupChange::Stays { slot: one.slot, order: one.order }).collect())
     }
 
     /// Whether it may seal.
@@ -244,12 +245,12 @@ impl Member {
     /// # Errors
     ///
     /// [`Error::Io`].
-    pub fn mark_here(&mut self, marks: &[Mark]) -> Result<(), Error> {
+    pub fn mark_here(&mut self, marks: &[RemovalMark]) -> Result<(), Error> {
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
         let epoch = state.live_from;
-        let missing = |mark: &&Mark| !state.marks.has(&mark.stream, epoch);
-        let missing: Vec<Mark> = marks.iter().filter(missing).copied().collect();
+        let missing = |mark: &&RemovalMark| !state.marks.has(&mark.stream, epoch);
+        let missing: Vec<RemovalMark> = marks.iter().filter(missing).copied().collect();
         state.marks.add(epoch, &missing);
         self.keys.save(&lock, &self.name, &state)?;
         self.state = state;
@@ -263,7 +264,7 @@ impl Member {
 
     /// The addresses of all members, by slot. They tell nobody who the members are.
     pub fn addresses(&self) -> impl Iterator<Item = (Slot, PeerTag)> + '_ {
-        let slots = self.state.roster.members().map(crate::Entry::slot);
+        let slots = self.state.roster.members().map(crate::RosterEntry::slot);
         slots.filter_map(|slot| Some((slot, self.state.peer_tag(slot)?)))
     }
 
@@ -285,9 +286,9 @@ impl Member {
     /// # Errors
     ///
     /// [`Error::Behind`], [`Error::Removed`], [`Error::Io`].
-    pub fn sender(&self) -> Result<Sender, Error> {
+    pub fn sender(&self) -> Result<GroupSender, Error> {
         let (keys, name) = (Arc::clone(&self.keys), self.name.clone());
-        Sender::open(Source::Folder { keys, name })
+        GroupSender::open(SenderSource::Folder { keys, name })
     }
 
     /// Reads again what the folder has.
@@ -325,7 +326,7 @@ impl Member {
     }
 }
 
-impl EpochSource for Member {
+impl EpochSource for GroupMember {
     fn group(&self) -> Group {
         self.state.charter.group()
     }
@@ -339,30 +340,31 @@ impl EpochSource for Member {
     }
 
     fn terms(&self) -> Vec<Term> {
-        self.state.roster.entries().iter().map(crate::Entry::term).collect()
+        self.state.roster.entries().iter().map(crate::RosterEntry::term).collect()
     }
 
     fn live_from(&self) -> Epoch {
         self.state.live_from
     }
 
-    fn leaving(&self) -> &[Leaving] {
+    fn leaving(&self) -> &[AnnouncedRemoval] {
         &self.leavers.0
     }
 
-    fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
+    fn apply(&mut self, notice: &GroupNotice) -> Result<Vec<GroupChange>, Error> {
         // Junk is turned away by what is in memory: nobody can make it cost more.
         let Some(verified) = apply::verify(&self.state, self.is_authority(), notice)? else {
             return Ok(Vec::new());
         };
-        if let apply::Verified::Removal(removal) = verified {
+        if let apply::VerifiedNotice::Removal(removal) = verified {
             return self.leave(removal);
         }
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
         let before = state.clone();
         let (keys, name, held) = (&self.keys, &self.name, &mut self.held);
-        let mut folder = apply::Folder { keys, name, lock: &lock, held, answered: Vec::new() };
+        let mut folder =
+            apply::MemberFolder { keys, name, lock: &lock, held, answered: Vec::new() };
         let outcome = apply::apply(&mut state, &mut folder, &verified);
         let answered = folder.answered;
         // If an order could not be obeyed, the changes that it has shown are kept as well.
@@ -391,7 +393,7 @@ pub fn control_topic(tag: GroupTag) -> String {
     format!("groups/{tag}")
 }
 
-impl std::fmt::Debug for Member {
+impl std::fmt::Debug for GroupMember {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Member");
         out.field("name", &self.name).field("slot", &self.state.slot);

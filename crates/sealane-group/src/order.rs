@@ -6,9 +6,9 @@ use zeroize::Zeroizing;
 use crate::certificate::{read_slot, slot_bytes};
 use crate::crypto::{NONCE_BYTES, TAG_BYTES, open_box, seal_box};
 use crate::limits::{MAX_ORDER_MARKS, MAX_ORDER_WRAPS, MAX_ROSTER_MEMBERS};
-use crate::marks::{MARK_BYTES, Mark};
-use crate::wire::Reader;
-use crate::{Document, Error};
+use crate::marks::{MARK_BYTES, RemovalMark};
+use crate::wire::GroupFieldReader;
+use crate::{Error, GroupDocument};
 
 /// The data type of the control frame that carries each order: `spec/group.md`, section *Orders*.
 /// 3 is an announcement.
@@ -26,7 +26,7 @@ pub(crate) const WRAP_BYTES: usize = 2 + WRAPPED_BYTES;
 
 /// An order, as its frame says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum GroupOrder {
     /// A certificate, to be named by an admission.
     Certify(Vec<u8>),
     /// The secret of that epoch follows from the present one.
@@ -34,24 +34,24 @@ pub(crate) enum Order {
     /// There is a new member, whose certificate has this hash.
     Admit { slot: Slot, certificate: [u8; 32], replaces: Option<Slot> },
     /// A fresh secret for all members but those who are removed.
-    Rekey(Rekey),
+    Rekey(RekeyOrder),
     /// Where the removal that began that epoch holds.
-    Mark { epoch: Epoch, marks: Vec<Mark> },
+    Mark { epoch: Epoch, marks: Vec<RemovalMark> },
     /// The beater whose heartbeats count beside the authority's own, if there is one.
     Beater(Option<[u8; 32]>),
 }
 
 /// A fresh secret, or one part of the members' wraps of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rekey {
+pub(crate) struct RekeyOrder {
     pub(crate) epoch: Epoch,
     pub(crate) removed: Vec<Slot>,
-    pub(crate) wraps: Wraps,
+    pub(crate) wraps: SecretWraps,
 }
 
 /// An epoch secret, wrapped for each of the members from the slot `first` to `last`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wraps {
+pub(crate) struct SecretWraps {
     pub(crate) first: Slot,
     pub(crate) last: Slot,
     /// Makes the wrapping keys of two orders differ, whatever was copied or restored.
@@ -59,16 +59,16 @@ pub(crate) struct Wraps {
     pub(crate) wraps: Vec<(Slot, [u8; WRAPPED_BYTES])>,
 }
 
-impl Order {
+impl GroupOrder {
     /// The data type of its frame.
     pub(crate) fn data_type(&self) -> u16 {
         match self {
-            Order::Certify(_) => CERTIFY,
-            Order::Advance(_) => ADVANCE,
-            Order::Admit { .. } => ADMIT,
-            Order::Rekey(_) => REKEY,
-            Order::Mark { .. } => MARK,
-            Order::Beater(_) => BEATER,
+            GroupOrder::Certify(_) => CERTIFY,
+            GroupOrder::Advance(_) => ADVANCE,
+            GroupOrder::Admit { .. } => ADMIT,
+            GroupOrder::Rekey(_) => REKEY,
+            GroupOrder::Mark { .. } => MARK,
+            GroupOrder::Beater(_) => BEATER,
         }
     }
 
@@ -76,64 +76,67 @@ impl Order {
     pub(crate) fn to_bytes(&self, number: u64) -> Vec<u8> {
         let mut bytes = number.to_be_bytes().to_vec();
         match self {
-            Order::Certify(certificate) => bytes.extend_from_slice(certificate),
-            Order::Advance(epoch) => bytes.extend(epoch.0.to_be_bytes()),
-            Order::Admit { slot, certificate, replaces } => {
+            GroupOrder::Certify(certificate) => bytes.extend_from_slice(certificate),
+            GroupOrder::Advance(epoch) => bytes.extend(epoch.0.to_be_bytes()),
+            GroupOrder::Admit { slot, certificate, replaces } => {
                 bytes.extend(slot.number().to_be_bytes());
                 bytes.extend(certificate);
                 bytes.extend(slot_bytes(*replaces));
             }
-            Order::Rekey(rekey) => rekey.put(&mut bytes),
-            Order::Mark { epoch, marks } => {
+            GroupOrder::Rekey(rekey) => rekey.put(&mut bytes),
+            GroupOrder::Mark { epoch, marks } => {
                 bytes.extend(epoch.0.to_be_bytes());
                 bytes.extend((marks.len() as u16).to_be_bytes());
                 marks.iter().for_each(|mark| mark.put(&mut bytes));
             }
-            Order::Beater(key) => bytes.extend(key.unwrap_or_default()),
+            GroupOrder::Beater(key) => bytes.extend(key.unwrap_or_default()),
         }
         bytes
     }
 
     /// Reads the body of a control frame: the order and its number.
-    pub(crate) fn from_bytes(data_type: u16, bytes: &[u8]) -> Result<Numbered, Error> {
-        let mut reader = Reader::new(Document::Order, bytes);
+    pub(crate) fn from_bytes(data_type: u16, bytes: &[u8]) -> Result<NumberedOrder, Error> {
+        let mut reader = GroupFieldReader::new(GroupDocument::Order, bytes);
         let number = reader.u64()?;
         let order = match data_type {
             CERTIFY => {
-                return Ok(Numbered { number, order: Order::Certify(reader.rest().to_vec()) });
+                return Ok(NumberedOrder {
+                    number,
+                    order: GroupOrder::Certify(reader.rest().to_vec()),
+                });
             }
-            ADVANCE => Order::Advance(Epoch(reader.u64()?)),
-            ADMIT => Order::Admit {
+            ADVANCE => GroupOrder::Advance(Epoch(reader.u64()?)),
+            ADMIT => GroupOrder::Admit {
                 slot: read_slot(&mut reader)?.ok_or_else(|| reader.malformed())?,
                 certificate: reader.array()?,
                 replaces: read_slot(&mut reader)?,
             },
-            REKEY => Order::Rekey(Rekey::read(&mut reader)?),
+            REKEY => GroupOrder::Rekey(RekeyOrder::read(&mut reader)?),
             MARK => {
                 let epoch = Epoch(reader.u64()?);
                 let count = reader.count(MAX_ORDER_MARKS, MARK_BYTES)?;
-                let marks = (0..count).map(|_| Mark::read(&mut reader));
-                Order::Mark { epoch, marks: marks.collect::<Result<_, _>>()? }
+                let marks = (0..count).map(|_| RemovalMark::read(&mut reader));
+                GroupOrder::Mark { epoch, marks: marks.collect::<Result<_, _>>()? }
             }
             BEATER => {
                 let key: [u8; 32] = reader.array()?;
-                Order::Beater((key != [0; 32]).then_some(key))
+                GroupOrder::Beater((key != [0; 32]).then_some(key))
             }
             _ => return Err(reader.malformed()),
         };
         reader.end()?;
-        Ok(Numbered { number, order })
+        Ok(NumberedOrder { number, order })
     }
 }
 
 /// An order and its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Numbered {
+pub(crate) struct NumberedOrder {
     pub(crate) number: u64,
-    pub(crate) order: Order,
+    pub(crate) order: GroupOrder,
 }
 
-impl Rekey {
+impl RekeyOrder {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.epoch.0.to_be_bytes());
         out.extend((self.removed.len() as u16).to_be_bytes());
@@ -141,19 +144,19 @@ impl Rekey {
         self.wraps.put(out);
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Rekey, Error> {
+    fn read(reader: &mut GroupFieldReader<'_>) -> Result<RekeyOrder, Error> {
         let epoch = Epoch(reader.u64()?);
         let count = reader.count(MAX_ROSTER_MEMBERS, 2)?;
         let mut removed = Vec::with_capacity(count);
         for _ in 0..count {
             removed.push(Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?);
         }
-        let wraps = Wraps::read(reader)?;
-        Ok(Rekey { epoch, removed, wraps })
+        let wraps = SecretWraps::read(reader)?;
+        Ok(RekeyOrder { epoch, removed, wraps })
     }
 }
 
-impl Wraps {
+impl SecretWraps {
     /// Wraps a secret for members of whom `keys` has slot and pairwise key, in the order of slots,
     /// split into as many parts as the limit asks for.
     pub(crate) fn make(
@@ -162,7 +165,7 @@ impl Wraps {
         epoch: Epoch,
         keys: &[(Slot, Zeroizing<[u8; 32]>)],
         salt: [u8; 32],
-    ) -> Result<Vec<Wraps>, Error> {
+    ) -> Result<Vec<SecretWraps>, Error> {
         let mut parts = Vec::new();
         let mut first = Slot::new(0).ok_or(Error::Cipher)?;
         let chunks = keys.chunks(MAX_ORDER_WRAPS);
@@ -175,17 +178,22 @@ impl Wraps {
                 let sealed = wrap(secret, whose, key, &salt)?;
                 Ok((*slot, sealed))
             });
-            parts.push(Wraps { first, last, salt, wraps: wraps.collect::<Result<_, Error>>()? });
+            parts.push(SecretWraps {
+                first,
+                last,
+                salt,
+                wraps: wraps.collect::<Result<_, Error>>()?,
+            });
             first = Slot::new(last.number() + 1).unwrap_or(last);
         }
         if parts.is_empty() {
-            parts.push(Wraps { first, last: last_slot()?, salt, wraps: Vec::new() });
+            parts.push(SecretWraps { first, last: last_slot()?, salt, wraps: Vec::new() });
         }
         Ok(parts)
     }
 
     /// All parts as one.
-    pub(crate) fn join(parts: Vec<Wraps>) -> Option<Wraps> {
+    pub(crate) fn join(parts: Vec<SecretWraps>) -> Option<SecretWraps> {
         let mut parts = parts.into_iter();
         let mut whole = parts.next()?;
         for part in parts {
@@ -220,7 +228,7 @@ impl Wraps {
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Wraps, Error> {
+    pub(crate) fn read(reader: &mut GroupFieldReader<'_>) -> Result<SecretWraps, Error> {
         let first = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let last = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let salt = reader.array()?;
@@ -235,7 +243,7 @@ impl Wraps {
         if !is_sorted || !is_inside {
             return Err(reader.malformed());
         }
-        Ok(Wraps { first, last, salt, wraps })
+        Ok(SecretWraps { first, last, salt, wraps })
     }
 }
 

@@ -4,15 +4,15 @@
 use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
 
-use crate::card::{Card, Waiting};
-use crate::charter::Charter;
+use crate::card::{IdentityCard, PendingCard};
+use crate::charter::GroupCharter;
 use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box, wrap};
-use crate::folder::{IdentityKeys, Lock};
+use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::{AUTHORITY_SIGNATURE_BYTES, MAX_HEAL_CARDS};
-use crate::order::{WrapId, Wraps};
+use crate::order::{SecretWraps, WrapId};
 use crate::state::{GroupState, WrapKeys};
-use crate::wire::{Reader, begin, put_part};
-use crate::{Document, Error, Roster};
+use crate::wire::{GroupFieldReader, begin, put_part};
+use crate::{Error, GroupDocument, GroupRoster};
 
 const LABEL: &[u8] = b"Sealane 1.0 renewal ";
 const FRESH_LABEL: &[u8] = b"Sealane 1.0 fresh key ";
@@ -20,21 +20,21 @@ const ROSTER_KEY: &str = "Sealane 1.0 roster of a renewal";
 const ANEW: u8 = 1;
 
 /// A renewal whose signatures verify.
-pub(crate) struct Renewal<'a> {
+pub(crate) struct VerifiedRenewal<'a> {
     group: GroupId,
     pub(crate) number: u64,
     pub(crate) epoch: Epoch,
     /// Whether the authority has lost its place: nothing of earlier epochs is taken live then.
     pub(crate) is_anew: bool,
-    wraps: Wraps,
-    fresh: Vec<Fresh<'a>>,
+    wraps: SecretWraps,
+    fresh: Vec<RenewalFreshSecret<'a>>,
     /// All that stands before the roster.
     head: &'a [u8],
     roster: &'a [u8],
 }
 
 /// The secret for a member who brought a fresh card.
-struct Fresh<'a> {
+struct RenewalFreshSecret<'a> {
     slot: Slot,
     /// The nonce of the card that it is encrypted to.
     nonce: [u8; 32],
@@ -51,40 +51,40 @@ pub(crate) struct ByCard {
 /// The content of a renewal for a member.
 pub(crate) struct OpenedRenewal {
     pub(crate) secret: EpochSecret,
-    pub(crate) roster: Roster,
+    pub(crate) roster: GroupRoster,
     /// The new pairwise key, if this member brought a fresh card.
     pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
 }
 
 /// The content of a renewal that is to be made.
-pub(crate) struct Plan<'a> {
+pub(crate) struct RenewalPlan<'a> {
     pub(crate) number: u64,
     pub(crate) epoch: Epoch,
     pub(crate) is_anew: bool,
     pub(crate) secret: &'a EpochSecret,
-    pub(crate) roster: &'a Roster,
+    pub(crate) roster: &'a GroupRoster,
     /// Members who brought fresh cards; all others are told by their pairwise keys.
-    pub(crate) cards: &'a [(Slot, &'a Card)],
+    pub(crate) cards: &'a [(Slot, &'a IdentityCard)],
 }
 
 /// Makes a renewal, and gives the pairwise keys of all members behind it.
 pub(crate) fn make(
     signer: &AuthoritySigner,
     state: &GroupState,
-    plan: &Plan<'_>,
+    plan: &RenewalPlan<'_>,
 ) -> Result<(Vec<u8>, WrapKeys), Error> {
     let is_member = |slot: &Slot| plan.roster.entry(*slot).is_some_and(|e| e.removed().is_none());
     let is_fresh = |slot: &Slot| plan.cards.iter().any(|(fresh, _)| fresh == slot);
     let stay = state.wraps.iter().filter(|(slot, _)| is_member(slot) && !is_fresh(slot));
     let mut keys: WrapKeys = stay.cloned().collect();
     // One document for all: it is rare, and a member must see that it was left out.
-    let parts = Wraps::make(plan.secret, state.id(), plan.epoch, &keys, random()?)?;
-    let mut bytes = begin(Document::Renewal);
+    let parts = SecretWraps::make(plan.secret, state.id(), plan.epoch, &keys, random()?)?;
+    let mut bytes = begin(GroupDocument::Renewal);
     bytes.extend(state.id().0);
     bytes.extend(plan.number.to_be_bytes());
     bytes.extend(plan.epoch.0.to_be_bytes());
     bytes.push(if plan.is_anew { ANEW } else { 0 });
-    Wraps::join(parts).ok_or(Error::Cipher)?.put(&mut bytes);
+    SecretWraps::join(parts).ok_or(Error::Cipher)?.put(&mut bytes);
     bytes.extend((plan.cards.len() as u16).to_be_bytes());
     for (slot, card) in plan.cards {
         let info = fresh_info(state.id(), plan.epoch, *slot, &card.nonce);
@@ -106,10 +106,13 @@ fn fresh_info(group: GroupId, epoch: Epoch, slot: Slot, nonce: &[u8; 32]) -> Vec
     [FRESH_LABEL, &group.0, &epoch, &slot, nonce].concat()
 }
 
-impl<'a> Renewal<'a> {
+impl<'a> VerifiedRenewal<'a> {
     /// Reads a renewal of the charter's group; both signatures must verify.
-    pub(crate) fn read(charter: &Charter, bytes: &'a [u8]) -> Result<Renewal<'a>, Error> {
-        let mut reader = Reader::open(Document::Renewal, bytes)?;
+    pub(crate) fn read(
+        charter: &GroupCharter,
+        bytes: &'a [u8],
+    ) -> Result<VerifiedRenewal<'a>, Error> {
+        let mut reader = GroupFieldReader::open(GroupDocument::Renewal, bytes)?;
         let group = GroupId(reader.array()?);
         let (number, epoch) = (reader.u64()?, Epoch(reader.u64()?));
         let is_anew = match reader.u8()? {
@@ -117,18 +120,18 @@ impl<'a> Renewal<'a> {
             ANEW => true,
             _ => return Err(reader.malformed()),
         };
-        let wraps = Wraps::read(&mut reader)?;
-        let fresh = Fresh::read_all(&mut reader)?;
+        let wraps = SecretWraps::read(&mut reader)?;
+        let fresh = RenewalFreshSecret::read_all(&mut reader)?;
         let head = bytes.get(..bytes.len() - reader.left()).unwrap_or_default();
         let roster = reader.part()?;
         if reader.left() != AUTHORITY_SIGNATURE_BYTES || number == u64::MAX {
             return Err(reader.malformed());
         }
         if group != charter.id() {
-            return Err(Error::OtherGroup(Document::Renewal));
+            return Err(Error::OtherGroup(GroupDocument::Renewal));
         }
-        charter.authority.verify(LABEL, Document::Renewal, bytes)?;
-        Ok(Renewal { group, number, epoch, is_anew, wraps, fresh, head, roster })
+        charter.authority.verify(LABEL, GroupDocument::Renewal, bytes)?;
+        Ok(VerifiedRenewal { group, number, epoch, is_anew, wraps, fresh, head, roster })
     }
 
     /// The content for this member; none if the renewal is not meant for it any more. A card that
@@ -137,7 +140,7 @@ impl<'a> Renewal<'a> {
         &self,
         state: &GroupState,
         keys: &IdentityKeys,
-        lock: &Lock,
+        lock: &KeyFolderLock,
     ) -> Result<Option<OpenedRenewal>, Error> {
         let (secret, wrap_key) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
             Some(fresh) => match self.open_fresh(fresh, keys, lock)? {
@@ -159,9 +162,9 @@ impl<'a> Renewal<'a> {
     /// Opens what was encrypted to a card that waits here.
     fn open_fresh(
         &self,
-        fresh: &Fresh<'_>,
+        fresh: &RenewalFreshSecret<'_>,
         keys: &IdentityKeys,
-        lock: &Lock,
+        lock: &KeyFolderLock,
     ) -> Result<Option<ByCard>, Error> {
         let mut cards = keys.cards(lock)?.unwrap_or_default();
         let Some(found) = cards.iter().position(|waiting| waiting.nonce == fresh.nonce) else {
@@ -171,12 +174,16 @@ impl<'a> Renewal<'a> {
     }
 
     /// The bytes that were encrypted to a card.
-    fn open_with(&self, fresh: &Fresh<'_>, waiting: &Waiting) -> Result<ByCard, Error> {
+    fn open_with(
+        &self,
+        fresh: &RenewalFreshSecret<'_>,
+        waiting: &PendingCard,
+    ) -> Result<ByCard, Error> {
         let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
         let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
-        let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
+        let opened = opened.ok_or(Error::NotForUs(GroupDocument::Renewal))?;
         let secret = opened.plaintext.as_slice().try_into();
-        let secret = secret.map_err(|_| Error::Malformed(Document::Renewal))?;
+        let secret = secret.map_err(|_| Error::Malformed(GroupDocument::Renewal))?;
         Ok(ByCard { secret: EpochSecret::new(secret), key: opened.exported })
     }
 
@@ -186,30 +193,30 @@ impl<'a> Renewal<'a> {
     }
 }
 
-impl<'a> Fresh<'a> {
-    fn read_all(reader: &mut Reader<'a>) -> Result<Vec<Fresh<'a>>, Error> {
+impl<'a> RenewalFreshSecret<'a> {
+    fn read_all(reader: &mut GroupFieldReader<'a>) -> Result<Vec<RenewalFreshSecret<'a>>, Error> {
         let count = reader.count(MAX_HEAL_CARDS, 2 + 32 + 4)?;
         let mut all = Vec::with_capacity(count);
         for _ in 0..count {
             let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
-            all.push(Fresh { slot, nonce: reader.array()?, sealed: reader.part()? });
+            all.push(RenewalFreshSecret { slot, nonce: reader.array()?, sealed: reader.part()? });
         }
         Ok(all)
     }
 }
 
 /// The roster for those who have the renewal's secret, bound to all that stands before it.
-fn seal_roster(secret: &EpochSecret, head: &[u8], roster: &Roster) -> Result<Vec<u8>, Error> {
+fn seal_roster(secret: &EpochSecret, head: &[u8], roster: &GroupRoster) -> Result<Vec<u8>, Error> {
     let mut entries = Vec::new();
     roster.put(&mut entries);
     seal_box(&roster_key(secret), [0; NONCE_BYTES], head, &entries)
 }
 
-fn open_roster(secret: &EpochSecret, head: &[u8], sealed: &[u8]) -> Result<Roster, Error> {
+fn open_roster(secret: &EpochSecret, head: &[u8], sealed: &[u8]) -> Result<GroupRoster, Error> {
     let opened = open_box(&roster_key(secret), [0; NONCE_BYTES], head, sealed);
-    let opened = opened.ok_or(Error::NotForUs(Document::Renewal))?;
-    let mut reader = Reader::new(Document::Renewal, &opened);
-    let roster = Roster::read(&mut reader)?;
+    let opened = opened.ok_or(Error::NotForUs(GroupDocument::Renewal))?;
+    let mut reader = GroupFieldReader::new(GroupDocument::Renewal, &opened);
+    let roster = GroupRoster::read(&mut reader)?;
     reader.end()?;
     Ok(roster)
 }
@@ -226,30 +233,34 @@ pub(crate) mod tests {
     const HEAD: &[u8] = b"all that stands before the roster";
 
     /// The roster of a renewal as the vectors have it: sealed under this secret and head.
-    pub(crate) fn sealed_roster(secret: [u8; 32], head: &[u8]) -> (Roster, Vec<u8>) {
+    pub(crate) fn sealed_roster(secret: [u8; 32], head: &[u8]) -> (GroupRoster, Vec<u8>) {
         let sealed = seal_roster(&EpochSecret::new(secret), head, &roster()).unwrap();
         (roster(), sealed)
     }
 
-    pub(crate) fn opened_roster(secret: [u8; 32], head: &[u8], sealed: &[u8]) -> Option<Roster> {
+    pub(crate) fn opened_roster(
+        secret: [u8; 32],
+        head: &[u8],
+        sealed: &[u8],
+    ) -> Option<GroupRoster> {
         open_roster(&EpochSecret::new(secret), head, sealed).ok()
     }
 
     /// A renewal, as whoever holds any key of it finds it.
-    pub(crate) struct Found {
+    pub(crate) struct FoundRenewal {
         renewal: Vec<u8>,
-        charter: Charter,
+        charter: GroupCharter,
     }
 
-    impl Found {
+    impl FoundRenewal {
         /// Both signatures must verify.
-        pub(crate) fn read(charter: &Charter, renewal: &[u8]) -> Found {
-            Renewal::read(charter, renewal).unwrap();
-            Found { renewal: renewal.to_vec(), charter: charter.clone() }
+        pub(crate) fn read(charter: &GroupCharter, renewal: &[u8]) -> FoundRenewal {
+            VerifiedRenewal::read(charter, renewal).unwrap();
+            FoundRenewal { renewal: renewal.to_vec(), charter: charter.clone() }
         }
 
-        fn inside(&self) -> Renewal<'_> {
-            Renewal::read(&self.charter, &self.renewal).unwrap()
+        fn inside(&self) -> VerifiedRenewal<'_> {
+            VerifiedRenewal::read(&self.charter, &self.renewal).unwrap()
         }
 
         /// Slots that have a wrap, and slots that brought fresh cards.
@@ -268,12 +279,12 @@ pub(crate) mod tests {
         }
 
         /// The content for the holder of that card.
-        pub(crate) fn by_card(&self, waiting: &Waiting) -> Option<ByCard> {
+        pub(crate) fn by_card(&self, waiting: &PendingCard) -> Option<ByCard> {
             let renewal = self.inside();
             renewal.fresh.iter().find_map(|fresh| renewal.open_with(fresh, waiting).ok())
         }
 
-        pub(crate) fn roster(&self, secret: &EpochSecret) -> Option<Roster> {
+        pub(crate) fn roster(&self, secret: &EpochSecret) -> Option<GroupRoster> {
             let renewal = self.inside();
             open_roster(secret, renewal.head, renewal.roster).ok()
         }

@@ -5,7 +5,7 @@ use sealane_seal::{Epoch, GroupId, Slot, Term};
 use crate::Error;
 use crate::limits::MAX_ROSTER_MEMBERS;
 use crate::names::are_alike;
-use crate::wire::{Reader, put_name};
+use crate::wire::{GroupFieldReader, put_name};
 
 const REMOVED: u8 = 1;
 /// Bytes of an entry with the shortest name.
@@ -13,7 +13,7 @@ const LEAST_ENTRY_BYTES: usize = 2 + 1 + 8 + 8 + 32 + 32 + 2;
 
 /// A member, or one that was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct RosterEntry {
     pub(crate) slot: Slot,
     pub(crate) verifying: [u8; 32],
     pub(crate) certificate: [u8; 32],
@@ -22,7 +22,7 @@ pub struct Entry {
     pub(crate) name: String,
 }
 
-impl Entry {
+impl RosterEntry {
     /// Its place, which nobody else is given.
     pub fn slot(&self) -> Slot {
         self.slot
@@ -67,44 +67,44 @@ impl Entry {
 /// The members of a group, by slot. Who was removed stays listed, so that no slot is given again
 /// and signatures of the past verify.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Roster {
-    entries: Vec<Entry>,
+pub struct GroupRoster {
+    entries: Vec<RosterEntry>,
 }
 
-impl Roster {
-    pub(crate) fn new(entries: Vec<Entry>) -> Option<Roster> {
+impl GroupRoster {
+    pub(crate) fn new(entries: Vec<RosterEntry>) -> Option<GroupRoster> {
         let is_sorted = entries.is_sorted_by(|a, b| a.slot < b.slot);
-        (is_sorted && entries.len() <= MAX_ROSTER_MEMBERS).then_some(Roster { entries })
+        (is_sorted && entries.len() <= MAX_ROSTER_MEMBERS).then_some(GroupRoster { entries })
     }
 
     /// All entries, removed ones too.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[RosterEntry] {
         &self.entries
     }
 
     /// The members of today.
-    pub fn members(&self) -> impl Iterator<Item = &Entry> {
+    pub fn members(&self) -> impl Iterator<Item = &RosterEntry> {
         self.entries.iter().filter(|entry| entry.removed.is_none())
     }
 
     /// A member whose name is that one, or looks like it.
-    pub(crate) fn alike(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn alike(&self, name: &str) -> Option<&RosterEntry> {
         self.members().find(|entry| are_alike(&entry.name, name))
     }
 
     /// The entry of a slot.
-    pub fn entry(&self, slot: Slot) -> Option<&Entry> {
+    pub fn entry(&self, slot: Slot) -> Option<&RosterEntry> {
         let found = self.entries.binary_search_by_key(&slot, |entry| entry.slot).ok()?;
         self.entries.get(found)
     }
 
     /// The member of that slot number, name, or beginning of its verifying key in hexadecimal
     /// digits (eight or more), if it is the only one.
-    pub fn find(&self, text: &str) -> Option<&Entry> {
+    pub fn find(&self, text: &str) -> Option<&RosterEntry> {
         let of_slot = text.parse().ok().and_then(Slot::new).and_then(|slot| self.entry(slot));
         let digits = text.to_ascii_lowercase();
         let is_key =
-            |entry: &&Entry| digits.len() >= 8 && hex(&entry.verifying).starts_with(&digits);
+            |entry: &&RosterEntry| digits.len() >= 8 && hex(&entry.verifying).starts_with(&digits);
         let mut named = self.members().filter(|entry| entry.name == text || is_key(entry));
         let first = named.next();
         let only = first.filter(|_| named.next().is_none());
@@ -120,7 +120,7 @@ impl Roster {
     }
 
     /// Adds an entry behind all others.
-    pub(crate) fn admit(&mut self, entry: Entry) {
+    pub(crate) fn admit(&mut self, entry: RosterEntry) {
         self.entries.push(entry);
     }
 
@@ -143,7 +143,7 @@ impl Roster {
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Roster, Error> {
+    pub(crate) fn read(reader: &mut GroupFieldReader<'_>) -> Result<GroupRoster, Error> {
         let count = reader.count(MAX_ROSTER_MEMBERS, LEAST_ENTRY_BYTES)?;
         let mut entries = Vec::with_capacity(count);
         for _ in 0..count {
@@ -157,14 +157,14 @@ impl Roster {
             let removed = (flags == REMOVED).then_some(removed);
             let (verifying, certificate) = (reader.array()?, reader.array()?);
             let name = reader.name()?;
-            entries.push(Entry { slot, verifying, certificate, since, removed, name });
+            entries.push(RosterEntry { slot, verifying, certificate, since, removed, name });
         }
-        Roster::new(entries).ok_or_else(|| reader.malformed())
+        GroupRoster::new(entries).ok_or_else(|| reader.malformed())
     }
 }
 
 /// How members and groups are named in frames: `spec/frame.md`, section *Tags*.
-pub(crate) fn peer_tag(routing: &[u8; 32], entry: &Entry) -> PeerTag {
+pub(crate) fn peer_tag(routing: &[u8; 32], entry: &RosterEntry) -> PeerTag {
     let mut hasher = blake3::Hasher::new_keyed(routing);
     hasher.update(b"Sealane 1.0 peer tag ");
     hasher.update(&entry.slot.number().to_be_bytes());
@@ -192,21 +192,28 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    fn entry(slot: u16, key: u8, name: &str, removed: Option<Epoch>) -> Entry {
+    fn entry(slot: u16, key: u8, name: &str, removed: Option<Epoch>) -> RosterEntry {
         let slot = Slot::new(slot).unwrap();
         let (verifying, certificate) = ([key; 32], [key ^ 0xff; 32]);
-        Entry { slot, verifying, certificate, since: Epoch(3), removed, name: name.to_owned() }
+        RosterEntry {
+            slot,
+            verifying,
+            certificate,
+            since: Epoch(3),
+            removed,
+            name: name.to_owned(),
+        }
     }
 
     /// Two members, a third who has the first one's name, and one who was removed.
-    pub(crate) fn roster() -> Roster {
+    pub(crate) fn roster() -> GroupRoster {
         let entries = vec![
             entry(0, 0xab, "base", None),
             entry(1, 0x12, "car 1", None),
             entry(2, 0x34, "car 2", Some(Epoch(7))),
             entry(5, 0xac, "base", None),
         ];
-        Roster::new(entries).unwrap()
+        GroupRoster::new(entries).unwrap()
     }
 
     #[test]

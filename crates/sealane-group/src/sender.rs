@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Draft, FrameBuf, GroupTag, HeaderFields, Kind, LinkContext, PeerTag, Room,
+    ANNOUNCEMENT_TYPE, FrameBuf, FrameDraft, FrameKind, FrameRoom, GroupTag, HeaderFields,
+    LinkContext, PeerTag,
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{
@@ -11,7 +12,7 @@ use sealane_seal::{
 
 use crate::Error;
 use crate::crypto::random;
-use crate::folder::{IdentityKeys, Lock};
+use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::MAX_COUNTER_BLOCK;
 use crate::member::now_ms;
 use crate::state::GroupState;
@@ -25,8 +26,8 @@ const FIRST_BLOCK: u64 = 1 << 10;
 /// Each one, and each process that it finds itself in, seals under keys of its own: several
 /// processes of one folder, copies of the folder and forks never meet. Counters on disk keep the
 /// order of a slot's messages over restarts.
-pub struct Sender {
-    source: Source,
+pub struct GroupSender {
+    source: SenderSource,
     sealer: Sealer,
     tag: GroupTag,
     address: PeerTag,
@@ -42,15 +43,15 @@ pub struct Sender {
 
 /// Where a sender learns what it seals under.
 #[derive(Clone)]
-pub(crate) enum Source {
+pub(crate) enum SenderSource {
     /// A key folder, and the group's name there.
     Folder { keys: Arc<IdentityKeys>, name: String },
     #[cfg(feature = "test-kind")]
-    Agreed(Box<crate::Agreed>),
+    Agreed(Box<crate::AgreedMember>),
 }
 
 /// A member's place in its group at one moment.
-pub(crate) struct Standing {
+pub(crate) struct MemberStanding {
     pub(crate) group: Group,
     pub(crate) history: History,
     pub(crate) slot: Slot,
@@ -65,7 +66,7 @@ pub(crate) struct Standing {
 /// The counters that a folder keeps of the senders of a group. They keep the order of its messages;
 /// no safety rests on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counters {
+pub(crate) struct SenderCounters {
     pub(crate) slot: u16,
     pub(crate) epoch: Epoch,
     /// All counters below may be used up.
@@ -75,43 +76,45 @@ pub(crate) struct Counters {
 }
 
 /// Counters from one up to a bound.
-pub(crate) struct Block {
+pub(crate) struct CounterBlock {
     next: u64,
     until: u64,
     start: u64,
 }
 
-impl Source {
+impl SenderSource {
     /// The standing to seal under now.
-    fn standing(&self) -> Result<Standing, Error> {
+    fn standing(&self) -> Result<MemberStanding, Error> {
         match self {
-            Source::Folder { keys, name } => {
+            SenderSource::Folder { keys, name } => {
                 let state = keys.load(&keys.lock()?, name)?;
                 state.check_sealing()?;
-                Standing::of(keys, &state)
+                MemberStanding::of(keys, &state)
             }
             #[cfg(feature = "test-kind")]
-            Source::Agreed(agreed) => agreed.standing(),
+            SenderSource::Agreed(agreed) => agreed.standing(),
         }
     }
 
     /// A block of counters behind all that were reserved, and a start behind the last.
-    fn reserve(&self, slot: Slot, epoch: Epoch, count: u64) -> Result<Block, Error> {
+    fn reserve(&self, slot: Slot, epoch: Epoch, count: u64) -> Result<CounterBlock, Error> {
         match self {
-            Source::Folder { keys, name } => {
+            SenderSource::Folder { keys, name } => {
                 let lock = keys.lock()?;
-                Block::reserve(keys, &lock, name, slot, epoch, count)
+                CounterBlock::reserve(keys, &lock, name, slot, epoch, count)
             }
             #[cfg(feature = "test-kind")]
-            Source::Agreed(_) => Ok(Block { next: 0, until: u64::MAX, start: now_ms() }),
+            SenderSource::Agreed(_) => {
+                Ok(CounterBlock { next: 0, until: u64::MAX, start: now_ms() })
+            }
         }
     }
 }
 
-impl Standing {
-    pub(crate) fn of(keys: &IdentityKeys, state: &GroupState) -> Result<Standing, Error> {
+impl MemberStanding {
+    pub(crate) fn of(keys: &IdentityKeys, state: &GroupState) -> Result<MemberStanding, Error> {
         let epoch = state.epochs.newest();
-        Ok(Standing {
+        Ok(MemberStanding {
             group: state.charter.group(),
             history: state.charter.history,
             slot: state.slot,
@@ -125,7 +128,7 @@ impl Standing {
     }
 }
 
-impl Block {
+impl CounterBlock {
     /// When its sender started: later than every start before it.
     pub(crate) fn start(&self) -> u64 {
         self.start
@@ -133,50 +136,55 @@ impl Block {
 
     pub(crate) fn reserve(
         keys: &IdentityKeys,
-        lock: &Lock,
+        lock: &KeyFolderLock,
         name: &str,
         slot: Slot,
         epoch: Epoch,
         count: u64,
-    ) -> Result<Block, Error> {
+    ) -> Result<CounterBlock, Error> {
         let before = keys.counters(lock, name)?;
         let next = before.next(slot, epoch);
         let until = next.saturating_add(count).min(MAX_COUNTER + 1);
         let start = now_ms().max(before.start.saturating_add(1));
-        let after = Counters { slot: slot.number(), epoch, bound: until, start };
+        let after = SenderCounters { slot: slot.number(), epoch, bound: until, start };
         keys.save_counters(lock, name, &after)?;
-        Ok(Block { next, until, start })
+        Ok(CounterBlock { next, until, start })
     }
 }
 
-impl Sender {
-    pub(crate) fn open(source: Source) -> Result<Sender, Error> {
+impl GroupSender {
+    pub(crate) fn open(source: SenderSource) -> Result<GroupSender, Error> {
         let standing = source.standing()?;
         let block = source.reserve(standing.slot, standing.epoch, FIRST_BLOCK)?;
-        Sender::with(source, standing, &block)
+        GroupSender::with(source, standing, &block)
     }
 
     /// A sender of an authority that holds the lock of its folder, for one order.
     pub(crate) fn of_order(
         keys: &Arc<IdentityKeys>,
         name: &str,
-        lock: &Lock,
+        lock: &KeyFolderLock,
         state: &GroupState,
-    ) -> Result<Sender, Error> {
-        let standing = Standing::of(keys, state)?;
-        let block = Block::reserve(keys, lock, name, standing.slot, standing.epoch, 1)?;
-        let source = Source::Folder { keys: Arc::clone(keys), name: name.to_owned() };
-        Sender::with(source, standing, &block)
+    ) -> Result<GroupSender, Error> {
+        let standing = MemberStanding::of(keys, state)?;
+        let block = CounterBlock::reserve(keys, lock, name, standing.slot, standing.epoch, 1)?;
+        let source = SenderSource::Folder { keys: Arc::clone(keys), name: name.to_owned() };
+        GroupSender::with(source, standing, &block)
     }
 
     /// A sender under a context of its own.
-    fn with(source: Source, standing: Standing, block: &Block) -> Result<Sender, Error> {
-        let Standing { group, history, slot, epoch, secret, tag, orders, signing, .. } = standing;
+    fn with(
+        source: SenderSource,
+        standing: MemberStanding,
+        block: &CounterBlock,
+    ) -> Result<GroupSender, Error> {
+        let MemberStanding { group, history, slot, epoch, secret, tag, orders, signing, .. } =
+            standing;
         let epochs = Epochs::new(group.id(), history, epoch, secret);
         let context = SenderContext(random()?);
         let mut sealer = Sealer::new(group, slot, context, &epochs, block.next)?;
         sealer.set_signing_key(signing);
-        Ok(Sender {
+        Ok(GroupSender {
             source,
             sealer,
             tag,
@@ -241,7 +249,7 @@ impl Sender {
         Ok(sealane_frame::seal_frame(&mut self.sealer, fields, binding, body, buf)?)
     }
 
-    /// Seals a body where it was written: [`Sender::seal`] without a copy.
+    /// Seals a body where it was written: [`GroupSender::seal`] without a copy.
     ///
     /// # Errors
     ///
@@ -250,7 +258,7 @@ impl Sender {
         &mut self,
         fields: &HeaderFields,
         binding: &Binding,
-        draft: Draft<'a>,
+        draft: FrameDraft<'a>,
     ) -> Result<&'a mut [u8], Error> {
         self.ready()?;
         Ok(draft.seal(&mut self.sealer, fields, binding)?)
@@ -261,7 +269,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// As [`Sender::seal`], and what [`sealane_frame::seal_compact`] refuses.
+    /// As [`GroupSender::seal`], and what [`sealane_frame::seal_compact`] refuses.
     pub fn seal_compact<'a>(
         &mut self,
         fields: &HeaderFields,
@@ -275,15 +283,15 @@ impl Sender {
     }
 
     /// The frame by which it makes itself known on a live link: at its start, to new neighbours,
-    /// and whenever one asks. After [`Sender::follow`] or in another process it is another start.
+    /// and whenever one asks. After [`GroupSender::follow`] or in another process it is another start.
     ///
     /// # Errors
     ///
-    /// As [`Sender::seal`].
+    /// As [`GroupSender::seal`].
     pub fn announce<'a>(&mut self, buf: &'a mut FrameBuf) -> Result<&'a mut [u8], Error> {
         self.ready()?;
         let fields = HeaderFields {
-            kind: Kind::Control,
+            kind: FrameKind::Control,
             codec: 0,
             ..self.fields(Class::Signed, ANNOUNCEMENT_TYPE)
         };
@@ -321,7 +329,7 @@ impl Sender {
             return Ok(());
         }
         let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
-        *self = Sender::with(self.source.clone(), now, &block)?;
+        *self = GroupSender::with(self.source.clone(), now, &block)?;
         Ok(())
     }
 
@@ -347,7 +355,7 @@ impl Sender {
     fn own(&mut self) -> Result<(), Error> {
         if std::process::id() != self.process {
             // A fork has copied the keys: both would go on with the same counters.
-            *self = Sender::open(self.source.clone())?;
+            *self = GroupSender::open(self.source.clone())?;
         }
         Ok(())
     }
@@ -359,7 +367,7 @@ impl Sender {
             Ok(next) if next < self.until => Ok(()),
             Ok(_) => self.refill(),
             Err(_) => {
-                *self = Sender::open(self.source.clone())?;
+                *self = GroupSender::open(self.source.clone())?;
                 Ok(())
             }
         }
@@ -381,11 +389,11 @@ impl Sender {
     }
 }
 
-/// Messages that a [`Sender`] seals one after the other, without a look at the process before each:
+/// Messages that a [`GroupSender`] seals one after the other, without a look at the process before each:
 /// a fork within one call leaves no other thread in the copy.
 #[derive(Debug)]
 pub struct SealRun<'s> {
-    sender: &'s mut Sender,
+    sender: &'s mut GroupSender,
 }
 
 impl SealRun<'_> {
@@ -394,18 +402,18 @@ impl SealRun<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Sender::run`].
+    /// As [`GroupSender::run`].
     #[inline]
-    pub fn room(&mut self, class: Class) -> Result<Room, Error> {
+    pub fn room(&mut self, class: Class) -> Result<FrameRoom, Error> {
         self.sender.count()?;
-        Ok(Room::of_next(&self.sender.sealer, class)?)
+        Ok(FrameRoom::of_next(&self.sender.sealer, class)?)
     }
 
     /// Seals the body that stands within its room: [`sealane_frame::seal_in_room`].
     ///
     /// # Errors
     ///
-    /// As there, and as [`Sender::run`].
+    /// As there, and as [`GroupSender::run`].
     #[inline]
     pub fn seal(
         &mut self,
@@ -418,14 +426,14 @@ impl SealRun<'_> {
     }
 }
 
-impl Counters {
+impl SenderCounters {
     /// The first counter that nobody has reserved.
     fn next(&self, slot: Slot, epoch: Epoch) -> u64 {
         if (self.slot, self.epoch) == (slot.number(), epoch) { self.bound } else { 0 }
     }
 }
 
-impl std::fmt::Debug for Sender {
+impl std::fmt::Debug for GroupSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sender").field("sealer", &self.sealer).finish_non_exhaustive()
     }
@@ -449,7 +457,7 @@ mod tests {
         let (before, start) = (sender.context(), sender.start);
         let (fields, log) = (sender.fields(Class::Group, 1), Binding::stream("log"));
         let mut buf = FrameBuf::new();
-        let mut sealed_by = |sender: &mut Sender, is_draft: bool| {
+        let mut sealed_by = |sender: &mut GroupSender, is_draft: bool| {
             let frame = if is_draft {
                 let draft = buf.draft();
                 sender.seal_draft(&fields, &log, draft).unwrap()

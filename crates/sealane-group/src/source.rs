@@ -1,8 +1,8 @@
 use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
-use crate::{Error, Leaving, Notice};
+use crate::{AnnouncedRemoval, Error, GroupNotice};
 
-/// Where a group's epoch secrets come from: an authority's orders ([`crate::Member`]), or members
+/// Where a group's epoch secrets come from: an authority's orders ([`crate::GroupMember`]), or members
 /// that agree on them among themselves.
 ///
 /// It is all that sealing and opening ask of a group, so that neither knows how keys are agreed.
@@ -24,7 +24,7 @@ pub trait EpochSource {
 
     /// The members that are about to be removed. A live reader takes nothing new of them. Each kind
     /// of group says it itself: a default would let them through where a kind forgets it.
-    fn leaving(&self) -> &[Leaving];
+    fn leaving(&self) -> &[AnnouncedRemoval];
 
     /// Takes a message of the group's control stream, and those that were held until it came.
     /// Taking it again does no harm. Gives the changes.
@@ -33,7 +33,7 @@ pub trait EpochSource {
     ///
     /// The fault of the notice. Nothing has changed then, but that the member may know now that it
     /// is behind.
-    fn apply(&mut self, notice: &Notice) -> Result<Vec<Change>, Error>;
+    fn apply(&mut self, notice: &GroupNotice) -> Result<Vec<GroupChange>, Error>;
 
     /// The reader's cursor stands in `epoch`: a forward-secret group erases the secrets before it.
     ///
@@ -76,7 +76,7 @@ pub trait EpochSource {
 /// A change by a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Change {
+pub enum GroupChange {
     /// An order has come before others that it follows. It is held until they come, and nothing
     /// is sealed meanwhile.
     Held {
@@ -106,10 +106,10 @@ pub enum Change {
     /// Somebody else's heartbeats count, or nobody's any more.
     Beater(Option<[u8; 32]>),
     /// The authority is alive, and so many orders were given.
-    Heartbeat(crate::notice::Heartbeat),
+    Heartbeat(crate::notice::GroupHeartbeat),
     /// A member is about to be removed, and nothing of it is taken from now on but what was sent
     /// before.
-    Leaving(crate::Removal),
+    Leaving(crate::RemovalNotice),
     /// The removal of a member was announced for an order that has not removed it: what it sends is
     /// taken again.
     Stays {

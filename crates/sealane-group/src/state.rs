@@ -5,12 +5,12 @@ use sealane_seal::limits::MAX_EPOCHS_HELD;
 use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
-use crate::charter::Charter;
+use crate::charter::GroupCharter;
 use crate::limits::{MAX_CARDS_SPENT, MAX_ROSTER_MEMBERS};
-use crate::marks::{MARK_BYTES, Marks};
+use crate::marks::{MARK_BYTES, RemovalMarks};
 use crate::roster::{group_tag, peer_tag};
-use crate::wire::{Reader, put_part};
-use crate::{Document, Error, Roster};
+use crate::wire::{GroupFieldReader, put_part};
+use crate::{Error, GroupDocument, GroupRoster};
 
 const REMOVED: u8 = 1;
 const COPIED: u8 = 2;
@@ -25,7 +25,7 @@ pub(crate) type WrapKeys = Vec<(Slot, Zeroizing<[u8; 32]>)>;
 /// A group, as one of its members knows it.
 #[derive(Clone)]
 pub(crate) struct GroupState {
-    pub(crate) charter: Charter,
+    pub(crate) charter: GroupCharter,
     pub(crate) routing: Zeroizing<[u8; 32]>,
     pub(crate) slot: Slot,
     pub(crate) is_removed: bool,
@@ -35,7 +35,7 @@ pub(crate) struct GroupState {
     pub(crate) wrap_key: Zeroizing<[u8; 32]>,
     /// Before it nothing is taken live: somebody was removed then.
     pub(crate) live_from: Epoch,
-    pub(crate) roster: Roster,
+    pub(crate) roster: GroupRoster,
     pub(crate) epochs: Epochs,
     /// The authority's: what it agreed on with each member.
     pub(crate) wraps: WrapKeys,
@@ -48,26 +48,26 @@ pub(crate) struct GroupState {
     pub(crate) claimed: u64,
     /// An epoch whose secret this member is still to be told, or its newest.
     pub(crate) awaited: Epoch,
-    pub(crate) marks: Marks,
+    pub(crate) marks: RemovalMarks,
     /// The authority's: for which removal the members were told marks.
     pub(crate) marked: Epoch,
     /// The beater whose heartbeats count beside the authority's.
     pub(crate) beater: Option<[u8; 32]>,
-    pub(crate) beat: Beat,
+    pub(crate) beat: NewestHeartbeat,
     /// The authority's: hashes of the cards that were invited.
     pub(crate) spent: Vec<[u8; 32]>,
 }
 
 /// The newest heartbeat that came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Beat {
+pub(crate) struct NewestHeartbeat {
     /// When it was made, by its signer's clock.
     pub(crate) time_ms: u64,
     /// When it came, by the clock here. A clock that goes wrong is noticed by one of the two.
     pub(crate) came_ms: u64,
 }
 
-impl Beat {
+impl NewestHeartbeat {
     /// How old it is, by the worse of the two clocks. A clock here that was put back since it came
     /// makes it as old as the clock was put back.
     pub(crate) fn age_ms(self, now_ms: u64) -> u64 {
@@ -176,9 +176,9 @@ impl GroupState {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<GroupState, Error> {
-        let document = Document::GroupFile;
-        let mut reader = Reader::new(document, bytes);
-        let charter = Charter::from_bytes(document, reader.part()?)?;
+        let document = GroupDocument::GroupFile;
+        let mut reader = GroupFieldReader::new(document, bytes);
+        let charter = GroupCharter::from_bytes(document, reader.part()?)?;
         let routing = Zeroizing::new(reader.array()?);
         let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let flags = reader.u8()?;
@@ -187,7 +187,7 @@ impl GroupState {
         }
         let wrap_key = Zeroizing::new(reader.array()?);
         let live_from = Epoch(reader.u64()?);
-        let roster = Roster::read(&mut reader)?;
+        let roster = GroupRoster::read(&mut reader)?;
         let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
         let count = reader.count(MAX_ROSTER_MEMBERS, WRAP_KEY_BYTES)?;
         let mut wraps = Vec::with_capacity(count);
@@ -202,9 +202,9 @@ impl GroupState {
         }
         let (orders, known, claimed) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (awaited, marked) = (Epoch(reader.u64()?), Epoch(reader.u64()?));
-        let marks = Marks::read(&mut reader)?;
+        let marks = RemovalMarks::read(&mut reader)?;
         let beater: [u8; 32] = reader.array()?;
-        let beat = Beat { time_ms: reader.u64()?, came_ms: reader.u64()? };
+        let beat = NewestHeartbeat { time_ms: reader.u64()?, came_ms: reader.u64()? };
         let count = reader.count(MAX_CARDS_SPENT, 32)?;
         let spent = (0..count).map(|_| reader.array()).collect::<Result<_, _>>()?;
         reader.end()?;
@@ -244,7 +244,7 @@ pub(crate) fn put_epochs(out: &mut Vec<u8>, held: &[(Epoch, &EpochSecret)]) {
 
 /// Reads at least one epoch, the oldest first and each once.
 pub(crate) fn read_epochs(
-    reader: &mut Reader<'_>,
+    reader: &mut GroupFieldReader<'_>,
     group: GroupId,
     history: History,
 ) -> Result<Epochs, Error> {
@@ -270,7 +270,7 @@ mod tests {
         let held: Vec<_> = order.iter().map(|epoch| (Epoch(*epoch), &secret)).collect();
         let mut bytes = Vec::new();
         put_epochs(&mut bytes, &held);
-        let mut reader = Reader::new(Document::GroupFile, &bytes);
+        let mut reader = GroupFieldReader::new(GroupDocument::GroupFile, &bytes);
         let epochs = read_epochs(&mut reader, GroupId([1; 32]), History::Kept)?;
         Ok(epochs.held().map(|(epoch, _)| epoch.0).collect())
     }

@@ -1,12 +1,12 @@
 //! Documents as text that can be pasted.
 
-use crate::{Document, Error};
+use crate::{Error, GroupDocument};
 
 const LINE_DIGITS: usize = 64;
 
 /// A card, an invitation or orders as text: base64 lines of 64 digits between two lines that say
 /// what it is. [`from_text`] reads it back.
-pub fn to_text(document: Document, bytes: &[u8]) -> String {
+pub fn to_text(document: GroupDocument, bytes: &[u8]) -> String {
     let name = document.to_string().to_uppercase();
     let digits = base64_simd::STANDARD.encode_to_string(bytes);
     let mut text = format!("-----BEGIN SEALANE {name}-----\n");
@@ -33,7 +33,7 @@ const BEGIN: &[u8] = b"-----BEGIN SEALANE ";
 /// # Errors
 ///
 /// [`Error::Malformed`] if it is cut, or no such text.
-pub fn from_text(document: Document, text: &[u8]) -> Result<Vec<u8>, Error> {
+pub fn from_text(document: GroupDocument, text: &[u8]) -> Result<Vec<u8>, Error> {
     let malformed = || Error::Malformed(document);
     let text = std::str::from_utf8(text).map_err(|_| malformed())?;
     let name = document.to_string().to_uppercase();
@@ -53,15 +53,15 @@ mod tests {
     fn what_is_pasted_is_read_back() {
         for len in [0, 1, 47, 48, 49, 3000] {
             let bytes: Vec<u8> = (0..len).map(|n| n as u8).collect();
-            let text = to_text(Document::Card, &bytes);
+            let text = to_text(GroupDocument::Card, &bytes);
             assert!(is_text(text.as_bytes()) && text.lines().all(|line| line.len() <= 64));
-            assert_eq!(from_text(Document::Card, text.as_bytes()).unwrap(), bytes);
+            assert_eq!(from_text(GroupDocument::Card, text.as_bytes()).unwrap(), bytes);
             // As a mail or a chat hands it on.
             let pasted =
                 format!("hello,\r\n  {}", text.replace('\n', "\r\n> ").replace("> ", "  "));
-            assert_eq!(from_text(Document::Card, pasted.as_bytes()).unwrap(), bytes);
-            assert!(from_text(Document::Invitation, text.as_bytes()).is_err());
-            assert!(from_text(Document::Card, &text.as_bytes()[..text.len() - 5]).is_err());
+            assert_eq!(from_text(GroupDocument::Card, pasted.as_bytes()).unwrap(), bytes);
+            assert!(from_text(GroupDocument::Invitation, text.as_bytes()).is_err());
+            assert!(from_text(GroupDocument::Card, &text.as_bytes()[..text.len() - 5]).is_err());
         }
         assert!(!is_text(b"SLCD"));
     }

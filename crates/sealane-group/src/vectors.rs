@@ -6,28 +6,28 @@
 
 use std::path::PathBuf;
 
-use sealane_frame::{FrameBuf, HeaderFields, Kind, Priority, open_stored, seal_frame};
+use sealane_frame::{FrameBuf, FrameKind, HeaderFields, Priority, open_stored, seal_frame};
 use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, GroupId, History, Opener, Sealer, SenderContext,
 };
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::card::Waiting;
-use crate::certificate::{Certificate, Seat};
-use crate::charter::Charter;
-use crate::marks::Marks;
+use crate::card::PendingCard;
+use crate::certificate::{MemberCertificate, MemberSeat};
+use crate::charter::GroupCharter;
+use crate::marks::RemovalMarks;
 use crate::member::control_topic;
-use crate::notice::{Heartbeat, Parsed};
+use crate::notice::{GroupHeartbeat, ParsedNotice};
 use crate::order::tests::{one_of_each, slot};
-use crate::order::{Numbered, Order, Rekey, WrapId, Wraps};
-use crate::removal::Removal;
-use crate::renewal::tests::{Found, opened_roster, sealed_roster};
-use crate::renewal::{self, Plan};
-use crate::roster::{Entry, Roster, hex, peer_tag};
-use crate::state::{Beat, GroupState};
+use crate::order::{GroupOrder, NumberedOrder, RekeyOrder, SecretWraps, WrapId};
+use crate::removal::RemovalNotice;
+use crate::renewal::tests::{FoundRenewal, opened_roster, sealed_roster};
+use crate::renewal::{self, RenewalPlan};
+use crate::roster::{GroupRoster, RosterEntry, hex, peer_tag};
+use crate::state::{GroupState, NewestHeartbeat};
 use crate::wire::put_name;
-use crate::{Card, Document, Identity, Notice};
+use crate::{GroupDocument, GroupNotice, Identity, IdentityCard};
 
 const NUMBER: u64 = 9;
 const EPOCH: u64 = 0x0102_0304_0506;
@@ -57,7 +57,7 @@ pub(crate) fn authority() -> Identity {
     identity("base", 10)
 }
 
-pub(crate) fn charter() -> Charter {
+pub(crate) fn charter() -> GroupCharter {
     let verifier = authority().authority().unwrap().verifier().unwrap();
     // AES-256-GCM, more than two, kept, strict, an hour.
     let mut bytes = vec![0, 5, 4, 0, 0, 0x0e, 0x10];
@@ -65,7 +65,7 @@ pub(crate) fn charter() -> Charter {
     bytes.extend(verifier.curve);
     bytes.extend_from_slice(verifier.lattice.as_slice());
     put_name(&mut bytes, "fleet");
-    let charter = Charter::from_bytes(Document::GroupFile, &bytes).unwrap();
+    let charter = GroupCharter::from_bytes(GroupDocument::GroupFile, &bytes).unwrap();
     assert_eq!(charter.to_bytes(), bytes);
     charter
 }
@@ -74,32 +74,32 @@ fn group() -> GroupId {
     charter().id()
 }
 
-fn waiting() -> Waiting {
-    Waiting { nonce: [12; 32], seed: Zeroizing::new([13; 32]) }
+fn waiting() -> PendingCard {
+    PendingCard { nonce: [12; 32], seed: Zeroizing::new([13; 32]) }
 }
 
 pub(crate) fn card() -> Vec<u8> {
-    Card::write(&identity("car 1", 14), None, &waiting()).unwrap()
+    IdentityCard::write(&identity("car 1", 14), None, &waiting()).unwrap()
 }
 
 /// Documents that an authority signs with fresh randomness: they are kept as they are.
-struct Kept {
+struct GroupVectorRecord {
     certificate: Vec<u8>,
     renewal: Vec<u8>,
 }
 
-impl Kept {
-    fn read(all: &Value) -> Kept {
+impl GroupVectorRecord {
+    fn read(all: &Value) -> GroupVectorRecord {
         let certificate = unhex(&all["certificate"]["bytes"]);
-        Kept { certificate, renewal: unhex(&all["renewal"]["bytes"]) }
+        GroupVectorRecord { certificate, renewal: unhex(&all["renewal"]["bytes"]) }
     }
 
-    fn make() -> Kept {
+    fn make() -> GroupVectorRecord {
         let signer = authority().authority().unwrap();
-        let card = Card::from_bytes(&card()).unwrap();
-        let seat = Seat { slot: slot(1), since: Epoch(3), replaces: Some(slot(5)) };
-        let certificate = Certificate::make(&signer, group(), &card, seat).unwrap();
-        let plan = Plan {
+        let card = IdentityCard::from_bytes(&card()).unwrap();
+        let seat = MemberSeat { slot: slot(1), since: Epoch(3), replaces: Some(slot(5)) };
+        let certificate = MemberCertificate::make(&signer, group(), &card, seat).unwrap();
+        let plan = RenewalPlan {
             number: NUMBER,
             epoch: Epoch(EPOCH),
             is_anew: false,
@@ -108,13 +108,13 @@ impl Kept {
             cards: &[(slot(1), &card)],
         };
         let (renewal, _) = renewal::make(&signer, &state(), &plan).unwrap();
-        Kept { certificate: certificate.bytes, renewal }
+        GroupVectorRecord { certificate: certificate.bytes, renewal }
     }
 }
 
 /// The authority, a member with a fresh card, one that was removed, and one without a card.
-fn roster() -> Roster {
-    let entry = |number: u16, name: &str, verifying: [u8; 32], removed: Option<u64>| Entry {
+fn roster() -> GroupRoster {
+    let entry = |number: u16, name: &str, verifying: [u8; 32], removed: Option<u64>| RosterEntry {
         slot: slot(number),
         verifying,
         certificate: [verifying[0]; 32],
@@ -129,7 +129,7 @@ fn roster() -> Roster {
         entry(7, "car 7", of(identity("car 7", 15)), Some(EPOCH)),
         entry(1000, "car 1000", of(identity("car 1000", 16)), None),
     ];
-    Roster::new(entries).unwrap()
+    GroupRoster::new(entries).unwrap()
 }
 
 fn pairwise(of: &[(u16, u8)]) -> Vec<(sealane_seal::Slot, Zeroizing<[u8; 32]>)> {
@@ -156,32 +156,32 @@ fn state() -> GroupState {
         known: NUMBER,
         claimed: 0,
         awaited: Epoch(EPOCH - 1),
-        marks: Marks::default(),
+        marks: RemovalMarks::default(),
         marked: Epoch(0),
         beater: None,
-        beat: Beat::default(),
+        beat: NewestHeartbeat::default(),
         spent: Vec::new(),
     }
 }
 
-fn rekey() -> Rekey {
+fn rekey() -> RekeyOrder {
     let (secret, keys) = (EpochSecret::new(SECRET), pairwise(&MEMBERS));
-    let parts = Wraps::make(&secret, group(), Epoch(EPOCH), &keys, SALT).unwrap();
-    let wraps = Wraps::join(parts).unwrap();
-    Rekey { epoch: Epoch(EPOCH), removed: vec![slot(REMOVED.0)], wraps }
+    let parts = SecretWraps::make(&secret, group(), Epoch(EPOCH), &keys, SALT).unwrap();
+    let wraps = SecretWraps::join(parts).unwrap();
+    RekeyOrder { epoch: Epoch(EPOCH), removed: vec![slot(REMOVED.0)], wraps }
 }
 
 /// The order to re-key, sealed, numbered and signed.
-fn notice() -> Notice {
+fn notice() -> GroupNotice {
     let (state, identity) = (state(), authority());
     let context = CONTEXT;
     let group = state.charter.group();
     let mut sealer = Sealer::new(group, state.slot, context, &state.epochs, 300).unwrap();
     sealer.set_signing_key(identity.signing_key().unwrap());
-    let order = Order::Rekey(rekey());
+    let order = GroupOrder::Rekey(rekey());
     let source = peer_tag(&state.routing, &state.roster.entries()[0]);
     let fields = HeaderFields {
-        kind: Kind::Control,
+        kind: FrameKind::Control,
         class: Class::Signed,
         priority: Priority::High,
         codec: 0,
@@ -191,22 +191,23 @@ fn notice() -> Notice {
     let (binding, mut buf) = (Binding::stream(&control_topic(state.tag())), FrameBuf::new());
     let body = order.to_bytes(NUMBER);
     let frame = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf).unwrap();
-    Notice::order(&identity.signer().unwrap(), state.id(), NUMBER, frame).unwrap()
+    GroupNotice::order(&identity.signer().unwrap(), state.id(), NUMBER, frame).unwrap()
 }
 
-fn heartbeat() -> Notice {
-    let heartbeat = Heartbeat { orders: NUMBER, epoch: Epoch(EPOCH), time_ms: 1_795_000_000_000 };
-    Notice::heartbeat(&authority().signer().unwrap(), group(), heartbeat).unwrap()
+fn heartbeat() -> GroupNotice {
+    let heartbeat =
+        GroupHeartbeat { orders: NUMBER, epoch: Epoch(EPOCH), time_ms: 1_795_000_000_000 };
+    GroupNotice::heartbeat(&authority().signer().unwrap(), group(), heartbeat).unwrap()
 }
 
-fn removal() -> Notice {
+fn removal() -> GroupNotice {
     let (order, slot) = (NUMBER, slot(REMOVED.0));
-    let removal = Removal { order, epoch: Epoch(EPOCH - 1), slot, mark: MARK };
-    Notice::removal(&authority().signer().unwrap(), group(), removal).unwrap()
+    let removal = RemovalNotice { order, epoch: Epoch(EPOCH - 1), slot, mark: MARK };
+    GroupNotice::removal(&authority().signer().unwrap(), group(), removal).unwrap()
 }
 
-fn entries(roster: &Roster) -> Value {
-    let entry = |entry: &Entry| {
+fn entries(roster: &GroupRoster) -> Value {
+    let entry = |entry: &RosterEntry| {
         json!({
             "slot": entry.slot().number(),
             "name": entry.name(),
@@ -224,7 +225,7 @@ fn keys(of: &[(u16, u8)]) -> Value {
     of.iter().map(member).collect()
 }
 
-fn made(kept: &Kept) -> Value {
+fn made(kept: &GroupVectorRecord) -> Value {
     let verifier = authority().authority().unwrap().verifier().unwrap();
     let orders: Vec<_> = one_of_each(&kept.certificate, rekey())
         .into_iter()
@@ -234,7 +235,7 @@ fn made(kept: &Kept) -> Value {
         })
         .collect();
     let (listed, sealed) = sealed_roster(SECRET, HEAD);
-    let found = Found::read(&charter(), &kept.renewal);
+    let found = FoundRenewal::read(&charter(), &kept.renewal);
     let by_card = found.by_card(&waiting()).unwrap();
     json!({
         "charter": hex(&charter().to_bytes()),
@@ -255,7 +256,7 @@ fn made(kept: &Kept) -> Value {
             "salt": hex(&SALT),
             "members": keys(&MEMBERS),
             "removed": keys(&[REMOVED]),
-            "order": hex(&Order::Rekey(rekey()).to_bytes(NUMBER)),
+            "order": hex(&GroupOrder::Rekey(rekey()).to_bytes(NUMBER)),
         },
         "notice": {
             "topic": control_topic(state().tag()),
@@ -294,11 +295,11 @@ fn committed() -> Value {
 #[test]
 fn vectors_are_what_the_code_makes() {
     if std::env::var_os("SEALANE_WRITE_VECTORS").is_some() {
-        let text = format!("{:#}\n", made(&Kept::make()));
+        let text = format!("{:#}\n", made(&GroupVectorRecord::make()));
         std::fs::create_dir_all(file().parent().unwrap()).unwrap();
         std::fs::write(file(), &text).unwrap();
     }
-    let text = format!("{:#}\n", made(&Kept::read(&committed())));
+    let text = format!("{:#}\n", made(&GroupVectorRecord::read(&committed())));
     let committed = std::fs::read_to_string(file()).unwrap();
     assert!(committed == text, "SEALANE_WRITE_VECTORS=1 cargo test -p sealane-group --lib vectors");
 }
@@ -312,9 +313,9 @@ fn listed(members: &Value) -> Vec<(sealane_seal::Slot, [u8; 32])> {
     members.as_array().unwrap().iter().map(member).collect()
 }
 
-fn read(order: &Value) -> Numbered {
+fn read(order: &Value) -> NumberedOrder {
     let data_type = order["data_type"].as_u64().unwrap().try_into().unwrap();
-    Order::from_bytes(data_type, &unhex(&order["bytes"])).unwrap()
+    GroupOrder::from_bytes(data_type, &unhex(&order["bytes"])).unwrap()
 }
 
 /// From the file alone: the order gives each member the secret, and the removed one nothing.
@@ -326,19 +327,19 @@ fn the_order_to_re_key_opens() {
     let number = all["number"].as_u64().unwrap();
     assert!(orders.len() == 8 && orders.iter().all(|read| read.number == number));
     let found = orders.into_iter().find_map(|read| match read.order {
-        Order::Rekey(order) => Some(order),
+        GroupOrder::Rekey(order) => Some(order),
         _ => None,
     });
     let order = found.unwrap();
     assert_eq!(order.epoch.0, all["epoch"].as_u64().unwrap());
     assert_eq!(order.wraps.salt, array(&rekey["salt"]));
-    let opened = |wraps: &Wraps, (slot, key): (sealane_seal::Slot, [u8; 32])| {
+    let opened = |wraps: &SecretWraps, (slot, key): (sealane_seal::Slot, [u8; 32])| {
         let whose = WrapId { group: GroupId(group), epoch: order.epoch, slot };
         wraps.unwrap(whose, &key).map(|opened| *opened.expose())
     };
     let (members, removed) = (listed(&rekey["members"]), listed(&rekey["removed"]));
     assert_eq!((members.len(), order.wraps.wraps.len(), removed.len()), (2, 2, 1));
-    let salted = Wraps { salt: [9; 32], ..order.wraps.clone() };
+    let salted = SecretWraps { salt: [9; 32], ..order.wraps.clone() };
     for member in members {
         assert_eq!(opened(&order.wraps, member), Some(secret));
         assert_eq!(opened(&salted, member), None, "another salt");
@@ -357,12 +358,13 @@ fn the_order_to_re_key_opens() {
 fn the_notice_and_the_heartbeat_verify_and_open() {
     let all = committed();
     let (group, curve) = (GroupId(array(&all["group"])), array(&all["authority"]["curve"]));
-    let charter = Charter::from_bytes(Document::GroupFile, &unhex(&all["charter"])).unwrap();
+    let charter =
+        GroupCharter::from_bytes(GroupDocument::GroupFile, &unhex(&all["charter"])).unwrap();
     assert_eq!((charter.id(), charter.authority.curve), (group, curve));
     assert_eq!(charter.authority.lattice.to_vec(), unhex(&all["authority"]["lattice"]));
     let about = &all["notice"];
-    let notice = Notice::from_bytes(&unhex(&about["bytes"])).unwrap();
-    let Parsed::Order { number, frame } = notice.verified(group, &curve).unwrap() else {
+    let notice = GroupNotice::from_bytes(&unhex(&about["bytes"])).unwrap();
+    let ParsedNotice::Order { number, frame } = notice.verified(group, &curve).unwrap() else {
         panic!("another notice")
     };
     assert_eq!(number, all["number"].as_u64().unwrap());
@@ -370,15 +372,15 @@ fn the_notice_and_the_heartbeat_verify_and_open() {
     let secret = EpochSecret::new(array(&about["secret"]));
     let epochs = Epochs::new(group, History::Kept, epoch, secret);
     let mut opener = Opener::new(charter.group(), None, epochs).unwrap();
-    opener.set_terms(roster().entries().iter().map(Entry::term)).unwrap();
+    opener.set_terms(roster().entries().iter().map(RosterEntry::term)).unwrap();
     let binding = Binding::stream(about["topic"].as_str().unwrap());
     let mut frame = frame.to_vec();
     let stored = open_stored(&mut opener, epoch, &binding, &mut frame).unwrap();
     assert_eq!(hex(stored.body), all["rekey"]["order"].as_str().unwrap());
     assert_eq!(hex(&stored.opened.context().0), about["context"].as_str().unwrap());
 
-    let notice = Notice::from_bytes(&unhex(&all["heartbeat"]["bytes"])).unwrap();
-    let Parsed::Heartbeat(heartbeat) = notice.verified(group, &curve).unwrap() else {
+    let notice = GroupNotice::from_bytes(&unhex(&all["heartbeat"]["bytes"])).unwrap();
+    let ParsedNotice::Heartbeat(heartbeat) = notice.verified(group, &curve).unwrap() else {
         panic!("another notice")
     };
     assert_eq!((heartbeat.orders, heartbeat.epoch.0), (number, all["epoch"].as_u64().unwrap()));
@@ -390,8 +392,8 @@ fn the_notice_of_removal_verifies() {
     let all = committed();
     let (group, curve) = (GroupId(array(&all["group"])), array(&all["authority"]["curve"]));
     let about = &all["removal"];
-    let notice = Notice::from_bytes(&unhex(&about["bytes"])).unwrap();
-    let Parsed::Removal(removal) = notice.verified(group, &curve).unwrap() else {
+    let notice = GroupNotice::from_bytes(&unhex(&about["bytes"])).unwrap();
+    let ParsedNotice::Removal(removal) = notice.verified(group, &curve).unwrap() else {
         panic!("another notice")
     };
     assert_eq!(u64::from(removal.slot.number()), about["slot"].as_u64().unwrap());
@@ -404,10 +406,11 @@ fn the_notice_of_removal_verifies() {
 #[test]
 fn the_certificate_is_of_the_card() {
     let all = committed();
-    let charter = Charter::from_bytes(Document::GroupFile, &unhex(&all["charter"])).unwrap();
+    let charter =
+        GroupCharter::from_bytes(GroupDocument::GroupFile, &unhex(&all["charter"])).unwrap();
     let about = &all["certificate"];
-    let certificate = Certificate::from_bytes(&charter, &unhex(&about["bytes"])).unwrap();
-    let card = Card::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
+    let certificate = MemberCertificate::from_bytes(&charter, &unhex(&about["bytes"])).unwrap();
+    let card = IdentityCard::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
     assert_eq!((certificate.card, certificate.name.as_str()), (card.hash(), card.name()));
     assert_eq!(certificate.verifying, *card.public().verifying_key());
     let seat = (certificate.slot, certificate.since, certificate.replaces);
@@ -418,13 +421,14 @@ fn the_certificate_is_of_the_card() {
 #[test]
 fn the_renewal_opens() {
     let all = committed();
-    let charter = Charter::from_bytes(Document::GroupFile, &unhex(&all["charter"])).unwrap();
+    let charter =
+        GroupCharter::from_bytes(GroupDocument::GroupFile, &unhex(&all["charter"])).unwrap();
     let (about, secret) = (&all["renewal"], array(&all["secret"]));
-    let found = Found::read(&charter, &unhex(&about["bytes"]));
+    let found = FoundRenewal::read(&charter, &unhex(&about["bytes"]));
     assert_eq!(found.slots(), [vec![1000], vec![1]]);
     let fresh = &about["fresh"];
-    let card = Card::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
-    let waiting = Waiting { nonce: card.nonce, seed: Zeroizing::new(array(&fresh["once"])) };
+    let card = IdentityCard::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
+    let waiting = PendingCard { nonce: card.nonce, seed: Zeroizing::new(array(&fresh["once"])) };
     let by_card = found.by_card(&waiting).unwrap();
     assert_eq!((*by_card.secret.expose(), *by_card.key), (secret, array(&fresh["key"])));
     for (slot, key) in listed(&about["members"]) {
@@ -433,7 +437,7 @@ fn the_renewal_opens() {
     for (slot, key) in listed(&about["silent"]) {
         assert!(found.by_key(slot, &key).is_none(), "{slot:?}");
     }
-    let other = Waiting { nonce: card.nonce, seed: Zeroizing::new([0; 32]) };
+    let other = PendingCard { nonce: card.nonce, seed: Zeroizing::new([0; 32]) };
     assert!(found.by_card(&other).is_none());
     assert_eq!(entries(&found.roster(&by_card.secret).unwrap()), about["entries"]);
     assert!(found.roster(&EpochSecret::new([0; 32])).is_none());

@@ -3,10 +3,10 @@
 use sealane_message::bytes::ByteReader;
 
 use crate::limits::MAX_NAME_BYTES;
-use crate::{Document, Error};
+use crate::{Error, GroupDocument};
 
 /// Begins a document: four letters of its kind, and the version.
-pub(crate) fn begin(document: Document) -> Vec<u8> {
+pub(crate) fn begin(document: GroupDocument) -> Vec<u8> {
     let mut bytes = document.magic().to_vec();
     bytes.push(document.version());
     bytes
@@ -43,20 +43,23 @@ fn turns_text(c: char) -> bool {
 
 /// Reads a table from its front. What is missing or left over is [`Error::Malformed`].
 #[derive(Debug, Clone)]
-pub(crate) struct Reader<'a> {
-    document: Document,
+pub(crate) struct GroupFieldReader<'a> {
+    document: GroupDocument,
     rest: ByteReader<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> GroupFieldReader<'a> {
     /// Reads bytes that have no head of their own.
-    pub(crate) fn new(document: Document, bytes: &'a [u8]) -> Reader<'a> {
-        Reader { document, rest: ByteReader::new(bytes) }
+    pub(crate) fn new(document: GroupDocument, bytes: &'a [u8]) -> GroupFieldReader<'a> {
+        GroupFieldReader { document, rest: ByteReader::new(bytes) }
     }
 
     /// Reads a document behind its head, whose kind and version must be the ones that are known.
-    pub(crate) fn open(document: Document, bytes: &'a [u8]) -> Result<Reader<'a>, Error> {
-        let mut reader = Reader::new(document, bytes);
+    pub(crate) fn open(
+        document: GroupDocument,
+        bytes: &'a [u8],
+    ) -> Result<GroupFieldReader<'a>, Error> {
+        let mut reader = GroupFieldReader::new(document, bytes);
         if reader.array()? != document.magic() {
             return Err(reader.malformed());
         }

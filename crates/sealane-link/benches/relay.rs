@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use sealane_frame::{GroupTag, HEADER_BYTES, Header, HeaderFields, PeerTag, forward_in_place};
-use sealane_link::{Config, Judge, RelayCard, Verdict};
+use sealane_link::{Config, RelayCard, RelayJudge, RelayVerdict};
 use sealane_seal::{Epoch, SenderContext, Slot};
 
 const WARM_UP_ROUNDS: usize = 5;
@@ -144,13 +144,13 @@ fn bare(body_bytes: usize) -> Row {
 
 fn decided(body_bytes: usize, is_swapped: bool) -> Row {
     let (config, card) = config();
-    let mut judge = Judge::new(&config, std::slice::from_ref(&card)).unwrap();
+    let mut judge = RelayJudge::new(&config, std::slice::from_ref(&card)).unwrap();
     let mut frames = Frames::new(body_bytes, tag);
     let work = move || {
         if is_swapped {
             judge.reload(&config, std::slice::from_ref(&card)).unwrap();
         }
-        frames.time(|frame| assert_eq!(judge.decide(0, frame), Ok(Verdict::To(1))))
+        frames.time(|frame| assert_eq!(judge.decide(0, frame), Ok(RelayVerdict::To(1))))
     };
     let swap = if is_swapped { ", a new table each round" } else { "" };
     Row {
@@ -162,14 +162,14 @@ fn decided(body_bytes: usize, is_swapped: bool) -> Row {
 
 fn everywhere(is_filtered: bool) -> Row {
     let (config, card) = config();
-    let mut judge = Judge::new(&config, &[card]).unwrap();
+    let mut judge = RelayJudge::new(&config, &[card]).unwrap();
     let mut frames = Frames::new(256, |_| PeerTag::BROADCAST);
     let mut sequence = 0_u64;
     let work = move || {
         frames.time(|frame| {
             sequence += 1;
             frame[47..55].copy_from_slice(&sequence.to_le_bytes());
-            assert_eq!(judge.decide(0, frame), Ok(Verdict::Everywhere));
+            assert_eq!(judge.decide(0, frame), Ok(RelayVerdict::Everywhere));
             if is_filtered {
                 assert_eq!(judge.is_new(frame), Ok(true));
             }

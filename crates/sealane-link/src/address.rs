@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 /// Where a machine is on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Address {
+pub enum LinkAddress {
     /// Address and port of UDP.
     Udp(SocketAddr),
     /// The address of a network card.
@@ -17,25 +17,25 @@ pub enum Address {
     Memory(u32),
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for LinkAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Udp(address) => write!(f, "{address}"),
-            Address::Ethernet([a, b, c, d, e, g]) => {
+            LinkAddress::Udp(address) => write!(f, "{address}"),
+            LinkAddress::Ethernet([a, b, c, d, e, g]) => {
                 write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
             }
-            Address::Memory(port) => write!(f, "memory {port}"),
+            LinkAddress::Memory(port) => write!(f, "memory {port}"),
         }
     }
 }
 
-impl FromStr for Address {
+impl FromStr for LinkAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let memory = text.strip_prefix("memory ").and_then(|port| port.parse().ok());
-        let udp = || text.parse().ok().map(Address::Udp);
-        let address = memory.map(Address::Memory).or_else(udp).or_else(|| ethernet(text));
+        let udp = || text.parse().ok().map(LinkAddress::Udp);
+        let address = memory.map(LinkAddress::Memory).or_else(udp).or_else(|| ethernet(text));
         address.ok_or_else(|| {
             format!("`{text}` is no address as 10.0.0.1:9190, [fd00::1]:9190 or 02:00:00:00:00:01")
         })
@@ -44,7 +44,7 @@ impl FromStr for Address {
 
 /// Six pairs of hexadecimal digits of one machine: the lowest bit of the first byte is that of
 /// groups.
-fn ethernet(text: &str) -> Option<Address> {
+fn ethernet(text: &str) -> Option<LinkAddress> {
     let mut bytes = [0; 6];
     let mut pairs = text.split(':');
     for byte in &mut bytes {
@@ -54,10 +54,10 @@ fn ethernet(text: &str) -> Option<Address> {
     }
     let [first, ..] = bytes;
     let is_machine = first & 1 == 0 && bytes != [0; 6] && pairs.next().is_none();
-    is_machine.then_some(Address::Ethernet(bytes))
+    is_machine.then_some(LinkAddress::Ethernet(bytes))
 }
 
-impl<'de> Deserialize<'de> for Address {
+impl<'de> Deserialize<'de> for LinkAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -70,11 +70,11 @@ mod tests {
     #[test]
     fn an_address_reads_back_as_it_is_written() {
         for text in ["10.0.0.1:9190", "[fd00::1]:9190", "02:00:0a:ff:00:01", "memory 7"] {
-            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<LinkAddress>().unwrap().to_string(), text);
         }
         assert_eq!(
-            "02:00:0A:FF:00:01".parse::<Address>(),
-            Ok(Address::Ethernet([2, 0, 0x0a, 0xff, 0, 1]))
+            "02:00:0A:FF:00:01".parse::<LinkAddress>(),
+            Ok(LinkAddress::Ethernet([2, 0, 0x0a, 0xff, 0, 1]))
         );
     }
 
@@ -94,7 +94,7 @@ mod tests {
             "ff:ff:ff:ff:ff:ff",
             "01:00:5e:00:00:01",
         ] {
-            assert!(text.parse::<Address>().is_err(), "{text}");
+            assert!(text.parse::<LinkAddress>().is_err(), "{text}");
         }
     }
 }

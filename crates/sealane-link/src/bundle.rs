@@ -2,26 +2,26 @@
 //! are joined, and the kernel takes them as one packet.
 
 use crate::offload::{
-    IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, Ip, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM, PUSH,
-    Transport, checksum, copy_into, pseudo_header, put_u16, u16_at, u32_at,
+    IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM,
+    OffloadTransport, PUSH, PacketIp, checksum, copy_into, pseudo_header, put_u16, u16_at, u32_at,
 };
 
 /// A packet that grows by those that follow it. It allocates when it is made and never again.
 #[derive(Debug)]
-pub struct Bundle {
+pub struct SegmentBundle {
     /// The kernel's mark, and the packet.
     bytes: Box<[u8]>,
     packet_bytes: usize,
     /// The segment that may still follow; none if nothing may.
-    joint: Option<Joint>,
+    joint: Option<BundleJoint>,
     /// Segments of UDP are joined too.
     joins_udp: bool,
 }
 
 /// The form that the next segment has to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Joint {
-    segment: Segment,
+struct BundleJoint {
+    segment: BundleSegment,
     /// The number of the next byte of TCP.
     sequence: u32,
     count: usize,
@@ -30,9 +30,9 @@ struct Joint {
 
 /// A packet that may be joined with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Segment {
-    ip: Ip,
-    transport: Transport,
+struct BundleSegment {
+    ip: PacketIp,
+    transport: OffloadTransport,
     headers: usize,
     payload_bytes: usize,
     /// The sender's application was done with it.
@@ -46,7 +46,7 @@ const ACK: u8 = 0x10;
 /// Do not fragment; the rest of the field tells fragments.
 const DO_NOT_FRAGMENT: u16 = 0x4000;
 
-impl Bundle {
+impl SegmentBundle {
     /// An empty one.
     pub fn new(joins_udp: bool) -> Self {
         let bytes = vec![0; MARK_BYTES + MAX_PACKET_BYTES].into_boxed_slice();
@@ -66,10 +66,10 @@ impl Bundle {
         // The first packet is taken whatever it is: one that cannot be joined goes by itself.
         if self.is_empty() {
             // A packet that cannot be joined is still taken. It only goes alone.
-            let segment = Segment::parse(packet).filter(|one| self.is_joined(one));
+            let segment = BundleSegment::parse(packet).filter(|one| self.is_joined(one));
             copy_into(&mut self.bytes, MARK_BYTES, packet);
             self.packet_bytes = packet.len();
-            self.joint = segment.map(|segment| Joint {
+            self.joint = segment.map(|segment| BundleJoint {
                 segment,
                 sequence: segment.next_sequence(packet),
                 count: 1,
@@ -80,8 +80,8 @@ impl Bundle {
         self.append(packet).is_some()
     }
 
-    fn is_joined(&self, segment: &Segment) -> bool {
-        segment.transport == Transport::Tcp || self.joins_udp
+    fn is_joined(&self, segment: &BundleSegment) -> bool {
+        segment.transport == OffloadTransport::Tcp || self.joins_udp
     }
 
     /// Joins a packet with those before it, if it is their next segment.
@@ -89,17 +89,17 @@ impl Bundle {
         // A shorter or pushed segment ends the run: the kernel makes each segment but the last
         // equally long.
         let joint = self.joint.filter(|joint| !joint.is_whole)?;
-        let segment = Segment::parse(packet)?;
+        let segment = BundleSegment::parse(packet)?;
         let first = joint.segment;
         // The kernel writes the headers of all segments from those of the first. A packet with
         // other headers would not come out as it came.
         let is_alike = (segment.ip, segment.transport, segment.headers)
             == (first.ip, first.transport, first.headers);
         let is_next = match first.transport {
-            Transport::Tcp => segment.sequence(packet) == Some(joint.sequence),
+            OffloadTransport::Tcp => segment.sequence(packet) == Some(joint.sequence),
             // UDP has no numbers. Order of arrival is all that there is, and the kernel bounds the
             // count.
-            Transport::Udp => joint.count < MAX_UDP_SEGMENTS,
+            OffloadTransport::Udp => joint.count < MAX_UDP_SEGMENTS,
         };
         let fits = segment.payload_bytes <= first.payload_bytes
             && self.packet_bytes + segment.payload_bytes <= MAX_PACKET_BYTES;
@@ -117,7 +117,7 @@ impl Bundle {
             // as before.
             *flags |= PUSH;
         }
-        self.joint = Some(Joint {
+        self.joint = Some(BundleJoint {
             sequence: segment.next_sequence(packet),
             count: joint.count + 1,
             // A shorter segment can only be the last: the kernel cuts all others to one length.
@@ -128,11 +128,11 @@ impl Bundle {
     }
 
     /// Whether the headers differ in nothing but what the kernel makes anew for each segment.
-    fn has_same_headers(&self, joint: &Joint, packet: &[u8]) -> bool {
+    fn has_same_headers(&self, joint: &BundleJoint, packet: &[u8]) -> bool {
         let first = self.packet();
         let same = |from: usize, to: usize| first.get(from..to) == packet.get(from..to);
         let same_ip = match joint.segment.ip {
-            Ip::V4 { .. } => {
+            PacketIp::V4 { .. } => {
                 // A packet that may not be split needs no id (RFC 6864). The kernel counts the ids
                 // of all others up, so that only such ids come out as they were.
                 let has_free_id = u16_at(first, 6).is_some_and(|word| word & DO_NOT_FRAGMENT != 0);
@@ -140,20 +140,20 @@ impl Bundle {
                 let follows = has_free_id || id == u16_at(packet, 4);
                 same(0, 2) && same(6, 10) && same(12, 20) && follows
             }
-            Ip::V6 => same(0, 4) && same(6, 40),
+            PacketIp::V6 => same(0, 4) && same(6, 40),
         };
         let at = joint.segment.ip.header_bytes();
         let flags = |bytes: &[u8]| bytes.get(at + 13).map(|flags| flags & !PUSH);
         same_ip
             && same(at, at + 4)
             && match joint.segment.transport {
-                Transport::Tcp => {
+                OffloadTransport::Tcp => {
                     same(at + 8, at + 13)
                         && flags(first) == flags(packet)
                         && same(at + 14, at + 16)
                         && same(at + 18, joint.segment.headers)
                 }
-                Transport::Udp => true,
+                OffloadTransport::Udp => true,
             }
     }
 
@@ -169,8 +169,8 @@ impl Bundle {
     pub fn take(&mut self) -> &[u8] {
         let mut mark = [0; MARK_BYTES];
         // One packet alone goes with a mark of zeros, and keeps the checksum that its sender made.
-        if let Some(Joint { segment, count: 2.., .. }) = self.joint.take() {
-            let Segment { ip, transport, headers, payload_bytes, .. } = segment;
+        if let Some(BundleJoint { segment, count: 2.., .. }) = self.joint.take() {
+            let BundleSegment { ip, transport, headers, payload_bytes, .. } = segment;
             let at = ip.header_bytes();
             self.fit(&segment);
             let kind = transport.mark(ip);
@@ -188,19 +188,19 @@ impl Bundle {
 
     /// Makes the headers of the first segment those of all: lengths, and the part of the checksum
     /// that the kernel goes on from.
-    fn fit(&mut self, segment: &Segment) {
+    fn fit(&mut self, segment: &BundleSegment) {
         let (at, length) = (segment.ip.header_bytes(), self.packet_bytes);
         let packet = self.packet_mut();
         match segment.ip {
-            Ip::V4 { .. } => {
+            PacketIp::V4 { .. } => {
                 put_u16(packet, 2, length as u16);
                 put_u16(packet, 10, 0);
                 let sum = !checksum(packet.get(..IPV4_HEADER_BYTES).unwrap_or_default(), 0);
                 put_u16(packet, 10, sum);
             }
-            Ip::V6 => put_u16(packet, 4, (length - IPV6_HEADER_BYTES) as u16),
+            PacketIp::V6 => put_u16(packet, 4, (length - IPV6_HEADER_BYTES) as u16),
         }
-        if segment.transport == Transport::Udp {
+        if segment.transport == OffloadTransport::Udp {
             put_u16(packet, at + 4, (length - at) as u16);
         }
         let before = pseudo_header(segment.ip, segment.transport, packet, length - at);
@@ -209,31 +209,31 @@ impl Bundle {
     }
 }
 
-impl Segment {
+impl BundleSegment {
     /// Reads a packet that carries data of TCP or UDP and nothing special, and whose checksums are
     /// right: those of joined packets are not looked at again.
-    fn parse(packet: &[u8]) -> Option<Segment> {
-        let ip = Ip::of(packet)?;
+    fn parse(packet: &[u8]) -> Option<BundleSegment> {
+        let ip = PacketIp::of(packet)?;
         let at = ip.header_bytes();
         let (is_plain, number) = match ip {
-            Ip::V4 { header_bytes } => {
+            PacketIp::V4 { header_bytes } => {
                 let is_whole = u16_at(packet, 6)? & !DO_NOT_FRAGMENT == 0
                     && usize::from(u16_at(packet, 2)?) == packet.len();
                 let sums = || packet.get(..at).is_some_and(|header| checksum(header, 0) == 0xffff);
                 (header_bytes == IPV4_HEADER_BYTES && is_whole && sums(), *packet.get(9)?)
             }
-            Ip::V6 => (usize::from(u16_at(packet, 4)?) + at == packet.len(), *packet.get(6)?),
+            PacketIp::V6 => (usize::from(u16_at(packet, 4)?) + at == packet.len(), *packet.get(6)?),
         };
-        let transport = Transport::of_number(number).filter(|_| is_plain)?;
+        let transport = OffloadTransport::of_number(number).filter(|_| is_plain)?;
         let length = packet.len().checked_sub(at)?;
         let (header_bytes, is_right, is_pushed) = match transport {
-            Transport::Tcp => {
+            OffloadTransport::Tcp => {
                 let (bytes, flags) = (*packet.get(at + 12)?, *packet.get(at + 13)?);
                 // Any other flag is an event of the connection, which joining would move or hide.
                 let is_data = flags & !PUSH == ACK && bytes & 0x0f == 0;
                 (usize::from(bytes >> 4) * 4, is_data, flags & PUSH != 0)
             }
-            Transport::Udp => {
+            OffloadTransport::Udp => {
                 let is_whole = usize::from(u16_at(packet, at + 4)?) == length;
                 // A datagram without a checksum would get one by joining, and so would look
                 // checked.
@@ -251,7 +251,7 @@ impl Segment {
         // The kernel trusts the mark and looks no more. A damaged segment must not hide among good
         // ones.
         let sums = checksum(packet.get(at..)?, before) == 0xffff;
-        sums.then_some(Segment { ip, transport, headers, payload_bytes, is_pushed })
+        sums.then_some(BundleSegment { ip, transport, headers, payload_bytes, is_pushed })
     }
 
     fn sequence(&self, packet: &[u8]) -> Option<u32> {

@@ -2,44 +2,44 @@
 //! headers. Each segment is written as the packet that it stands for, where its frame is made.
 
 use crate::offload::{
-    IPV6_HEADER_BYTES, Ip, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM, PUSH, Transport, checksum,
-    copy_into, pseudo_header, put_u16, u16_at, u32_at,
+    IPV6_HEADER_BYTES, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM, OffloadTransport, PUSH,
+    PacketIp, checksum, copy_into, pseudo_header, put_u16, u16_at, u32_at,
 };
 use crate::tap::ETHERNET_BYTES;
 
 /// A packet, or segments of one, as the kernel gave them. It allocates when it is made and never
 /// again.
 #[derive(Debug)]
-pub struct Burst {
+pub struct PacketBurst {
     /// The kernel's mark, and the packet.
     bytes: Box<[u8]>,
     /// Where the packet begins.
     start: usize,
     packet_bytes: usize,
-    shape: Shape,
+    shape: BurstShape,
 }
 
 /// How a burst is cut into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum BurstShape {
     /// No packet, or none that can be read.
     Nothing,
     /// One packet; where its checksum starts and stands, if it has to be filled in.
-    One(Option<Unsummed>),
+    One(Option<UnsummedChecksum>),
     /// Segments of a packet.
-    Run(Run),
+    Run(SegmentRun),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Unsummed {
+struct UnsummedChecksum {
     start: usize,
     field: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
-    ip: Ip,
-    transport: Transport,
+struct SegmentRun {
+    ip: PacketIp,
+    transport: OffloadTransport,
     /// Where the header of TCP or UDP begins.
     transport_at: usize,
     /// The bytes of all headers.
@@ -52,11 +52,11 @@ struct Run {
 const FIN: u8 = 0x01;
 const WINDOW_REDUCED: u8 = 0x80;
 
-impl Burst {
+impl PacketBurst {
     /// An empty one.
     pub fn new() -> Self {
         let bytes = vec![0; MARK_BYTES + ETHERNET_BYTES + MAX_PACKET_BYTES].into_boxed_slice();
-        Self { bytes, start: MARK_BYTES, packet_bytes: 0, shape: Shape::Nothing }
+        Self { bytes, start: MARK_BYTES, packet_bytes: 0, shape: BurstShape::Nothing }
     }
 
     /// Where a packet with the kernel's mark is read to.
@@ -74,14 +74,15 @@ impl Burst {
         self.start = MARK_BYTES;
         // A read can give fewer bytes than a mark when the interface goes down.
         self.packet_bytes = bytes.saturating_sub(MARK_BYTES).min(MAX_PACKET_BYTES);
-        self.shape = self.parse().unwrap_or(Shape::Nothing);
+        self.shape = self.parse().unwrap_or(BurstShape::Nothing);
     }
 
     /// Says how much was read without a mark, and how much of it is a header before the packet.
     pub(crate) fn filled(&mut self, bytes: usize, header_bytes: usize) {
         self.start = MARK_BYTES + header_bytes;
         self.packet_bytes = bytes.saturating_sub(header_bytes).min(MAX_PACKET_BYTES);
-        self.shape = if self.packet_bytes > 0 { Shape::One(None) } else { Shape::Nothing };
+        self.shape =
+            if self.packet_bytes > 0 { BurstShape::One(None) } else { BurstShape::Nothing };
     }
 
     /// The packet with the headers of all.
@@ -92,9 +93,9 @@ impl Burst {
     /// How many packets it stands for; none if it is not to be read.
     pub fn count(&self) -> usize {
         match self.shape {
-            Shape::Nothing => 0,
-            Shape::One(_) => 1,
-            Shape::Run(run) => {
+            BurstShape::Nothing => 0,
+            BurstShape::One(_) => 1,
+            BurstShape::Run(run) => {
                 let payload = self.packet_bytes.saturating_sub(run.headers);
                 payload.div_ceil(run.segment_bytes.max(1)).max(1)
             }
@@ -104,26 +105,26 @@ impl Burst {
     /// The bytes of one of its packets.
     pub fn bytes_of(&self, index: usize) -> usize {
         match self.shape {
-            Shape::Nothing => 0,
-            Shape::One(_) => self.packet_bytes,
-            Shape::Run(run) => run.headers + self.payload(&run, index).len(),
+            BurstShape::Nothing => 0,
+            BurstShape::One(_) => self.packet_bytes,
+            BurstShape::Run(run) => run.headers + self.payload(&run, index).len(),
         }
     }
 
     /// Writes one of its packets to a place of just its length.
     pub fn write(&self, index: usize, out: &mut [u8]) {
         match self.shape {
-            Shape::Nothing => {}
-            Shape::One(unsummed) => {
+            BurstShape::Nothing => {}
+            BurstShape::One(unsummed) => {
                 copy_into(out, 0, self.packet());
                 // The field already holds the sum of the pseudo header: the kernel leaves the rest
                 // to the card, and this is the card.
-                if let Some(Unsummed { start, field }) = unsummed {
+                if let Some(UnsummedChecksum { start, field }) = unsummed {
                     let sum = !checksum(out.get(start..).unwrap_or_default(), 0);
                     put_u16(out, field, if sum == 0 { 0xffff } else { sum });
                 }
             }
-            Shape::Run(run) => {
+            BurstShape::Run(run) => {
                 let payload = self.payload(&run, index);
                 copy_into(out, 0, self.packet().get(..run.headers).unwrap_or_default());
                 copy_into(out, run.headers, payload);
@@ -132,14 +133,14 @@ impl Burst {
         }
     }
 
-    fn payload(&self, run: &Run, index: usize) -> &[u8] {
+    fn payload(&self, run: &SegmentRun, index: usize) -> &[u8] {
         let payload = self.packet().get(run.headers..).unwrap_or_default();
         let start = (index * run.segment_bytes).min(payload.len());
         let end = (start + run.segment_bytes).min(payload.len());
         payload.get(start..end).unwrap_or_default()
     }
 
-    fn parse(&self) -> Option<Shape> {
+    fn parse(&self) -> Option<BurstShape> {
         let mark = self.bytes.first_chunk::<MARK_BYTES>()?;
         let number = |at: usize| {
             let bytes = mark.get(at..at + 2)?.try_into().ok()?;
@@ -150,38 +151,38 @@ impl Burst {
         let packet = self.packet();
         // The mark is the kernel's, and is checked all the same: a number beyond the packet must not
         // become an index.
-        let Some(transport) = Transport::of_mark(kind) else {
+        let Some(transport) = OffloadTransport::of_mark(kind) else {
             let field = start + offset;
             let needs = flags & NEEDS_CHECKSUM != 0;
             // The offsets come from outside this process. They are checked once here, so that
             // `write` need not.
             let is_within = !packet.is_empty() && (!needs || field + 2 <= packet.len());
-            let unsummed = needs.then_some(Unsummed { start, field });
-            return (kind == 0 && is_within).then_some(Shape::One(unsummed));
+            let unsummed = needs.then_some(UnsummedChecksum { start, field });
+            return (kind == 0 && is_within).then_some(BurstShape::One(unsummed));
         };
-        let ip = Ip::of(packet)?;
+        let ip = PacketIp::of(packet)?;
         let header_bytes = match transport {
             // The kernel's own header length is a hint (VIRTIO 1.2 §5.1.6). TCP says its length
             // itself.
-            Transport::Tcp => usize::from(packet.get(start + 12)? >> 4) * 4,
-            Transport::Udp => 8,
+            OffloadTransport::Tcp => usize::from(packet.get(start + 12)? >> 4) * 4,
+            OffloadTransport::Udp => 8,
         };
         let headers = start + header_bytes;
         let is_right = start >= ip.header_bytes()
             && header_bytes >= transport.header_bytes()
             && headers <= packet.len()
             && segment_bytes > 0;
-        let run = Run { ip, transport, transport_at: start, headers, segment_bytes };
-        is_right.then_some(Shape::Run(run))
+        let run = SegmentRun { ip, transport, transport_at: start, headers, segment_bytes };
+        is_right.then_some(BurstShape::Run(run))
     }
 }
 
-impl Run {
+impl SegmentRun {
     /// Makes the headers of all those of one segment: lengths, numbers, flags and checksums.
     fn fit(&self, index: usize, is_last: bool, out: &mut [u8]) {
         let at = self.transport_at;
         match self.ip {
-            Ip::V4 { header_bytes } => {
+            PacketIp::V4 { header_bytes } => {
                 put_u16(out, 2, out.len() as u16);
                 // Segments that are split on their way are put together by this id (RFC 791).
                 let id = u16_at(out, 4).unwrap_or(0).wrapping_add(index as u16);
@@ -191,13 +192,13 @@ impl Run {
                 let sum = !checksum(out.get(..header_bytes).unwrap_or_default(), 0);
                 put_u16(out, 10, sum);
             }
-            Ip::V6 => {
+            PacketIp::V6 => {
                 put_u16(out, 4, out.len().saturating_sub(IPV6_HEADER_BYTES) as u16);
             }
         }
         let length = out.len().saturating_sub(at);
         match self.transport {
-            Transport::Tcp => {
+            OffloadTransport::Tcp => {
                 let step = (index * self.segment_bytes) as u32;
                 let sequence = u32_at(out, at + 4).unwrap_or(0).wrapping_add(step);
                 copy_into(out, at + 4, &sequence.to_be_bytes());
@@ -208,19 +209,19 @@ impl Run {
                     *flags &= if index == 0 { 0xff } else { !WINDOW_REDUCED };
                 }
             }
-            Transport::Udp => put_u16(out, at + 4, length as u16),
+            OffloadTransport::Udp => put_u16(out, at + 4, length as u16),
         }
         let field = at + self.transport.checksum_at();
         put_u16(out, field, 0);
         let before = pseudo_header(self.ip, self.transport, out, length);
         let sum = !checksum(out.get(at..).unwrap_or_default(), before);
         // Of UDP, zeros say that there is none (RFC 768).
-        let is_none = sum == 0 && self.transport == Transport::Udp;
+        let is_none = sum == 0 && self.transport == OffloadTransport::Udp;
         put_u16(out, field, if is_none { 0xffff } else { sum });
     }
 }
 
-impl Default for Burst {
+impl Default for PacketBurst {
     fn default() -> Self {
         Self::new()
     }

@@ -13,13 +13,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::address::Address;
+use crate::address::LinkAddress;
 use crate::ethernet::ETHER_TYPE;
 use crate::limits::{MAX_CAPTURE_BYTES, MAX_CAPTURE_WAITING_BYTES};
 
 /// The place where a capture may be. There is at most one, for as long as the relay runs.
 #[derive(Debug, Default)]
-pub(crate) struct Tap(OnceLock<Capture>);
+pub(crate) struct CaptureTap(OnceLock<LinkCapture>);
 
 /// How much was captured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,21 +32,21 @@ pub struct CaptureTally {
 
 /// A capture. The threads of links put units into a buffer, and another thread writes it.
 #[derive(Debug)]
-pub(crate) struct Capture {
+pub(crate) struct LinkCapture {
     /// The own address on each link.
-    links: Vec<Address>,
-    shared: Arc<Shared>,
+    links: Vec<LinkAddress>,
+    shared: Arc<CaptureShared>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct CaptureShared {
+    waiting: Mutex<CaptureQueue>,
     wakes: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct CaptureQueue {
     records: Vec<u8>,
     /// Bytes of the file, those that wait included.
     file_bytes: u64,
@@ -57,25 +57,29 @@ struct Waiting {
 
 /// The sender and the receiver of a unit.
 #[derive(Debug, Clone, Copy)]
-struct Ends {
-    from: Address,
-    to: Address,
+struct CaptureEnds {
+    from: LinkAddress,
+    to: LinkAddress,
 }
 
-impl Tap {
+impl CaptureTap {
     /// Begins to capture to a file, unless a capture runs already.
     ///
     /// # Errors
     ///
     /// The system's error.
-    pub(crate) fn open(&self, file: Box<dyn Write + Send>, links: Vec<Address>) -> io::Result<()> {
-        let capture = Capture::start(file, links)?;
+    pub(crate) fn open(
+        &self,
+        file: Box<dyn Write + Send>,
+        links: Vec<LinkAddress>,
+    ) -> io::Result<()> {
+        let capture = LinkCapture::start(file, links)?;
         self.0.set(capture).map_err(|_| io::Error::from(io::ErrorKind::AlreadyExists))
     }
 
     /// The capture, if there is one.
     #[inline]
-    pub(crate) fn get(&self) -> Option<&Capture> {
+    pub(crate) fn get(&self) -> Option<&LinkCapture> {
         self.0.get()
     }
 
@@ -91,10 +95,10 @@ impl Tap {
     }
 }
 
-impl Capture {
-    fn start(mut file: Box<dyn Write + Send>, links: Vec<Address>) -> io::Result<Self> {
+impl LinkCapture {
+    fn start(mut file: Box<dyn Write + Send>, links: Vec<LinkAddress>) -> io::Result<Self> {
         file.write_all(&file_header())?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(CaptureShared::default());
         // The header counts against the file's bound before the first unit does.
         shared.waiting.lock().file_bytes = file_header().len() as u64;
         let of_writer = Arc::clone(&shared);
@@ -104,21 +108,21 @@ impl Capture {
     }
 
     /// Units of one length, of which the last may be shorter, that came on a link.
-    pub(crate) fn came(&self, link: usize, from: Address, units: &[u8], unit_bytes: usize) {
+    pub(crate) fn came(&self, link: usize, from: LinkAddress, units: &[u8], unit_bytes: usize) {
         if let Some(&to) = self.links.get(link) {
-            self.put(Ends { from, to }, units, unit_bytes);
+            self.put(CaptureEnds { from, to }, units, unit_bytes);
         }
     }
 
     /// The same for units that leave.
-    pub(crate) fn went(&self, link: usize, to: Address, units: &[u8], unit_bytes: usize) {
+    pub(crate) fn went(&self, link: usize, to: LinkAddress, units: &[u8], unit_bytes: usize) {
         if let Some(&from) = self.links.get(link) {
-            self.put(Ends { from, to }, units, unit_bytes);
+            self.put(CaptureEnds { from, to }, units, unit_bytes);
         }
     }
 
     /// Never waits for the file: what has no room is missed.
-    fn put(&self, ends: Ends, units: &[u8], unit_bytes: usize) {
+    fn put(&self, ends: CaptureEnds, units: &[u8], unit_bytes: usize) {
         // One time serves the batch, since its units came by one system call.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let waiting = &mut *self.shared.waiting.lock();
@@ -147,13 +151,13 @@ impl Capture {
     }
 }
 
-impl Drop for Capture {
+impl Drop for LinkCapture {
     fn drop(&mut self) {
         self.finish();
     }
 }
 
-impl Shared {
+impl CaptureShared {
     /// Writes what waits, until the end.
     fn write(&self, mut file: Box<dyn Write + Send>) {
         let mut records = Vec::new();
@@ -205,9 +209,11 @@ fn file_header() -> [u8; 24] {
 }
 
 /// Appends a unit with the headers that it had on the wire, as far as they can be told.
-fn record(out: &mut Vec<u8>, since: Duration, ends: Ends, unit: &[u8]) {
+fn record(out: &mut Vec<u8>, since: Duration, ends: CaptureEnds, unit: &[u8]) {
     match (ends.from, ends.to) {
-        (Address::Udp(from), Address::Udp(to)) => datagram(out, since, Sockets { from, to }, unit),
+        (LinkAddress::Udp(from), LinkAddress::Udp(to)) => {
+            datagram(out, since, CaptureSockets { from, to }, unit)
+        }
         (from, to) => {
             head(out, since, ETHERNET.len() + 2 + unit.len());
             out.extend(mac(to));
@@ -219,14 +225,14 @@ fn record(out: &mut Vec<u8>, since: Duration, ends: Ends, unit: &[u8]) {
 }
 
 /// The address of a card; for a port of this process, one of nobody with its number.
-fn mac(address: Address) -> [u8; 6] {
+fn mac(address: LinkAddress) -> [u8; 6] {
     match address {
-        Address::Ethernet(mac) => mac,
-        Address::Memory(port) => {
+        LinkAddress::Ethernet(mac) => mac,
+        LinkAddress::Memory(port) => {
             let [a, b, c, d] = port.to_be_bytes();
             [2, 0, a, b, c, d]
         }
-        Address::Udp(_) => [2, 0, 0, 0, 0, 1],
+        LinkAddress::Udp(_) => [2, 0, 0, 0, 0, 1],
     }
 }
 
@@ -240,13 +246,13 @@ fn head(out: &mut Vec<u8>, since: Duration, packet_bytes: usize) {
 
 /// From which socket to which.
 #[derive(Clone, Copy)]
-struct Sockets {
+struct CaptureSockets {
     from: SocketAddr,
     to: SocketAddr,
 }
 
 /// Appends a datagram.
-fn datagram(out: &mut Vec<u8>, since: Duration, ends: Sockets, unit: &[u8]) {
+fn datagram(out: &mut Vec<u8>, since: Duration, ends: CaptureSockets, unit: &[u8]) {
     let udp_bytes = UDP_BYTES + unit.len();
     let (ip_bytes, kind) = if ends.to.is_ipv4() { (20, 0x0800_u16) } else { (40, 0x86dd) };
     head(out, since, ETHERNET.len() + 2 + ip_bytes + udp_bytes);
@@ -327,7 +333,7 @@ mod tests {
         }
     }
 
-    fn address(text: &str) -> Address {
+    fn address(text: &str) -> LinkAddress {
         text.parse().unwrap()
     }
 
@@ -342,7 +348,7 @@ mod tests {
             [("10.0.1.1:9190", "10.0.1.2:7", 20), ("[fd00::1]:9190", "[fd00::2]:7", 40)]
         {
             let file = Shown::default();
-            let (tap, own, other) = (Tap::default(), address(own), address(other));
+            let (tap, own, other) = (CaptureTap::default(), address(own), address(other));
             tap.open(Box::new(file.clone()), vec![own]).unwrap();
             tap.get().unwrap().came(0, other, b"abcdefgh!", 8);
             tap.get().unwrap().went(0, other, b"bye", 8);
@@ -375,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_unit_of_ethernet_is_captured_as_the_card_carries_it() {
-        let (file, tap) = (Shown::default(), Tap::default());
+        let (file, tap) = (Shown::default(), CaptureTap::default());
         let [own, other] = ["02:00:00:00:00:01", "02:00:00:00:00:02"].map(address);
         tap.open(Box::new(file.clone()), vec![own]).unwrap();
         tap.get().unwrap().went(0, other, b"unit", 4);
@@ -404,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_file_that_takes_nothing_holds_up_nobody_and_memory_is_bounded() {
-        let (gate, tap) = (Arc::new(Mutex::new(())), Tap::default());
+        let (gate, tap) = (Arc::new(Mutex::new(())), CaptureTap::default());
         let closed = gate.lock();
         let own = address("127.0.0.1:1");
         tap.open(Box::new(Stuck(Arc::clone(&gate))), vec![own]).unwrap();
@@ -440,7 +446,7 @@ mod tests {
 
     #[test]
     fn what_a_full_disk_does_not_take_is_missed() {
-        let (tap, own) = (Tap::default(), address("127.0.0.1:1"));
+        let (tap, own) = (CaptureTap::default(), address("127.0.0.1:1"));
         tap.open(Box::new(Broken(false)), vec![own]).unwrap();
         let begun = std::time::Instant::now();
         while tap.tally().unwrap().missed == 0 {

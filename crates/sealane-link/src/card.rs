@@ -20,13 +20,13 @@ use crate::tag::{self, TagText};
 pub struct RelayCard {
     group: GroupTag,
     epoch: Epoch,
-    orders: Option<Orders>,
+    orders: Option<AuthorityOrders>,
     members: BTreeMap<Slot, PeerTag>,
 }
 
 /// The fields that tell the orders of a group's authority from all else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Orders {
+struct AuthorityOrders {
     id: GroupId,
     authority: [u8; 32],
     count: u64,
@@ -35,7 +35,7 @@ struct Orders {
 /// The text, as TOML has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct CardText {
     version: u8,
     group: String,
     epoch: u64,
@@ -64,20 +64,20 @@ impl RelayCard {
     #[must_use]
     pub fn with_orders(self, of: KeptGroup) -> Self {
         let KeptGroup { id, authority, orders: count, .. } = of;
-        Self { orders: Some(Orders { id, authority, count }), ..self }
+        Self { orders: Some(AuthorityOrders { id, authority, count }), ..self }
     }
 
     /// Reads a card.
     ///
     /// # Errors
     ///
-    /// [`LinkError::Card`].
+    /// [`LinkError::EthernetCard`].
     pub fn parse(text: &str) -> Result<Self, LinkError> {
         // A card comes from elsewhere. Its length is bounded before the parser sees it.
         if text.len() > MAX_RELAY_CARD_BYTES {
             return Err(LinkError::Card(format!("it is longer than {MAX_RELAY_CARD_BYTES} bytes")));
         }
-        let text: Text =
+        let text: CardText =
             toml::from_str(text).map_err(|error| LinkError::Card(tag::said(text, &error)))?;
         let orders = orders(&text)?;
         let group = GroupTag::from_hex(&text.group);
@@ -103,7 +103,7 @@ impl RelayCard {
              version = {version}\ngroup = \"{}\"\nepoch = {}\n",
             self.group, self.epoch.0
         );
-        if let Some(Orders { id, authority, count }) = &self.orders {
+        if let Some(AuthorityOrders { id, authority, count }) = &self.orders {
             let (id, authority) = (HEXLOWER.encode(&id.0), HEXLOWER.encode(authority));
             let _ = writeln!(text, "id = \"{id}\"\nauthority = \"{authority}\"\norders = {count}");
         }
@@ -127,7 +127,7 @@ impl RelayCard {
     /// The group as a machine keeps its orders that is no member of it; none by a card of an
     /// earlier version.
     pub fn kept(&self) -> Option<KeptGroup> {
-        let Orders { id, authority, count: orders } = self.orders?;
+        let AuthorityOrders { id, authority, count: orders } = self.orders?;
         Some(KeptGroup { tag: self.group, id, authority, orders, has_member: false })
     }
 
@@ -143,7 +143,7 @@ impl RelayCard {
 }
 
 /// The order fields of a card: all of them or, in the version before, none.
-fn orders(text: &Text) -> Result<Option<Orders>, LinkError> {
+fn orders(text: &CardText) -> Result<Option<AuthorityOrders>, LinkError> {
     let wrong = |what: String| Err(LinkError::Card(what));
     let key = |name: &str, hex: &str| {
         let key = tag::bytes_from_hex(hex);
@@ -155,7 +155,7 @@ fn orders(text: &Text) -> Result<Option<Orders>, LinkError> {
         (VERSION_WITHOUT_ORDERS, None, None, None) => Ok(None),
         (VERSION, Some(id), Some(authority), Some(count)) => {
             let (id, authority) = (GroupId(key("id", id)?), key("authority", authority)?);
-            Ok(Some(Orders { id, authority, count }))
+            Ok(Some(AuthorityOrders { id, authority, count }))
         }
         (VERSION_WITHOUT_ORDERS, ..) => {
             wrong("version 1 has no `id`, no `authority` and no `orders`".to_owned())

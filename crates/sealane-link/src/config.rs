@@ -9,14 +9,14 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
-use crate::address::Address;
+use crate::address::LinkAddress;
 use crate::limits::{
     MAX_LINK_CONFIG_BYTES, MAX_NEIGHBOURS, MAX_RELAY_LINKS, MAX_ROUTES, MAX_UNIT_BYTES,
     MIN_UNIT_BYTES, NEIGHBOUR_FRAMES_PER_SECOND,
 };
 use crate::memory::MemoryNet;
 use crate::mesh_config::MeshConfig;
-use crate::routing_config::{Discovery, DiscoveryText, LinkMedium, RoutingConfig};
+use crate::routing_config::{DiscoveryText, LinkDiscovery, LinkMedium, RoutingConfig};
 use crate::tag;
 
 /// A configuration that is right in itself. Tags and slots are looked up on the cards later.
@@ -26,7 +26,7 @@ use crate::tag;
 pub struct Config {
     version: u8,
     /// The own address: needed by a relay, since a member has its own.
-    pub tag: Option<Who>,
+    pub tag: Option<RouteAddress>,
     /// Files of relay cards, as they are written in the configuration.
     #[serde(default)]
     pub cards: Vec<String>,
@@ -61,17 +61,17 @@ pub struct LinkConfig {
     /// The link's name here.
     pub name: String,
     /// The kind of wire.
-    pub wire: Wire,
+    pub wire: LinkWire,
     /// The bytes that the wire below carries at once, headers of IP and UDP included.
     pub mtu: u16,
     /// How neighbours are found there, if they are.
-    pub discovery: Option<Discovery>,
+    pub discovery: Option<LinkDiscovery>,
 }
 
 /// The kind of wire below a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Wire {
+pub enum LinkWire {
     /// Datagrams: the own address.
     Udp(SocketAddr),
     /// A network card: the name of the interface.
@@ -103,11 +103,11 @@ pub struct NeighbourConfig {
     /// The neighbour's name here; routes name it.
     pub name: String,
     /// Its address in frames.
-    pub tag: Who,
+    pub tag: RouteAddress,
     /// The link that it is on.
     pub link: String,
     /// Its address there.
-    pub address: Address,
+    pub address: LinkAddress,
     /// How many frames are taken of it in a second.
     #[serde(default = "usual_quota")]
     pub frames_per_second: u32,
@@ -118,7 +118,7 @@ pub struct NeighbourConfig {
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// The target of the route.
-    pub to: Target,
+    pub to: RouteTarget,
     /// The neighbour that takes it.
     pub via: String,
 }
@@ -140,7 +140,7 @@ pub fn read_tables<T: DeserializeOwned>(text: &str) -> Result<T, LinkError> {
 
 /// An address in frames, by itself or by a slot of the one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum RouteAddress {
     /// 16 hexadecimal digits.
     Tag(sealane_frame::PeerTag),
     /// `slot 3`.
@@ -149,9 +149,9 @@ pub enum Who {
 
 /// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum RouteTarget {
     /// One member.
-    One(Who),
+    One(RouteAddress),
     /// All members that no other route names: `*`.
     Rest,
 }
@@ -276,7 +276,7 @@ impl Config {
 
 impl LinkConfig {
     /// A link on which no neighbours are found.
-    pub fn new(name: &str, wire: Wire, mtu: u16) -> Self {
+    pub fn new(name: &str, wire: LinkWire, mtu: u16) -> Self {
         Self { name: name.to_owned(), wire, mtu, discovery: None }
     }
 
@@ -310,43 +310,42 @@ impl IpHeader {
     }
 }
 
-impl Wire {
+impl LinkWire {
     /// The headers around a unit that count for the MTU of the wire below.
     pub const fn header_bytes(&self) -> usize {
         match self {
-            Wire::Udp(SocketAddr::V4(_)) => IpHeader::V4.with_udp_bytes(),
-            Wire::Udp(SocketAddr::V6(_)) => IpHeader::V6.with_udp_bytes(),
-            Wire::Ethernet(_) | Wire::Memory(_) => 0,
+            LinkWire::Udp(SocketAddr::V4(_)) => IpHeader::V4.with_udp_bytes(),
+            LinkWire::Udp(SocketAddr::V6(_)) => IpHeader::V6.with_udp_bytes(),
+            LinkWire::Ethernet(_) | LinkWire::Memory(_) => 0,
         }
     }
 
     /// The wire's name in the configuration.
     pub fn kind(&self) -> &'static str {
         match self {
-            Wire::Udp(_) => "udp",
-            Wire::Ethernet(_) => "ethernet",
-            Wire::Memory(_) => "memory",
+            LinkWire::Udp(_) => "udp",
+            LinkWire::Ethernet(_) => "ethernet",
+            LinkWire::Memory(_) => "memory",
         }
     }
 
     /// Whether an address is one of this kind.
-    fn reaches(&self, address: Address) -> bool {
+    fn reaches(&self, address: LinkAddress) -> bool {
         match (self, address) {
-            (Wire::Udp(own), Address::Udp(other)) => own.is_ipv4() == other.is_ipv4(),
-            (Wire::Ethernet(_), Address::Ethernet(_)) | (Wire::Memory(_), Address::Memory(_)) => {
-                true
-            }
+            (LinkWire::Udp(own), LinkAddress::Udp(other)) => own.is_ipv4() == other.is_ipv4(),
+            (LinkWire::Ethernet(_), LinkAddress::Ethernet(_))
+            | (LinkWire::Memory(_), LinkAddress::Memory(_)) => true,
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Wire {
+impl fmt::Display for LinkWire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wire::Udp(address) => write!(f, "{address}"),
-            Wire::Ethernet(interface) => f.write_str(interface),
-            Wire::Memory(port) => write!(f, "memory {port}"),
+            LinkWire::Udp(address) => write!(f, "{address}"),
+            LinkWire::Ethernet(interface) => f.write_str(interface),
+            LinkWire::Memory(port) => write!(f, "memory {port}"),
         }
     }
 }
@@ -357,9 +356,9 @@ impl TryFrom<LinkText> for LinkConfig {
     fn try_from(text: LinkText) -> Result<Self, String> {
         let LinkText { name, udp, ethernet, memory, mtu, discover, multicast, medium } = text;
         let wire = match (udp, ethernet, memory) {
-            (Some(address), None, None) => Wire::Udp(address),
-            (None, Some(interface), None) => Wire::Ethernet(interface),
-            (None, None, Some(port)) => Wire::Memory(port),
+            (Some(address), None, None) => LinkWire::Udp(address),
+            (None, Some(interface), None) => LinkWire::Ethernet(interface),
+            (None, None, Some(port)) => LinkWire::Memory(port),
             _ => return Err(format!("link `{name}`: it has either `udp` or `ethernet`")),
         };
         let mut link = LinkConfig { name, wire, mtu, discovery: None };
@@ -369,39 +368,39 @@ impl TryFrom<LinkText> for LinkConfig {
     }
 }
 
-impl std::str::FromStr for Who {
+impl std::str::FromStr for RouteAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let slot = text.strip_prefix("slot ").and_then(|number| number.parse().ok());
-        let slot = slot.and_then(Slot::new).map(Who::Slot);
+        let slot = slot.and_then(Slot::new).map(RouteAddress::Slot);
         let none = || format!("`{text}` is no tag of 16 hexadecimal digits, and no `slot 3`");
-        slot.or_else(|| tag::from_hex(text).map(Who::Tag)).ok_or_else(none)
+        slot.or_else(|| tag::from_hex(text).map(RouteAddress::Tag)).ok_or_else(none)
     }
 }
 
-impl std::str::FromStr for Target {
+impl std::str::FromStr for RouteTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "*" { Ok(Target::Rest) } else { text.parse().map(Target::One) }
+        if text == "*" { Ok(RouteTarget::Rest) } else { text.parse().map(RouteTarget::One) }
     }
 }
 
-impl std::fmt::Display for Who {
+impl std::fmt::Display for RouteAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Who::Tag(tag) => write!(f, "{tag}"),
-            Who::Slot(slot) => write!(f, "slot {}", slot.number()),
+            RouteAddress::Tag(tag) => write!(f, "{tag}"),
+            RouteAddress::Slot(slot) => write!(f, "slot {}", slot.number()),
         }
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for RouteTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Target::One(who) => write!(f, "{who}"),
-            Target::Rest => f.write_str("*"),
+            RouteTarget::One(who) => write!(f, "{who}"),
+            RouteTarget::Rest => f.write_str("*"),
         }
     }
 }
@@ -418,7 +417,7 @@ macro_rules! of_text {
     )+};
 }
 
-of_text!(Who, Target);
+of_text!(RouteAddress, RouteTarget);
 
 fn usual_mtu() -> u16 {
     1500
@@ -484,10 +483,10 @@ via = "gateway"
         let config = Config::parse(TEXT).unwrap();
         assert_eq!(config.links[0].unit_bytes(), 1472);
         assert_eq!(config.links[1].unit_bytes(), 1500);
-        assert_eq!(config.links[1].wire, Wire::Ethernet("eth1".to_owned()));
-        assert_eq!(config.neighbours[2].address, Address::Ethernet([2, 0, 0, 0, 0, 1]));
+        assert_eq!(config.links[1].wire, LinkWire::Ethernet("eth1".to_owned()));
+        assert_eq!(config.neighbours[2].address, LinkAddress::Ethernet([2, 0, 0, 0, 0, 1]));
         assert_eq!(config.neighbours[1].frames_per_second, 10);
-        assert_eq!(config.routes[1].to, Target::Rest);
+        assert_eq!(config.routes[1].to, RouteTarget::Rest);
         assert_eq!(config.packet_bytes().unwrap(), 1472 - 89);
         assert_eq!(config.tag, Some("a100000000000001".parse().unwrap()));
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Why something was not sent on. Every drop has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Reason {
+pub enum DropReason {
     /// It came from an address that is no neighbour's.
     Stranger,
     /// Its neighbour sends more than its quota.
@@ -50,63 +50,63 @@ pub enum Reason {
     LinkFault,
 }
 
-impl Reason {
+impl DropReason {
     /// All reasons.
-    pub const ALL: [Reason; 21] = [
-        Reason::Stranger,
-        Reason::Quota,
-        Reason::Malformed,
-        Reason::NotForUs,
-        Reason::FalseHop,
-        Reason::UnknownGroup,
-        Reason::UnknownSource,
-        Reason::Own,
-        Reason::NoRoute,
-        Reason::HopLimit,
-        Reason::Backwards,
-        Reason::Repeat,
-        Reason::NoEnd,
-        Reason::Unopened,
-        Reason::FalseAddress,
-        Reason::NoMember,
-        Reason::Unsealed,
-        Reason::Fragment,
-        Reason::MeshFull,
-        Reason::LinkFull,
-        Reason::LinkFault,
+    pub const ALL: [DropReason; 21] = [
+        DropReason::Stranger,
+        DropReason::Quota,
+        DropReason::Malformed,
+        DropReason::NotForUs,
+        DropReason::FalseHop,
+        DropReason::UnknownGroup,
+        DropReason::UnknownSource,
+        DropReason::Own,
+        DropReason::NoRoute,
+        DropReason::HopLimit,
+        DropReason::Backwards,
+        DropReason::Repeat,
+        DropReason::NoEnd,
+        DropReason::Unopened,
+        DropReason::FalseAddress,
+        DropReason::NoMember,
+        DropReason::Unsealed,
+        DropReason::Fragment,
+        DropReason::MeshFull,
+        DropReason::LinkFull,
+        DropReason::LinkFault,
     ];
 
     /// Its name in metrics and status.
     pub fn name(self) -> &'static str {
         match self {
-            Reason::Stranger => "stranger",
-            Reason::Quota => "quota",
-            Reason::Malformed => "malformed",
-            Reason::NotForUs => "not_for_us",
-            Reason::FalseHop => "false_hop",
-            Reason::UnknownGroup => "unknown_group",
-            Reason::UnknownSource => "unknown_source",
-            Reason::Own => "own",
-            Reason::NoRoute => "no_route",
-            Reason::HopLimit => "hop_limit",
-            Reason::Backwards => "backwards",
-            Reason::Repeat => "repeat",
-            Reason::NoEnd => "no_end",
-            Reason::Unopened => "unopened",
-            Reason::FalseAddress => "false_address",
-            Reason::NoMember => "no_member",
-            Reason::Unsealed => "unsealed",
-            Reason::Fragment => "fragment",
-            Reason::MeshFull => "mesh_full",
-            Reason::LinkFull => "link_full",
-            Reason::LinkFault => "link_fault",
+            DropReason::Stranger => "stranger",
+            DropReason::Quota => "quota",
+            DropReason::Malformed => "malformed",
+            DropReason::NotForUs => "not_for_us",
+            DropReason::FalseHop => "false_hop",
+            DropReason::UnknownGroup => "unknown_group",
+            DropReason::UnknownSource => "unknown_source",
+            DropReason::Own => "own",
+            DropReason::NoRoute => "no_route",
+            DropReason::HopLimit => "hop_limit",
+            DropReason::Backwards => "backwards",
+            DropReason::Repeat => "repeat",
+            DropReason::NoEnd => "no_end",
+            DropReason::Unopened => "unopened",
+            DropReason::FalseAddress => "false_address",
+            DropReason::NoMember => "no_member",
+            DropReason::Unsealed => "unsealed",
+            DropReason::Fragment => "fragment",
+            DropReason::MeshFull => "mesh_full",
+            DropReason::LinkFull => "link_full",
+            DropReason::LinkFault => "link_fault",
         }
     }
 }
 
 /// Numbers and bytes of units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Volume {
+pub struct UnitVolume {
     /// How many.
     pub units: u64,
     /// Their bytes.
@@ -115,21 +115,21 @@ pub struct Volume {
 
 /// The counts of frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FrameTally {
     /// The units of all kinds that links have received.
-    pub received: Volume,
+    pub received: UnitVolume,
     /// Frames that are to go on, once for each neighbour that they go to.
-    pub forwarded: Volume,
+    pub forwarded: UnitVolume,
     /// Frames that were for this machine, and were taken.
-    pub delivered: Volume,
+    pub delivered: UnitVolume,
     /// Units that links have taken; a frame for a narrow link goes in several.
-    pub sent: Volume,
-    dropped: [u64; Reason::ALL.len()],
+    pub sent: UnitVolume,
+    dropped: [u64; DropReason::ALL.len()],
 }
 
-impl Tally {
+impl FrameTally {
     /// How many were dropped for that reason.
-    pub fn dropped(&self, why: Reason) -> u64 {
+    pub fn dropped(&self, why: DropReason) -> u64 {
         self.dropped.get(why as usize).copied().unwrap_or(0)
     }
 
@@ -139,7 +139,7 @@ impl Tally {
     }
 
     #[inline]
-    pub(crate) fn drop(&mut self, why: Reason, count: u64) {
+    pub(crate) fn drop(&mut self, why: DropReason, count: u64) {
         if let Some(dropped) = self.dropped.get_mut(why as usize) {
             *dropped += count;
         }
@@ -152,7 +152,7 @@ impl Tally {
     }
 }
 
-impl Volume {
+impl UnitVolume {
     #[inline]
     pub(crate) fn add(&mut self, units: usize, bytes: usize) {
         self.units += units as u64;
@@ -162,16 +162,16 @@ impl Volume {
 
 /// The sum of all threads' tallies.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    numbers: [AtomicU64; VOLUMES + Reason::ALL.len()],
+pub(crate) struct RelayCounters {
+    numbers: [AtomicU64; VOLUMES + DropReason::ALL.len()],
 }
 
 /// Numbers of the volumes of a tally.
 const VOLUMES: usize = 8;
 
-impl Counters {
+impl RelayCounters {
     /// Adds a tally and empties it.
-    pub(crate) fn take(&self, tally: &mut Tally) {
+    pub(crate) fn take(&self, tally: &mut FrameTally) {
         for (sum, number) in self.numbers.iter().zip(tally.numbers()) {
             // Most numbers of a turn are zero. Skipping them avoids writing a cache line that all
             // threads share.
@@ -180,16 +180,22 @@ impl Counters {
             }
         }
         // The thread's own numbers begin again, so that the next call adds only what is new.
-        *tally = Tally::default();
+        *tally = FrameTally::default();
     }
 
     /// The counts so far.
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> FrameTally {
         let mut numbers = self.numbers.iter().map(|number| number.load(Ordering::Relaxed));
         let mut next = || numbers.next().unwrap_or(0);
-        let mut volume = || Volume { units: next(), bytes: next() };
+        let mut volume = || UnitVolume { units: next(), bytes: next() };
         let [received, forwarded, delivered, sent] = std::array::from_fn(|_| volume());
-        Tally { received, forwarded, delivered, sent, dropped: std::array::from_fn(|_| next()) }
+        FrameTally {
+            received,
+            forwarded,
+            delivered,
+            sent,
+            dropped: std::array::from_fn(|_| next()),
+        }
     }
 }
 
@@ -199,9 +205,9 @@ mod tests {
 
     #[test]
     fn every_number_is_counted_in_its_place() {
-        let counters = Counters::default();
-        let mut tally = Tally::default();
-        for (index, why) in Reason::ALL.into_iter().enumerate() {
+        let counters = RelayCounters::default();
+        let mut tally = FrameTally::default();
+        for (index, why) in DropReason::ALL.into_iter().enumerate() {
             assert_eq!(why as usize, index);
             tally.drop(why, index as u64 + 1);
         }
@@ -211,11 +217,11 @@ mod tests {
         tally.delivered.add(7, 8);
         let told = tally;
         counters.take(&mut tally);
-        assert_eq!((tally, counters.tally()), (Tally::default(), told));
+        assert_eq!((tally, counters.tally()), (FrameTally::default(), told));
         counters.take(&mut tally);
         assert_eq!(counters.tally(), told);
         let names: std::collections::HashSet<_> =
-            Reason::ALL.iter().map(|why| why.name()).collect();
-        assert_eq!(names.len(), Reason::ALL.len());
+            DropReason::ALL.iter().map(|why| why.name()).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
     }
 }

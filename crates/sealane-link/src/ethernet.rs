@@ -15,10 +15,10 @@ use rustix::net::{
     SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
 };
 
-use crate::address::Address;
-use crate::inbox::{Arrived, BATCHES, Inbox};
-use crate::link::{Ready, Sent, wait};
-use crate::note::Note;
+use crate::address::LinkAddress;
+use crate::inbox::{ArrivedBatch, BATCHES, LinkInbox};
+use crate::link::{LinkReady, SentBytes, wait};
+use crate::note::LinkNote;
 use crate::udp::enlarge;
 
 /// The EtherType of units: `spec/link.md`, section *Raw Ethernet*.
@@ -35,12 +35,12 @@ pub struct EthernetLink {
     unit_bytes: usize,
     /// Frames to everybody are taken too.
     discovers: bool,
-    card: RwLock<Card>,
+    card: RwLock<EthernetCard>,
 }
 
 /// A socket, and the address of the card that it is bound to.
 #[derive(Debug)]
-struct Card {
+struct EthernetCard {
     socket: OwnedFd,
     address: [u8; 6],
     /// The interface has vanished, and with it all that the socket was bound to.
@@ -56,19 +56,19 @@ impl EthernetLink {
     pub(crate) const EVERYBODY: [u8; 6] = [0xff; 6];
 
     pub(crate) fn open(interface: &str, unit_bytes: usize, discovers: bool) -> io::Result<Self> {
-        let card = RwLock::new(Card::open(interface)?);
+        let card = RwLock::new(EthernetCard::open(interface)?);
         Ok(Self { interface: interface.to_owned(), unit_bytes, discovers, card })
     }
 
     /// Fills each batch with units of one sender and length, the last of which may be shorter.
-    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+    pub(crate) fn receive(&self, inbox: &mut LinkInbox) -> io::Result<usize> {
         let card = self.card.read();
         // A lost card is opened again by the receiver alone, which comes by at a bounded pace.
         if card.is_lost {
             drop(card);
             return self.reopen();
         }
-        let mut filling = Filling { batch: 0, at: 0, is_whole: false };
+        let mut filling = SendFill { batch: 0, at: 0, is_whole: false };
         for taken in 0..UNITS_AT_ONCE {
             match filling.unit(self, &card, inbox) {
                 Ok(true) => {}
@@ -96,11 +96,11 @@ impl EthernetLink {
     fn reopen(&self) -> io::Result<usize> {
         // The name is looked up again, since the new interface has another number and perhaps
         // another address.
-        *self.card.write() = Card::open(&self.interface)?;
+        *self.card.write() = EthernetCard::open(&self.interface)?;
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    pub(crate) fn send(&self, to: [u8; 6], segments: &[u8], segment_bytes: usize) -> Sent {
+    pub(crate) fn send(&self, to: [u8; 6], segments: &[u8], segment_bytes: usize) -> SentBytes {
         let card = self.card.read();
         let mut header = [0; ETHERNET_HEADER_BYTES];
         let ether_type = ETHER_TYPE.to_be_bytes();
@@ -115,10 +115,10 @@ impl EthernetLink {
             let mut control = SendAncillaryBuffer::default();
             match sendmsg(&card.socket, &parts, &mut control, SendFlags::DONTWAIT) {
                 Ok(_) => bytes += unit.len(),
-                Err(error) => return Sent { bytes, stopped: Some(as_full(error)) },
+                Err(error) => return SentBytes { bytes, stopped: Some(as_full(error)) },
             }
         }
-        Sent { bytes, stopped: None }
+        SentBytes { bytes, stopped: None }
     }
 
     pub(crate) fn unit_bytes(&self) -> usize {
@@ -130,12 +130,12 @@ impl EthernetLink {
         self.card.read().address
     }
 
-    pub(crate) fn wait(&self, ready: Ready, patience: Duration) -> io::Result<bool> {
+    pub(crate) fn wait(&self, ready: LinkReady, patience: Duration) -> io::Result<bool> {
         wait(self.card.read().socket.as_fd(), ready, patience)
     }
 }
 
-impl Card {
+impl EthernetCard {
     fn open(interface: &str) -> io::Result<Self> {
         let card = find(interface)?;
         let no_card = || io::Error::other(format!("{interface} is no network card"));
@@ -172,7 +172,7 @@ fn as_full(error: Errno) -> io::Error {
 
 /// Where the next unit goes.
 #[derive(Debug)]
-struct Filling {
+struct SendFill {
     batch: usize,
     /// The bytes of the batch so far.
     at: usize,
@@ -180,9 +180,14 @@ struct Filling {
     is_whole: bool,
 }
 
-impl Filling {
+impl SendFill {
     /// Takes a unit; gives whether there may be room for another.
-    fn unit(&mut self, link: &EthernetLink, card: &Card, inbox: &mut Inbox) -> Result<bool, Errno> {
+    fn unit(
+        &mut self,
+        link: &EthernetLink,
+        card: &EthernetCard,
+        inbox: &mut LinkInbox,
+    ) -> Result<bool, Errno> {
         let (before, spare) = inbox.buffers.split_at_mut(self.batch + 1);
         let Some(buffer) = before.last_mut() else { return Ok(false) };
         // The buffer must hold a whole unit before the call, since the kernel cuts what does not
@@ -200,7 +205,7 @@ impl Filling {
         if is_first || (came.from == arrived.from && came.bytes <= arrived.segment_bytes) {
             if is_first {
                 let segment_bytes = came.bytes.max(1);
-                *arrived = Arrived { from: came.from, bytes: 0, segment_bytes };
+                *arrived = ArrivedBatch { from: came.from, bytes: 0, segment_bytes };
             }
             self.at += came.bytes;
             arrived.bytes = self.at;
@@ -215,7 +220,7 @@ impl Filling {
         self.next();
         self.at = came.bytes;
         let segment_bytes = came.bytes.max(1);
-        inbox.fill(self.batch, Arrived { from: came.from, bytes: came.bytes, segment_bytes });
+        inbox.fill(self.batch, ArrivedBatch { from: came.from, bytes: came.bytes, segment_bytes });
         Ok(self.batch + 1 < BATCHES)
     }
 
@@ -233,13 +238,17 @@ impl Filling {
 
 /// A unit that came.
 #[derive(Debug)]
-struct Came {
-    from: Address,
+struct ReceivedUnit {
+    from: LinkAddress,
     bytes: usize,
 }
 
 /// Receives a unit; none if what came is for another machine or has nothing in it.
-fn receive(link: &EthernetLink, card: &Card, room: &mut [u8]) -> Result<Option<Came>, Errno> {
+fn receive(
+    link: &EthernetLink,
+    card: &EthernetCard,
+    room: &mut [u8],
+) -> Result<Option<ReceivedUnit>, Errno> {
     let mut header = [0; ETHERNET_HEADER_BYTES];
     let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(room)];
     let mut control = RecvAncillaryBuffer::default();
@@ -253,12 +262,12 @@ fn receive(link: &EthernetLink, card: &Card, room: &mut [u8]) -> Result<Option<C
         return Ok(None);
     }
     let unit = room.get(..bytes).unwrap_or_default();
-    Ok(Some(Came { from: Address::Ethernet(*from), bytes: unpadded_bytes(unit) }))
+    Ok(Some(ReceivedUnit { from: LinkAddress::Ethernet(*from), bytes: unpadded_bytes(unit) }))
 }
 
 /// The bytes of a unit without the zeros that a card put behind it. Only notes are so short.
 fn unpadded_bytes(unit: &[u8]) -> usize {
-    let note = Note::Ask.to_bytes();
+    let note = LinkNote::Ask.to_bytes();
     // IEEE 802.3 pads to 46 bytes. A frame of exactly that length does not begin as a note.
     let is_padded = unit.len() == EthernetLink::LEAST_BYTES
         && unit.starts_with(&note)
@@ -273,7 +282,7 @@ mod tests {
     #[test]
     fn zeros_behind_a_note_are_taken_off() {
         let mut padded = [0; EthernetLink::LEAST_BYTES];
-        padded[..3].copy_from_slice(&Note::Ask.to_bytes());
+        padded[..3].copy_from_slice(&LinkNote::Ask.to_bytes());
         assert_eq!(unpadded_bytes(&padded), 3);
         padded[45] = 1;
         assert_eq!(unpadded_bytes(&padded), 46);

@@ -20,30 +20,30 @@ const HOPS: u32 = 1;
 
 /// The receiver of units to everybody.
 #[derive(Debug)]
-pub(crate) struct Everybody {
+pub(crate) struct MulticastLink {
     own: SocketAddr,
     group: SocketAddr,
-    joined: RwLock<Joined>,
+    joined: RwLock<MulticastSocket>,
 }
 
 /// A socket that receives what was sent to the group on one interface, and nothing else.
 #[derive(Debug)]
-struct Joined {
+struct MulticastSocket {
     socket: UdpSocket,
     interface: u32,
 }
 
 /// The interface that has the own address.
 #[derive(Debug)]
-struct Interface {
+struct MulticastInterface {
     name: String,
     number: u32,
 }
 
-impl Everybody {
+impl MulticastLink {
     /// Joins the group on the interface of an address, to which `sender` is bound.
     pub(crate) fn open(own: SocketAddr, group: SocketAddr, sender: &UdpSocket) -> io::Result<Self> {
-        let interface = Interface::of(own)?;
+        let interface = MulticastInterface::of(own)?;
         let joined = RwLock::new(join(own, group, &interface, sender)?);
         Ok(Self { own, group, joined })
     }
@@ -55,7 +55,7 @@ impl Everybody {
 
     /// Joins again, if the interface was made anew.
     pub(crate) fn rejoin(&self, sender: &UdpSocket) -> io::Result<()> {
-        let interface = Interface::of(self.own)?;
+        let interface = MulticastInterface::of(self.own)?;
         // An interface of the same name that was made anew has another number, and the kernel has
         // dropped the membership with the old one.
         if interface.number != self.joined.read().interface {
@@ -73,7 +73,7 @@ impl Everybody {
     }
 }
 
-impl Interface {
+impl MulticastInterface {
     fn of(own: SocketAddr) -> io::Result<Self> {
         let has_it = |one: &nix::ifaddrs::InterfaceAddress| {
             let at = one.address.as_ref();
@@ -94,9 +94,9 @@ impl Interface {
 fn join(
     own: SocketAddr,
     group: SocketAddr,
-    interface: &Interface,
+    interface: &MulticastInterface,
     sender: &UdpSocket,
-) -> io::Result<Joined> {
+) -> io::Result<MulticastSocket> {
     let family = if group.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // Several machines of one host may listen to the same group and port.
@@ -120,7 +120,7 @@ fn join(
     let socket = UdpSocket::from(socket);
     // The thread has to look from time to time whether the relay ends.
     socket.set_read_timeout(Some(TURN))?;
-    Ok(Joined { socket, interface: interface.number })
+    Ok(MulticastSocket { socket, interface: interface.number })
 }
 
 /// A group's address on an interface.

@@ -10,16 +10,16 @@ use crate::limits::{MAX_ANNOUNCEMENTS_HELD, MAX_REPEATS_KNOWN, MIN_ASK_INTERVAL_
 
 /// Frames to everybody, as far as they are remembered.
 #[derive(Debug)]
-pub(crate) struct Floods {
-    repeats: Repeats,
+pub(crate) struct RelayFloods {
+    repeats: FloodRepeats,
     held: HashMap<(PeerTag, PeerTag), Vec<u8>>,
     /// When each neighbour was answered last.
     answered_ms: HashMap<PeerTag, u64>,
 }
 
-impl Floods {
+impl RelayFloods {
     pub(crate) fn new() -> Self {
-        Self { repeats: Repeats::new(), held: HashMap::new(), answered_ms: HashMap::new() }
+        Self { repeats: FloodRepeats::new(), held: HashMap::new(), answered_ms: HashMap::new() }
     }
 
     /// Whether a frame comes for the first time, as far as is remembered.
@@ -75,14 +75,14 @@ impl Floods {
 /// The frames that were here lately, by a keyed hash, so that nobody can make one look like
 /// another. Two sets: when the newer is full, it becomes the older.
 #[derive(Debug)]
-struct Repeats {
+struct FloodRepeats {
     key: RandomState,
-    newer: Hashes,
-    older: Hashes,
+    newer: FloodHashes,
+    older: FloodHashes,
 }
 
 /// Keyed hashes, which are not hashed again to be found.
-type Hashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
+type FloodHashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
 
 /// Gives a keyed hash as it is.
 #[derive(Debug, Default)]
@@ -105,9 +105,9 @@ impl Hasher for AsItIs {
 
 const HALF: usize = MAX_REPEATS_KNOWN / 2;
 
-impl Repeats {
+impl FloodRepeats {
     fn new() -> Self {
-        let empty = || Hashes::with_capacity_and_hasher(HALF, BuildHasherDefault::default());
+        let empty = || FloodHashes::with_capacity_and_hasher(HALF, BuildHasherDefault::default());
         Self { key: RandomState::new(), newer: empty(), older: empty() }
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_new_once_and_memory_is_bounded() {
-        let mut repeats = Repeats::new();
+        let mut repeats = FloodRepeats::new();
         let capacity = (repeats.newer.capacity(), repeats.older.capacity());
         for sequence in 0..4 * MAX_REPEATS_KNOWN as u64 {
             assert!(repeats.is_new(&header(sequence), &[7; 80]));
@@ -172,13 +172,13 @@ mod tests {
 
     #[test]
     fn each_neighbour_gets_what_others_have_brought() {
-        let mut floods = Floods::new();
+        let mut floods = RelayFloods::new();
         let [one, two, a, b, c] = [1, 2, 3, 4, 5].map(|n| PeerTag::from_hash([n; 8]));
         floods.hold(one, a, b"old");
         floods.hold(one, a, b"one");
         floods.hold(two, b, b"two");
         floods.hold(two, a, b"false");
-        let told = |floods: &Floods, to| {
+        let told = |floods: &RelayFloods, to| {
             let mut all = floods.held_for(to);
             all.sort();
             all
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn no_more_is_held_than_there_is_room_for() {
-        let mut floods = Floods::new();
+        let mut floods = RelayFloods::new();
         let tag = |n: usize| PeerTag::from_hash(((n as u64) << 8 | 7).to_le_bytes());
         for number in 0..MAX_ANNOUNCEMENTS_HELD + 9 {
             floods.hold(tag(number), tag(0), b"first");

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use sealane_frame::FrameAtHop;
 
-use crate::counters::Reason;
-use crate::desk::{Way, way};
-use crate::floods::Floods;
-use crate::routing::Found;
-use crate::table::{NeighbourIndex, Own, Table};
+use crate::counters::DropReason;
+use crate::desk::{ForwardDecision, way};
+use crate::floods::RelayFloods;
+use crate::routing::RoutingFound;
+use crate::table::{NeighbourIndex, OwnAddresses, RelayTable};
 use crate::{Config, LinkError, RelayCard};
 
-/// The decisions of a [`Relay`](crate::Relay) on frames, without links and threads.
+/// The decisions of a [`LinkRelay`](crate::LinkRelay) on frames, without links and threads.
 #[derive(Debug)]
-pub struct Judge {
-    table: Arc<Table>,
-    floods: Floods,
+pub struct RelayJudge {
+    table: Arc<RelayTable>,
+    floods: RelayFloods,
 }
 
 /// Where a frame goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RelayVerdict {
     /// To the neighbour of that place in the configuration. Its header says so already.
     To(usize),
     /// To the machine itself.
@@ -29,16 +29,21 @@ pub enum Verdict {
     Everywhere,
 }
 
-impl Judge {
+impl RelayJudge {
     /// One that knows what a relay of this configuration knows.
     ///
     /// # Errors
     ///
-    /// As [`Relay::start`](crate::Relay::start).
+    /// As [`LinkRelay::start`](crate::LinkRelay::start).
     pub fn new(config: &Config, cards: &[RelayCard]) -> Result<Self, LinkError> {
         Ok(Self {
-            table: Arc::new(Table::new(config, cards, Own::default(), &Found::default())?),
-            floods: Floods::new(),
+            table: Arc::new(RelayTable::new(
+                config,
+                cards,
+                OwnAddresses::default(),
+                &RoutingFound::default(),
+            )?),
+            floods: RelayFloods::new(),
         })
     }
 
@@ -46,9 +51,14 @@ impl Judge {
     ///
     /// # Errors
     ///
-    /// As [`Judge::new`].
+    /// As [`RelayJudge::new`].
     pub fn reload(&mut self, config: &Config, cards: &[RelayCard]) -> Result<(), LinkError> {
-        self.table = Arc::new(Table::new(config, cards, Own::default(), &Found::default())?);
+        self.table = Arc::new(RelayTable::new(
+            config,
+            cards,
+            OwnAddresses::default(),
+            &RoutingFound::default(),
+        )?);
         Ok(())
     }
 
@@ -59,14 +69,16 @@ impl Judge {
     ///
     /// Why it is dropped.
     #[inline]
-    pub fn decide(&self, by: usize, frame: &mut [u8]) -> Result<Verdict, Reason> {
-        let by = NeighbourIndex::try_from(by).map_err(|_| Reason::Stranger)?;
+    pub fn decide(&self, by: usize, frame: &mut [u8]) -> Result<RelayVerdict, DropReason> {
+        let by = NeighbourIndex::try_from(by).map_err(|_| DropReason::Stranger)?;
         Ok(match way(&self.table, by, frame)? {
-            Way::To(to) | Way::ToGateway(to, _) => Verdict::To(usize::from(to)),
-            Way::Here => Verdict::Here,
-            Way::Everywhere => Verdict::Everywhere,
+            ForwardDecision::To(to) | ForwardDecision::ToGateway(to, _) => {
+                RelayVerdict::To(usize::from(to))
+            }
+            ForwardDecision::Here => RelayVerdict::Here,
+            ForwardDecision::Everywhere => RelayVerdict::Everywhere,
             // Neighbours of a radio are found, and here none is.
-            Way::ByRadio => return Err(Reason::NoRoute),
+            ForwardDecision::ByRadio => return Err(DropReason::NoRoute),
         })
     }
 
@@ -74,10 +86,11 @@ impl Judge {
     ///
     /// # Errors
     ///
-    /// [`Reason::Malformed`].
+    /// [`DropReason::Malformed`].
     #[inline]
-    pub fn is_new(&mut self, frame: &mut [u8]) -> Result<bool, Reason> {
-        let at_hop = FrameAtHop::parse(frame, self.table.own()).map_err(|_| Reason::Malformed)?;
+    pub fn is_new(&mut self, frame: &mut [u8]) -> Result<bool, DropReason> {
+        let at_hop =
+            FrameAtHop::parse(frame, self.table.own()).map_err(|_| DropReason::Malformed)?;
         let header = *at_hop.header();
         Ok(self.floods.is_new(&header, frame))
     }
@@ -111,22 +124,22 @@ mod tests {
         let slots = [0, 1].map(|slot| (Slot::new(slot.into()).unwrap(), tag(slot)));
         let cards = [RelayCard::new(GroupTag::from_bytes([7; 4]), Epoch(0), slots)];
         let config = Config::parse(TEXT).unwrap();
-        let mut judge = Judge::new(&config, &cards).unwrap();
+        let mut judge = RelayJudge::new(&config, &cards).unwrap();
         let mut to_one = frame(tag(1));
-        assert_eq!(judge.decide(0, &mut to_one), Ok(Verdict::To(1)));
+        assert_eq!(judge.decide(0, &mut to_one), Ok(RelayVerdict::To(1)));
         assert_eq!(to_one[..8], tag(1).to_bytes());
         assert_eq!(to_one[16], 14);
-        assert_eq!(judge.decide(1, &mut frame(tag(1))), Err(Reason::FalseHop));
-        assert_eq!(judge.decide(9, &mut frame(tag(1))), Err(Reason::FalseHop));
-        assert_eq!(judge.decide(0, &mut frame(tag(0))), Err(Reason::NoRoute));
+        assert_eq!(judge.decide(1, &mut frame(tag(1))), Err(DropReason::FalseHop));
+        assert_eq!(judge.decide(9, &mut frame(tag(1))), Err(DropReason::FalseHop));
+        assert_eq!(judge.decide(0, &mut frame(tag(0))), Err(DropReason::NoRoute));
         let own = PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]);
-        assert_eq!(judge.decide(0, &mut frame(own)), Ok(Verdict::Here));
+        assert_eq!(judge.decide(0, &mut frame(own)), Ok(RelayVerdict::Here));
         let mut to_all = frame(PeerTag::BROADCAST);
-        assert_eq!(judge.decide(0, &mut to_all), Ok(Verdict::Everywhere));
+        assert_eq!(judge.decide(0, &mut to_all), Ok(RelayVerdict::Everywhere));
         assert_eq!((judge.is_new(&mut to_all), judge.is_new(&mut to_all)), (Ok(true), Ok(false)));
-        assert_eq!(judge.is_new(&mut [7; 9]), Err(Reason::Malformed));
+        assert_eq!(judge.is_new(&mut [7; 9]), Err(DropReason::Malformed));
         let without = Config::parse(&TEXT.replace("slot 1\"\nvia", "slot 0\"\nvia")).unwrap();
         judge.reload(&without, &cards).unwrap();
-        assert_eq!(judge.decide(0, &mut frame(tag(1))), Err(Reason::NoRoute));
+        assert_eq!(judge.decide(0, &mut frame(tag(1))), Err(DropReason::NoRoute));
     }
 }

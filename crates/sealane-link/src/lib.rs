@@ -10,11 +10,11 @@
 //!   send: the same buffer, for each run of frames to one neighbour
 //! ```
 //!
-//! A [`Relay`] knows its own tag, its neighbours' addresses, the routes of its [`Config`], and what
+//! A [`LinkRelay`] knows its own tag, its neighbours' addresses, the routes of its [`Config`], and what
 //! a [`RelayCard`] tells of each group: tags, no key and no name. It checks what can be checked
-//! without keys, and drops the rest, each frame for a [`Reason`] that is counted. A member that
-//! [joins](Relay::join) relays too; it takes the frames that are for it, sends its own by a
-//! [`Port`], and has an interface, [`Tun`]. `spec/link.md` is the specification.
+//! without keys, and drops the rest, each frame for a [`DropReason`] that is counted. A member that
+//! [joins](LinkRelay::join) relays too; it takes the frames that are for it, sends its own by a
+//! [`RelayPort`], and has an interface, [`TunInterface`]. `spec/link.md` is the specification.
 //!
 //! ```no_run
 //! use sealane_link::{Config, Relay, RelayCard};
@@ -71,37 +71,38 @@ mod udp;
 mod width;
 mod worker;
 
-pub use address::Address;
-pub use bundle::Bundle;
-pub use burst::Burst;
+pub use address::LinkAddress;
+pub use bundle::SegmentBundle;
+pub use burst::PacketBurst;
 pub use capture::CaptureTally;
 pub use card::RelayCard;
 pub use config::{
-    Config, IpHeader, LinkConfig, NeighbourConfig, RouteConfig, SEALED_PACKET_BYTES, Target, Who,
-    Wire, read_tables,
+    Config, IpHeader, LinkConfig, LinkWire, NeighbourConfig, RouteAddress, RouteConfig,
+    RouteTarget, SEALED_PACKET_BYTES, read_tables,
 };
-pub use counters::{Reason, Tally, Volume};
+pub use counters::{DropReason, FrameTally, UnitVolume};
 pub use error::{ERRORS, LinkError};
 pub use ethernet::{ETHER_TYPE, ETHERNET_HEADER_BYTES};
-pub use inbox::{Arrived, Inbox};
-pub use judge::{Judge, Verdict};
-pub use link::{Link, Ready, Sent};
+pub use inbox::{ArrivedBatch, LinkInbox};
+pub use judge::{RelayJudge, RelayVerdict};
+pub use link::{LinkReady, RelayLink, SentBytes};
 pub use memory::{MemoryLink, MemoryNet};
-pub use mesh_config::{InterfaceKind, MemberConfig, MeshConfig, Prefix};
+pub use mesh_config::{InterfaceKind, IpPrefix, MemberConfig, MeshConfig};
 pub use metrics::METRICS_KIND;
-pub use note::Note;
-pub use packet::{Behind, PacketAddresses};
-pub use port::Port;
-pub use relay::{Arrival, Beside, End, Relay, Take};
-pub use reload::{Change, Difference, Reload, Reloads};
+pub use note::LinkNote;
+pub use packet::{PacketAddresses, PrefixTable};
+pub use port::RelayPort;
+pub use relay::{LinkRelay, RelayArrival, RelayBeside, RelayEnd, TakeArrival};
+pub use reload::{ChangeCount, ConfigChange, ConfigReload, ReloadTally};
 pub use routing::{
-    Full, Listener, LocalInput, RouteStatus, Router, RoutingNeighbour, RoutingSecrets,
-    RoutingStatus, RoutingWay, Spent, Traced, drops as mesh_drops, part_name,
+    AirTimeSpent, IntakeFull, LocalInput, RouteStatus, RoutingHandle, RoutingListener,
+    RoutingNeighbour, RoutingSecrets, RoutingStatus, RoutingWay, TracedRoute, drops as mesh_drops,
+    part_name,
 };
 pub use routing_config::{
-    Discovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,
+    LinkDiscovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,
 };
-pub use status::{GroupStatus, NeighbourStatus, Status, Watch};
-pub use table::Route;
+pub use status::{GroupStatus, RelayNeighbourStatus, RelayStatus, RelayWatch};
+pub use table::ConfiguredRoute;
 pub use traffic::NeighbourTally;
-pub use tun::Tun;
+pub use tun::TunInterface;

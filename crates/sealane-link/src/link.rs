@@ -8,17 +8,17 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LinkError;
-use crate::address::Address;
-use crate::config::{LinkConfig, Wire};
+use crate::address::LinkAddress;
+use crate::config::{LinkConfig, LinkWire};
 use crate::ethernet::EthernetLink;
-use crate::inbox::Inbox;
+use crate::inbox::LinkInbox;
 use crate::memory::{MemoryLink, MemoryNet};
 use crate::udp::UdpLink;
 
-/// A link that is open. All of its operations return at once; [`Link::wait`] waits.
+/// A link that is open. All of its operations return at once; [`RelayLink::wait`] waits.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Link {
+pub enum RelayLink {
     /// Datagrams over UDP.
     Udp(UdpLink),
     /// Frames of a network card.
@@ -29,7 +29,7 @@ pub enum Link {
 
 /// The event that a link is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ready {
+pub enum LinkReady {
     /// Something came.
     ToReceive,
     /// There is room again.
@@ -39,7 +39,7 @@ pub enum Ready {
 /// How far a batch was sent.
 #[derive(Debug)]
 #[must_use = "what was not sent is lost"]
-pub struct Sent {
+pub struct SentBytes {
     /// The bytes of the segments that the link has taken.
     pub bytes: usize,
     /// The system's error for the next segment; [`io::ErrorKind::WouldBlock`] where the link is
@@ -47,7 +47,7 @@ pub struct Sent {
     pub stopped: Option<io::Error>,
 }
 
-impl Link {
+impl RelayLink {
     /// Opens a link. Links in memory lead to those of the same `net`.
     ///
     /// # Errors
@@ -56,16 +56,16 @@ impl Link {
     pub fn open(config: &LinkConfig, net: Option<&MemoryNet>) -> Result<Self, LinkError> {
         let unit_bytes = config.unit_bytes();
         let link = match &config.wire {
-            Wire::Udp(address) => {
+            LinkWire::Udp(address) => {
                 let multicast = config.discovery.and_then(|discovery| discovery.multicast);
-                UdpLink::open(*address, unit_bytes, multicast).map(Link::Udp)
+                UdpLink::open(*address, unit_bytes, multicast).map(RelayLink::Udp)
             }
-            Wire::Ethernet(interface) => {
+            LinkWire::Ethernet(interface) => {
                 let discovers = config.discovery.is_some();
-                EthernetLink::open(interface, unit_bytes, discovers).map(Link::Ethernet)
+                EthernetLink::open(interface, unit_bytes, discovers).map(RelayLink::Ethernet)
             }
-            Wire::Memory(port) => match net {
-                Some(net) => net.open(*port, unit_bytes).map(Link::Memory),
+            LinkWire::Memory(port) => match net {
+                Some(net) => net.open(*port, unit_bytes).map(RelayLink::Memory),
                 None => Err(io::Error::other("links in memory are for programs, not for files")),
             },
         };
@@ -78,31 +78,35 @@ impl Link {
     ///
     /// The system's error; [`io::ErrorKind::WouldBlock`] where nothing has come.
     #[inline]
-    pub fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+    pub fn receive(&self, inbox: &mut LinkInbox) -> io::Result<usize> {
         match self {
-            Link::Udp(link) => link.receive(inbox),
-            Link::Ethernet(link) => link.receive(inbox),
-            Link::Memory(link) => link.receive(inbox),
+            RelayLink::Udp(link) => link.receive(inbox),
+            RelayLink::Ethernet(link) => link.receive(inbox),
+            RelayLink::Memory(link) => link.receive(inbox),
         }
     }
 
     /// Sends segments of one length, of which the last may be shorter, to one machine.
     #[inline]
-    pub fn send(&self, to: Address, segments: &[u8], segment_bytes: usize) -> Sent {
+    pub fn send(&self, to: LinkAddress, segments: &[u8], segment_bytes: usize) -> SentBytes {
         match (self, to) {
-            (Link::Udp(link), Address::Udp(to)) => link.send(to, segments, segment_bytes),
-            (Link::Ethernet(link), Address::Ethernet(to)) => link.send(to, segments, segment_bytes),
-            (Link::Memory(link), Address::Memory(to)) => link.send(to, segments, segment_bytes),
-            _ => Sent { bytes: 0, stopped: Some(io::ErrorKind::AddrNotAvailable.into()) },
+            (RelayLink::Udp(link), LinkAddress::Udp(to)) => link.send(to, segments, segment_bytes),
+            (RelayLink::Ethernet(link), LinkAddress::Ethernet(to)) => {
+                link.send(to, segments, segment_bytes)
+            }
+            (RelayLink::Memory(link), LinkAddress::Memory(to)) => {
+                link.send(to, segments, segment_bytes)
+            }
+            _ => SentBytes { bytes: 0, stopped: Some(io::ErrorKind::AddrNotAvailable.into()) },
         }
     }
 
     /// Sends a unit to all machines of the link.
-    pub(crate) fn send_all(&self, unit: &[u8]) -> Sent {
+    pub(crate) fn send_all(&self, unit: &[u8]) -> SentBytes {
         match self {
-            Link::Udp(link) => link.send_all(unit),
-            Link::Ethernet(link) => link.send(EthernetLink::EVERYBODY, unit, unit.len()),
-            Link::Memory(link) => link.send_all(unit),
+            RelayLink::Udp(link) => link.send_all(unit),
+            RelayLink::Ethernet(link) => link.send(EthernetLink::EVERYBODY, unit, unit.len()),
+            RelayLink::Memory(link) => link.send_all(unit),
         }
     }
 
@@ -110,35 +114,35 @@ impl Link {
     #[inline]
     pub fn unit_bytes(&self) -> usize {
         match self {
-            Link::Udp(link) => link.unit_bytes(),
-            Link::Ethernet(link) => link.unit_bytes(),
-            Link::Memory(link) => link.unit_bytes(),
+            RelayLink::Udp(link) => link.unit_bytes(),
+            RelayLink::Ethernet(link) => link.unit_bytes(),
+            RelayLink::Memory(link) => link.unit_bytes(),
         }
     }
 
     /// Its own address.
-    pub fn address(&self) -> Address {
+    pub fn address(&self) -> LinkAddress {
         match self {
-            Link::Udp(link) => Address::Udp(link.address()),
-            Link::Ethernet(link) => Address::Ethernet(link.address()),
-            Link::Memory(link) => Address::Memory(link.number()),
+            RelayLink::Udp(link) => LinkAddress::Udp(link.address()),
+            RelayLink::Ethernet(link) => LinkAddress::Ethernet(link.address()),
+            RelayLink::Memory(link) => LinkAddress::Memory(link.number()),
         }
     }
 
     /// The address of all machines of the link; its own where it has none.
-    pub(crate) fn everybody(&self) -> Address {
+    pub(crate) fn everybody(&self) -> LinkAddress {
         match self {
-            Link::Udp(link) => Address::Udp(link.everybody().unwrap_or(link.address())),
-            Link::Ethernet(_) => Address::Ethernet(EthernetLink::EVERYBODY),
-            Link::Memory(link) => Address::Memory(link.number()),
+            RelayLink::Udp(link) => LinkAddress::Udp(link.everybody().unwrap_or(link.address())),
+            RelayLink::Ethernet(_) => LinkAddress::Ethernet(EthernetLink::EVERYBODY),
+            RelayLink::Memory(link) => LinkAddress::Memory(link.number()),
         }
     }
 
     /// The bytes below which a unit may come with zeros behind it.
     pub(crate) fn least_bytes(&self) -> usize {
         match self {
-            Link::Ethernet(_) => EthernetLink::LEAST_BYTES,
-            Link::Udp(_) | Link::Memory(_) => 0,
+            RelayLink::Ethernet(_) => EthernetLink::LEAST_BYTES,
+            RelayLink::Udp(_) | RelayLink::Memory(_) => 0,
         }
     }
 
@@ -147,12 +151,12 @@ impl Link {
     /// # Errors
     ///
     /// The system's error.
-    pub fn wait(&self, ready: Ready, patience: Duration) -> io::Result<bool> {
+    pub fn wait(&self, ready: LinkReady, patience: Duration) -> io::Result<bool> {
         use std::os::fd::AsFd;
         match self {
-            Link::Udp(link) => wait(link.as_fd(), ready, patience),
-            Link::Ethernet(link) => link.wait(ready, patience),
-            Link::Memory(link) => Ok(link.wait(ready, patience)),
+            RelayLink::Udp(link) => wait(link.as_fd(), ready, patience),
+            RelayLink::Ethernet(link) => link.wait(ready, patience),
+            RelayLink::Memory(link) => Ok(link.wait(ready, patience)),
         }
     }
 }
@@ -162,10 +166,10 @@ impl Link {
 /// # Errors
 ///
 /// The system's error.
-pub(crate) fn wait(file: BorrowedFd<'_>, ready: Ready, patience: Duration) -> io::Result<bool> {
+pub(crate) fn wait(file: BorrowedFd<'_>, ready: LinkReady, patience: Duration) -> io::Result<bool> {
     let flags = match ready {
-        Ready::ToReceive => PollFlags::IN,
-        Ready::ToSend => PollFlags::OUT,
+        LinkReady::ToReceive => PollFlags::IN,
+        LinkReady::ToSend => PollFlags::OUT,
     };
     let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
     match poll(&mut [PollFd::from_borrowed_fd(file, flags)], Some(&patience)) {

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::address::Address;
-use crate::inbox::{Arrived, BATCH_BYTES, BATCHES, Inbox};
+use crate::address::LinkAddress;
+use crate::inbox::{ArrivedBatch, BATCH_BYTES, BATCHES, LinkInbox};
 use crate::limits::MAX_MEMORY_BATCHES;
-use crate::link::{Ready, Sent};
+use crate::link::{LinkReady, SentBytes};
 
 /// Links of one process that reach each other by the numbers of their ports.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryNet {
-    ports: Arc<Mutex<HashMap<u32, Arc<Port>>>>,
+    ports: Arc<Mutex<HashMap<u32, Arc<MemoryPort>>>>,
 }
 
 /// One end of a link in memory. Its number is free again when it is dropped.
@@ -23,29 +23,29 @@ pub struct MemoryNet {
 pub struct MemoryLink {
     net: MemoryNet,
     number: u32,
-    port: Arc<Port>,
+    port: Arc<MemoryPort>,
     unit_bytes: usize,
 }
 
 /// The batches that wait for a link.
 #[derive(Debug)]
-struct Port {
-    waiting: Mutex<Waiting>,
+struct MemoryPort {
+    waiting: Mutex<MemoryQueue>,
     came: Condvar,
 }
 
 /// Batches in the order in which they came. Their buffers are made once and change places with
 /// those of an inbox, so that nothing is copied on the way in.
 #[derive(Debug)]
-struct Waiting {
-    batches: Box<[Batch]>,
+struct MemoryQueue {
+    batches: Box<[MemoryBatch]>,
     first: usize,
     count: usize,
 }
 
 #[derive(Debug)]
-struct Batch {
-    arrived: Arrived,
+struct MemoryBatch {
+    arrived: ArrivedBatch,
     buffer: Box<[u8]>,
 }
 
@@ -59,11 +59,12 @@ impl MemoryNet {
     }
 
     pub(crate) fn open(&self, number: u32, unit_bytes: usize) -> io::Result<MemoryLink> {
-        let nothing = Arrived { from: Address::Memory(number), bytes: 0, segment_bytes: 1 };
-        let batch = |_| Batch { arrived: nothing, buffer: vec![0; BATCH_BYTES].into() };
+        let nothing =
+            ArrivedBatch { from: LinkAddress::Memory(number), bytes: 0, segment_bytes: 1 };
+        let batch = |_| MemoryBatch { arrived: nothing, buffer: vec![0; BATCH_BYTES].into() };
         let batches = (0..MAX_MEMORY_BATCHES).map(batch).collect();
-        let waiting = Mutex::new(Waiting { batches, first: 0, count: 0 });
-        let port = Arc::new(Port { waiting, came: Condvar::new() });
+        let waiting = Mutex::new(MemoryQueue { batches, first: 0, count: 0 });
+        let port = Arc::new(MemoryPort { waiting, came: Condvar::new() });
         let mut ports = self.ports.lock();
         if ports.contains_key(&number) {
             return Err(io::ErrorKind::AddrInUse.into());
@@ -75,7 +76,7 @@ impl MemoryNet {
 }
 
 impl MemoryLink {
-    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+    pub(crate) fn receive(&self, inbox: &mut LinkInbox) -> io::Result<usize> {
         let mut waiting = self.port.waiting.lock();
         let mut count = 0;
         while count < BATCHES {
@@ -92,30 +93,30 @@ impl MemoryLink {
     }
 
     /// A batch for a port that no link has is lost, as on any wire.
-    pub(crate) fn send(&self, to: u32, segments: &[u8], segment_bytes: usize) -> Sent {
+    pub(crate) fn send(&self, to: u32, segments: &[u8], segment_bytes: usize) -> SentBytes {
         // The lock of all ports is held for the look-up alone, or one busy port would slow all
         // others.
         let port = self.net.ports.lock().get(&to).map(Arc::clone);
-        let Some(port) = port else { return Sent { bytes: segments.len(), stopped: None } };
+        let Some(port) = port else { return SentBytes { bytes: segments.len(), stopped: None } };
         let segment_bytes = segment_bytes.max(1);
         let at_once = (BATCH_BYTES / segment_bytes).max(1) * segment_bytes;
         let mut bytes = 0;
         let mut waiting = port.waiting.lock();
         // If the port fills up in between, the caller learns how much has gone: no unit goes twice.
         for part in segments.chunks(at_once) {
-            let from = Address::Memory(self.number);
-            if !waiting.put(Arrived { from, bytes: part.len(), segment_bytes }, part) {
-                return Sent { bytes, stopped: Some(io::ErrorKind::WouldBlock.into()) };
+            let from = LinkAddress::Memory(self.number);
+            if !waiting.put(ArrivedBatch { from, bytes: part.len(), segment_bytes }, part) {
+                return SentBytes { bytes, stopped: Some(io::ErrorKind::WouldBlock.into()) };
             }
             bytes += part.len();
         }
         drop(waiting);
         port.came.notify_one();
-        Sent { bytes, stopped: None }
+        SentBytes { bytes, stopped: None }
     }
 
     /// Sends a unit to all other ports of its hundred.
-    pub(crate) fn send_all(&self, unit: &[u8]) -> Sent {
+    pub(crate) fn send_all(&self, unit: &[u8]) -> SentBytes {
         let is_near =
             |port: &u32| *port != self.number && port / EVERYBODY == self.number / EVERYBODY;
         let ports = self.net.ports.lock();
@@ -123,7 +124,7 @@ impl MemoryLink {
         drop(ports);
         // The ports are unlocked before anything is sent, because `send` locks them again.
         others.into_iter().for_each(|port| drop(self.send(port, unit, unit.len())));
-        Sent { bytes: unit.len(), stopped: None }
+        SentBytes { bytes: unit.len(), stopped: None }
     }
 
     pub(crate) fn unit_bytes(&self) -> usize {
@@ -135,14 +136,14 @@ impl MemoryLink {
     }
 
     /// A port that is full is not waited for: whoever empties it may be the same thread.
-    pub(crate) fn wait(&self, ready: Ready, patience: Duration) -> bool {
+    pub(crate) fn wait(&self, ready: LinkReady, patience: Duration) -> bool {
         let mut waiting = self.port.waiting.lock();
-        if ready == Ready::ToReceive {
+        if ready == LinkReady::ToReceive {
             // Another thread may have taken the announced batch by then.
-            let is_empty = |waiting: &mut Waiting| waiting.count == 0;
+            let is_empty = |waiting: &mut MemoryQueue| waiting.count == 0;
             self.port.came.wait_while_for(&mut waiting, is_empty, patience);
         }
-        ready == Ready::ToReceive && waiting.count > 0
+        ready == LinkReady::ToReceive && waiting.count > 0
     }
 }
 
@@ -152,9 +153,9 @@ impl Drop for MemoryLink {
     }
 }
 
-impl Waiting {
+impl MemoryQueue {
     /// The oldest batch, of which the place is free from now on.
-    fn take(&mut self) -> Option<&mut Batch> {
+    fn take(&mut self) -> Option<&mut MemoryBatch> {
         self.count = self.count.checked_sub(1)?;
         let at = self.first;
         self.first = (self.first + 1) % self.batches.len().max(1);
@@ -162,7 +163,7 @@ impl Waiting {
     }
 
     /// Takes a batch at the end, if there is room.
-    fn put(&mut self, arrived: Arrived, segments: &[u8]) -> bool {
+    fn put(&mut self, arrived: ArrivedBatch, segments: &[u8]) -> bool {
         let at = (self.first + self.count) % self.batches.len().max(1);
         let free = self.batches.get_mut(at).filter(|_| self.count < MAX_MEMORY_BATCHES);
         let Some(batch) = free else { return false };
@@ -183,7 +184,7 @@ mod tests {
         let net = MemoryNet::new();
         let (one, two) = (net.open(1, 1500).unwrap(), net.open(2, 1500).unwrap());
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| two.wait(Ready::ToReceive, Duration::from_secs(60)));
+            let waits = scope.spawn(|| two.wait(LinkReady::ToReceive, Duration::from_secs(60)));
             // Word of a batch that is gone, once it waits, and once it waits again.
             for _ in 0..2 {
                 while !two.port.came.notify_one() && !waits.is_finished() {
@@ -200,22 +201,22 @@ mod tests {
         let net = MemoryNet::new();
         let (one, two) = (net.open(1, 1500).unwrap(), net.open(2, 1500).unwrap());
         assert_eq!(net.open(1, 1500).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-        let mut inbox = Inbox::new();
+        let mut inbox = LinkInbox::new();
         let empty = two.receive(&mut inbox).unwrap_err();
         assert_eq!(empty.kind(), io::ErrorKind::WouldBlock);
-        assert!(!two.wait(Ready::ToReceive, Duration::ZERO));
+        assert!(!two.wait(LinkReady::ToReceive, Duration::ZERO));
         let (mut sent, mut got) = (0_u8, 0_u8);
         for _ in 0..3 {
             while one.send(2, &[sent; 10], 4).stopped.is_none() {
                 sent += 1;
             }
             assert_eq!(usize::from(sent - got), MAX_MEMORY_BATCHES);
-            assert!(two.wait(Ready::ToReceive, Duration::ZERO));
+            assert!(two.wait(LinkReady::ToReceive, Duration::ZERO));
             let count = two.receive(&mut inbox).unwrap();
             assert_eq!(count, BATCHES);
             for (arrived, segments) in inbox.batches(count) {
-                let from = Address::Memory(1);
-                assert_eq!(arrived, Arrived { from, bytes: 10, segment_bytes: 4 });
+                let from = LinkAddress::Memory(1);
+                assert_eq!(arrived, ArrivedBatch { from, bytes: 10, segment_bytes: 4 });
                 assert_eq!(segments, [got; 10]);
                 got += 1;
             }
@@ -228,7 +229,7 @@ mod tests {
         let (one, two) = (net.open(1, 1500).unwrap(), net.open(2, 1500).unwrap());
         let segments: Vec<u8> = (0..150_000_u32).map(|n| (n / 1000) as u8).collect();
         assert!(one.send(2, &segments, 1000).stopped.is_none());
-        let mut inbox = Inbox::new();
+        let mut inbox = LinkInbox::new();
         let count = two.receive(&mut inbox).unwrap();
         let got: Vec<usize> = inbox.batches(count).map(|(arrived, _)| arrived.bytes).collect();
         assert_eq!(got, [65_000, 65_000, 20_000]);

@@ -17,7 +17,7 @@ pub struct MeshConfig {
     #[serde(default = "usual_interface")]
     pub interface: String,
     /// Its addresses; at most one of IPv4.
-    pub addresses: Vec<Prefix>,
+    pub addresses: Vec<IpPrefix>,
     /// The largest packet; as the links allow where it is not said.
     pub mtu: Option<u16>,
     /// The kind of traffic that goes through it.
@@ -50,12 +50,12 @@ pub struct MemberConfig {
     pub slot: u16,
     /// The addresses that it answers for: packets to them go to it, and of what comes from it only
     /// packets from them are taken.
-    pub prefixes: Vec<Prefix>,
+    pub prefixes: Vec<IpPrefix>,
 }
 
 /// An IP address and how many of its first bits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix {
+pub struct IpPrefix {
     /// The address, as it was written.
     pub address: IpAddr,
     /// The bits.
@@ -104,7 +104,7 @@ impl MeshConfig {
     }
 }
 
-impl Prefix {
+impl IpPrefix {
     /// Whether an address lies within it.
     pub fn holds(&self, address: IpAddr) -> bool {
         use IpAddr::{V4, V6};
@@ -117,18 +117,18 @@ impl Prefix {
         (own ^ other).checked_shr(whole - u32::from(self.bits)).unwrap_or(0) == 0
     }
 
-    fn is_same(&self, other: &Prefix) -> bool {
+    fn is_same(&self, other: &IpPrefix) -> bool {
         self.bits == other.bits && self.holds(other.address)
     }
 }
 
-impl std::fmt::Display for Prefix {
+impl std::fmt::Display for IpPrefix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }
 }
 
-impl FromStr for Prefix {
+impl FromStr for IpPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -141,7 +141,7 @@ impl FromStr for Prefix {
     }
 }
 
-impl<'de> Deserialize<'de> for Prefix {
+impl<'de> Deserialize<'de> for IpPrefix {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_prefix_holds_what_begins_like_it() {
         let holds = |prefix: &str, address: &str| {
-            prefix.parse::<Prefix>().unwrap().holds(address.parse().unwrap())
+            prefix.parse::<IpPrefix>().unwrap().holds(address.parse().unwrap())
         };
         assert!(holds("10.9.0.0/24", "10.9.0.255") && !holds("10.9.0.0/24", "10.9.1.0"));
         assert!(holds("0.0.0.0/0", "1.2.3.4") && !holds("0.0.0.0/0", "::1"));

@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use crate::counters::Reason;
-use crate::status::{NeighbourStatus, Status};
+use crate::counters::DropReason;
+use crate::status::{RelayNeighbourStatus, RelayStatus};
 
 /// OpenMetrics 1.0, which Prometheus reads as it reads its own format.
 pub const METRICS_KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-impl Status {
+impl RelayStatus {
     /// The status as OpenMetrics text. Labels name neighbours, groups and reasons: the numbers of
     /// their series are bounded by those of a configuration.
     pub fn metrics(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsText::default();
         self.carried(&mut page);
         self.relayed(&mut page);
         self.by_neighbour(&mut page);
@@ -22,7 +22,7 @@ impl Status {
         page.end()
     }
 
-    fn carried(&self, page: &mut Page) {
+    fn carried(&self, page: &mut MetricsText) {
         let tally = &self.tally;
         page.total("sealane_carry_received_total", "Units that links have received.")
             .is(tally.received.units);
@@ -38,7 +38,7 @@ impl Status {
             .is(capture.missed);
     }
 
-    fn relayed(&self, page: &mut Page) {
+    fn relayed(&self, page: &mut MetricsText) {
         let tally = &self.tally;
         page.gauge("sealane_relay_up_seconds", "How long it has run.").is(self.up.as_secs());
         page.total("sealane_relay_forwarded_total", "Frames that went on.")
@@ -50,7 +50,7 @@ impl Status {
         page.total("sealane_relay_delivered_bytes_total", "Bytes of frames taken.")
             .is(tally.delivered.bytes);
         let mut dropped = page.total("sealane_relay_dropped_total", "Units dropped, by reason.");
-        for why in Reason::ALL {
+        for why in DropReason::ALL {
             dropped.of("reason", why.name(), tally.dropped(why));
         }
         page.gauge("sealane_relay_announcements", "Announcements held for those who ask.")
@@ -70,8 +70,8 @@ impl Status {
         }
     }
 
-    fn by_neighbour(&self, page: &mut Page) {
-        type Number = fn(&NeighbourStatus) -> u64;
+    fn by_neighbour(&self, page: &mut MetricsText) {
+        type Number = fn(&RelayNeighbourStatus) -> u64;
         let totals: [(&str, &str, Number); 6] = [
             ("sealane_carry_neighbour_received_total", "Units of a neighbour.", |of| {
                 of.tally.received.units
@@ -108,30 +108,36 @@ impl Status {
 
 /// The text as far as it is written.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct MetricsText {
     text: String,
 }
 
 /// One metric, behind its description.
 #[derive(Debug)]
-pub(crate) struct Metric<'p> {
+pub(crate) struct MetricLines<'p> {
     text: &'p mut String,
     name: &'static str,
 }
 
-impl Page {
-    pub(crate) fn total(&mut self, name: &'static str, help: &str) -> Metric<'_> {
+impl MetricsText {
+    pub(crate) fn total(&mut self, name: &'static str, help: &str) -> MetricLines<'_> {
         // A counter's description has its name without the ending of its values.
         self.metric(name, name.strip_suffix("_total").unwrap_or(name), "counter", help)
     }
 
-    pub(crate) fn gauge(&mut self, name: &'static str, help: &str) -> Metric<'_> {
+    pub(crate) fn gauge(&mut self, name: &'static str, help: &str) -> MetricLines<'_> {
         self.metric(name, name, "gauge", help)
     }
 
-    fn metric(&mut self, name: &'static str, family: &str, kind: &str, help: &str) -> Metric<'_> {
+    fn metric(
+        &mut self,
+        name: &'static str,
+        family: &str,
+        kind: &str,
+        help: &str,
+    ) -> MetricLines<'_> {
         let _ = write!(self.text, "# HELP {family} {help}\n# TYPE {family} {kind}\n");
-        Metric { text: &mut self.text, name }
+        MetricLines { text: &mut self.text, name }
     }
 
     fn end(mut self) -> String {
@@ -140,7 +146,7 @@ impl Page {
     }
 }
 
-impl Metric<'_> {
+impl MetricLines<'_> {
     pub(crate) fn is(&mut self, value: u64) {
         let _ = writeln!(self.text, "{} {value}", self.name);
     }
@@ -166,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_page_is_open_metrics() {
-        let mut page = Page::default();
+        let mut page = MetricsText::default();
         page.total("a_total", "Things.").is(3);
         page.gauge("b", "Others.").of("of", "x\"\\\n", 4);
         let expected = "# HELP a Things.\n# TYPE a counter\na_total 3\n\

@@ -2,7 +2,7 @@
 
 /// A note of a link: `spec/link.md`, section *Notes*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Note {
+pub enum LinkNote {
     /// Asks the neighbour for the announcements of senders that it holds.
     Ask,
 }
@@ -11,33 +11,33 @@ pub enum Note {
 const MARK: [u8; 2] = [1, 0];
 const ASK: u8 = 1;
 
-impl Note {
+impl LinkNote {
     /// The note that a unit holds; none if it holds something else, or a note of a later version.
-    pub fn parse(unit: &[u8]) -> Option<Note> {
-        (unit == Note::Ask.to_bytes()).then_some(Note::Ask)
+    pub fn parse(unit: &[u8]) -> Option<LinkNote> {
+        (unit == LinkNote::Ask.to_bytes()).then_some(LinkNote::Ask)
     }
 
     /// The note as it travels.
     pub(crate) const fn to_bytes(self) -> [u8; 3] {
         match self {
-            Note::Ask => [MARK[0], MARK[1], ASK],
+            LinkNote::Ask => [MARK[0], MARK[1], ASK],
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sealane_frame::Batch;
+    use sealane_frame::FrameBatch;
 
     use super::*;
 
     #[test]
     fn a_note_is_no_batch_and_reads_back() {
-        let bytes = Note::Ask.to_bytes();
-        assert!(Batch::parse(&bytes).is_err());
-        assert_eq!(Note::parse(&bytes), Some(Note::Ask));
+        let bytes = LinkNote::Ask.to_bytes();
+        assert!(FrameBatch::parse(&bytes).is_err());
+        assert_eq!(LinkNote::parse(&bytes), Some(LinkNote::Ask));
         for other in [&[1, 0][..], &[1, 0, 0], &[1, 0, 2], &[1, 0, 1, 0], &[1, 1, 1], &[]] {
-            assert_eq!(Note::parse(other), None, "{other:?}");
+            assert_eq!(LinkNote::parse(other), None, "{other:?}");
         }
     }
 }

@@ -18,29 +18,29 @@ pub(crate) const IPV4_HEADER_BYTES: usize = 20;
 
 /// A packet's IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ip {
+pub(crate) enum PacketIp {
     V4 { header_bytes: usize },
     V6,
 }
 
 /// The transport that is cut into segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum OffloadTransport {
     Tcp,
     Udp,
 }
 
-impl Ip {
+impl PacketIp {
     /// The IP of a packet, as its header says.
-    pub(crate) fn of(packet: &[u8]) -> Option<Ip> {
+    pub(crate) fn of(packet: &[u8]) -> Option<PacketIp> {
         let first = packet.first()?;
         match first >> 4 {
             4 => {
                 let header_bytes = usize::from(first & 0x0f) * 4;
                 let is_right = (IPV4_HEADER_BYTES..=packet.len()).contains(&header_bytes);
-                is_right.then_some(Ip::V4 { header_bytes })
+                is_right.then_some(PacketIp::V4 { header_bytes })
             }
-            6 if packet.len() >= IPV6_HEADER_BYTES => Some(Ip::V6),
+            6 if packet.len() >= IPV6_HEADER_BYTES => Some(PacketIp::V6),
             _ => None,
         }
     }
@@ -48,65 +48,67 @@ impl Ip {
     /// The bytes of its header, extensions of IPv6 not counted.
     pub(crate) fn header_bytes(self) -> usize {
         match self {
-            Ip::V4 { header_bytes } => header_bytes,
-            Ip::V6 => IPV6_HEADER_BYTES,
+            PacketIp::V4 { header_bytes } => header_bytes,
+            PacketIp::V6 => IPV6_HEADER_BYTES,
         }
     }
 
     /// Where both of its addresses stand.
     fn addresses(self) -> Range<usize> {
         match self {
-            Ip::V4 { .. } => 12..20,
-            Ip::V6 => 8..40,
+            PacketIp::V4 { .. } => 12..20,
+            PacketIp::V6 => 8..40,
         }
     }
 }
 
-impl Transport {
+impl OffloadTransport {
     /// The transport that the kernel's mark names: `VIRTIO_NET_HDR_GSO_*`, with or without `_ECN`.
-    pub(crate) fn of_mark(kind: u8) -> Option<Transport> {
+    pub(crate) fn of_mark(kind: u8) -> Option<OffloadTransport> {
         match kind & !0x80 {
-            1 | 4 => Some(Transport::Tcp),
-            5 => Some(Transport::Udp),
+            1 | 4 => Some(OffloadTransport::Tcp),
+            5 => Some(OffloadTransport::Udp),
             _ => None,
         }
     }
 
     /// The kind of the kernel's mark.
-    pub(crate) fn mark(self, ip: Ip) -> u8 {
+    pub(crate) fn mark(self, ip: PacketIp) -> u8 {
         match (self, ip) {
-            (Transport::Tcp, Ip::V4 { .. }) => 1,
-            (Transport::Tcp, Ip::V6) => 4,
-            (Transport::Udp, _) => 5,
+            (OffloadTransport::Tcp, PacketIp::V4 { .. }) => 1,
+            (OffloadTransport::Tcp, PacketIp::V6) => 4,
+            (OffloadTransport::Udp, _) => 5,
         }
     }
 
     /// Its number in IP.
     pub(crate) fn number(self) -> u8 {
         match self {
-            Transport::Tcp => 6,
-            Transport::Udp => 17,
+            OffloadTransport::Tcp => 6,
+            OffloadTransport::Udp => 17,
         }
     }
 
     /// The transport of that number in IP.
-    pub(crate) fn of_number(number: u8) -> Option<Transport> {
-        [Transport::Tcp, Transport::Udp].into_iter().find(|one| one.number() == number)
+    pub(crate) fn of_number(number: u8) -> Option<OffloadTransport> {
+        [OffloadTransport::Tcp, OffloadTransport::Udp]
+            .into_iter()
+            .find(|one| one.number() == number)
     }
 
     /// The least bytes of its header.
     pub(crate) fn header_bytes(self) -> usize {
         match self {
-            Transport::Tcp => 20,
-            Transport::Udp => 8,
+            OffloadTransport::Tcp => 20,
+            OffloadTransport::Udp => 8,
         }
     }
 
     /// Where its checksum stands.
     pub(crate) fn checksum_at(self) -> usize {
         match self {
-            Transport::Tcp => 16,
-            Transport::Udp => 6,
+            OffloadTransport::Tcp => 16,
+            OffloadTransport::Udp => 6,
         }
     }
 }
@@ -117,7 +119,12 @@ pub(crate) fn checksum(bytes: &[u8], before: u64) -> u16 {
 }
 
 /// The part of the IP header that the checksum of TCP or UDP covers (RFC 9293 §3.1, RFC 8200 §8.1).
-pub(crate) fn pseudo_header(ip: Ip, transport: Transport, packet: &[u8], length: usize) -> u64 {
+pub(crate) fn pseudo_header(
+    ip: PacketIp,
+    transport: OffloadTransport,
+    packet: &[u8],
+    length: usize,
+) -> u64 {
     let addresses = packet.get(ip.addresses()).unwrap_or_default();
     let rest = length as u64 + u64::from(transport.number());
     tun_rs::checksum_no_fold(addresses, rest)

@@ -6,33 +6,33 @@ use std::time::Duration;
 
 use sealane_frame::{FRAGMENT_HEADER_BYTES, Fragment};
 
-use crate::capture::Tap;
-use crate::counters::{Reason, Tally};
+use crate::capture::CaptureTap;
+use crate::counters::{DropReason, FrameTally};
 use crate::limits::MAX_SEND_WAIT_MS;
-use crate::link::{Link, Ready, Sent};
-use crate::table::Neighbour;
+use crate::link::{LinkReady, RelayLink, SentBytes};
+use crate::table::RelayNeighbour;
 
 /// The links as one thread sends over them. It allocates only to send a frame in parts, until its
 /// buffer is warm.
 #[derive(Debug)]
-pub(crate) struct Outlet {
-    links: Arc<[Link]>,
-    tap: Arc<Tap>,
+pub(crate) struct LinkOutlet {
+    links: Arc<[RelayLink]>,
+    tap: Arc<CaptureTap>,
     /// The work of this thread since it was counted.
-    pub(crate) tally: Tally,
+    pub(crate) tally: FrameTally,
     fragments: Vec<u8>,
     /// The id of the next frame that is sent in parts.
     fragment_id: u16,
 }
 
-impl Outlet {
-    pub(crate) fn new(links: Arc<[Link]>, tap: Arc<Tap>, fragment_id: u16) -> Self {
-        Self { links, tap, tally: Tally::default(), fragments: Vec::new(), fragment_id }
+impl LinkOutlet {
+    pub(crate) fn new(links: Arc<[RelayLink]>, tap: Arc<CaptureTap>, fragment_id: u16) -> Self {
+        Self { links, tap, tally: FrameTally::default(), fragments: Vec::new(), fragment_id }
     }
 
     /// Sends units of one length, of which the last may be shorter, to a neighbour; frames that are
     /// longer than its wire takes at once go in parts. What cannot be sent is counted.
-    pub(crate) fn send(&mut self, to: &Neighbour, units: &[u8], unit_bytes: usize) {
+    pub(crate) fn send(&mut self, to: &RelayNeighbour, units: &[u8], unit_bytes: usize) {
         let links = Arc::clone(&self.links);
         let Some(link) = links.get(to.link) else { return };
         let most = to.traffic.width.of(link.unit_bytes());
@@ -49,7 +49,7 @@ impl Outlet {
     }
 
     /// Sends one unit, whole or in parts; gives whether it was sent or counted.
-    fn one(&mut self, link: &Link, to: &Neighbour, frame: &[u8]) -> bool {
+    fn one(&mut self, link: &RelayLink, to: &RelayNeighbour, frame: &[u8]) -> bool {
         let most = to.traffic.width.of(link.unit_bytes());
         if frame.len() <= most {
             return self.put(link, to, frame, frame.len()).is_none();
@@ -68,7 +68,7 @@ impl Outlet {
                 rest.chunks(part_bytes).all(|part| self.put(link, to, part, part.len()).is_none())
             }
             Err(_) => {
-                self.tally.drop(Reason::Fragment, 1);
+                self.tally.drop(DropReason::Fragment, 1);
                 true
             }
         };
@@ -81,15 +81,15 @@ impl Outlet {
     /// counted.
     fn put<'u>(
         &mut self,
-        link: &Link,
-        to: &Neighbour,
+        link: &RelayLink,
+        to: &RelayNeighbour,
         units: &'u [u8],
         unit_bytes: usize,
     ) -> Option<&'u [u8]> {
         let unit_bytes = unit_bytes.max(1);
         let (mut rest, mut waited) = (units, false);
         loop {
-            let Sent { bytes, stopped } = link.send(to.address, rest, unit_bytes);
+            let SentBytes { bytes, stopped } = link.send(to.address, rest, unit_bytes);
             self.took(to, rest.get(..bytes).unwrap_or_default(), unit_bytes);
             rest = rest.get(bytes..).unwrap_or_default();
             // No error means that all is sent, and `None` says that nothing is left.
@@ -99,12 +99,12 @@ impl Outlet {
             // One wait for all units of a call. A link that takes nothing would else hold up the
             // frames to every other neighbour.
             if is_full && !waited {
-                let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
+                let _ = link.wait(LinkReady::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
                 waited = true;
             // A second wait would let one full link hold up frames for all others of this thread.
             } else if is_full {
                 to.traffic.stayed(count);
-                self.tally.drop(Reason::LinkFull, count as u64);
+                self.tally.drop(DropReason::LinkFull, count as u64);
                 return None;
             } else if count > 1 {
                 // The kernel may have stopped to split buffers for this link.
@@ -113,14 +113,14 @@ impl Outlet {
                 return Some(rest);
             } else {
                 to.traffic.stayed(1);
-                self.tally.drop(Reason::LinkFault, 1);
+                self.tally.drop(DropReason::LinkFault, 1);
                 return None;
             }
         }
     }
 
     /// Notes units that a link has taken.
-    fn took(&mut self, to: &Neighbour, units: &[u8], unit_bytes: usize) {
+    fn took(&mut self, to: &RelayNeighbour, units: &[u8], unit_bytes: usize) {
         let count = units.len().div_ceil(unit_bytes);
         self.tally.sent.add(count, units.len());
         to.traffic.went(count, units.len());

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sealane_frame::PeerTag;
 
 use crate::RelayCard;
-use crate::mesh_config::{MeshConfig, Prefix};
+use crate::mesh_config::{IpPrefix, MeshConfig};
 use sealane_seal::Slot;
 
 /// The addresses of a packet.
@@ -39,13 +39,13 @@ impl PacketAddresses {
 
 /// Which member answers for which addresses.
 #[derive(Debug)]
-pub struct Behind {
+pub struct PrefixTable {
     /// The longest prefixes first, so that the first one that holds an address is the nearest.
-    prefixes: Vec<(Prefix, Option<PeerTag>)>,
+    prefixes: Vec<(IpPrefix, Option<PeerTag>)>,
     awaited: Vec<u16>,
 }
 
-impl Behind {
+impl PrefixTable {
     /// The prefixes of a configuration, with the tags of the card of the group. Nothing is behind a
     /// slot that is no member: it may be one later, or was one before.
     pub fn new(mesh: &MeshConfig, card: &RelayCard) -> Self {
@@ -110,13 +110,13 @@ mod tests {
         let text = "addresses = []\n[[member]]\nslot = 1\nprefixes = [\"0.0.0.0/0\"]\n\
              [[member]]\nslot = 2\nprefixes = [\"10.9.0.0/16\"]\n";
         let mesh: MeshConfig = toml::from_str(text).unwrap();
-        let behind = Behind::new(&mesh, &card);
+        let behind = PrefixTable::new(&mesh, &card);
         assert_eq!(behind.member(IpAddr::from([10, 9, 3, 4])), Some(tag(9)));
         assert_eq!(behind.member(IpAddr::from([10, 8, 3, 4])), Some(tag(8)));
         assert_eq!(behind.member("fd00::1".parse().unwrap()), None);
         // The addresses of a slot that is no member are nobody's, not those of a shorter prefix.
         let other: MeshConfig = toml::from_str(&text.replace("slot = 2", "slot = 3")).unwrap();
-        let behind = Behind::new(&other, &card);
+        let behind = PrefixTable::new(&other, &card);
         assert_eq!(
             (behind.awaited(), behind.member(IpAddr::from([10, 9, 3, 4]))),
             (&[3][..], None)

@@ -6,12 +6,12 @@ use crate::limits::MAX_RELAY_PARTIAL_BYTES;
 
 /// The room for incomplete frames: each link has its share, and what all of them hold is known.
 #[derive(Debug)]
-pub(crate) struct Partial {
+pub(crate) struct PartialRoom {
     share_bytes: usize,
     held_bytes: AtomicUsize,
 }
 
-impl Partial {
+impl PartialRoom {
     pub(crate) fn new(links: usize) -> Self {
         let share_bytes = MAX_RELAY_PARTIAL_BYTES / links.max(1);
         Self { share_bytes, held_bytes: AtomicUsize::new(0) }

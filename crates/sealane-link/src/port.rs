@@ -3,33 +3,33 @@
 use std::sync::Arc;
 
 use sealane_frame::{FrameAtHop, PeerTag};
-use sealane_mesh::Leg;
+use sealane_mesh::RouteLeg;
 
-use crate::counters::Reason;
-use crate::outlet::Outlet;
-use crate::relay::Shared;
-use crate::routing::{Went, leg};
-use crate::table::{NeighbourIndex, Table};
+use crate::counters::DropReason;
+use crate::outlet::LinkOutlet;
+use crate::relay::RelayShared;
+use crate::routing::{LegCounts, leg};
+use crate::table::{NeighbourIndex, RelayTable};
 
 /// Sends frames of this machine, each by the routes of the newest table. Frames of one length to
 /// one neighbour, one after the other, leave together; the last may be shorter.
 #[derive(Debug)]
-pub struct Port {
-    shared: Arc<Shared>,
-    table: Arc<Table>,
+pub struct RelayPort {
+    shared: Arc<RelayShared>,
+    table: Arc<RelayTable>,
     version: u64,
-    outlet: Outlet,
-    run: Option<Run>,
+    outlet: LinkOutlet,
+    run: Option<PortRun>,
     /// The frames of the run, one behind the other.
     frames: Box<[u8]>,
     /// The bytes of them so far.
     filled: usize,
     /// The frames that have gone to gateways since the machine that routes was told.
-    went: Went,
+    went: LegCounts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct PortRun {
     to: NeighbourIndex,
     frame_bytes: usize,
     /// The last frame was shorter: nothing follows it.
@@ -41,13 +41,13 @@ const RUN_BYTES: usize = crate::limits::MAX_UNIT_BYTES;
 /// Bytes of a frame, at most: the longest packet and what is around it.
 const FRAME_BYTES: usize = u16::MAX as usize + 256;
 
-impl Port {
-    pub(crate) fn new(shared: Arc<Shared>, outlet: Outlet) -> Self {
+impl RelayPort {
+    pub(crate) fn new(shared: Arc<RelayShared>, outlet: LinkOutlet) -> Self {
         // If a swap falls between the two, the next frame finds an old number and follows.
         let version = shared.version();
         let table = shared.table();
         let frames = vec![0; FRAME_BYTES].into_boxed_slice();
-        let (run, went) = (None, Went::default());
+        let (run, went) = (None, LegCounts::default());
         Self { shared, table, version, outlet, run, frames, filled: 0, went }
     }
 
@@ -65,7 +65,7 @@ impl Port {
         &mut self,
         to: PeerTag,
         frame_bytes: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), Reason>,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
     ) {
         if let Err(why) = self.try_frame(to, frame_bytes, fill) {
             self.drop(why);
@@ -76,27 +76,27 @@ impl Port {
         &mut self,
         to: PeerTag,
         frame_bytes: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), Reason>,
-    ) -> Result<(), Reason> {
+        fill: impl FnOnce(&mut [u8]) -> Result<(), DropReason>,
+    ) -> Result<(), DropReason> {
         self.follow();
-        let member = self.table.member(to).ok_or(Reason::NoRoute)?;
-        let (via, is_reported) = (member.via.ok_or(Reason::NoRoute)?, member.is_reported);
-        let next = self.table.neighbour(via).ok_or(Reason::NoRoute)?;
+        let member = self.table.member(to).ok_or(DropReason::NoRoute)?;
+        let (via, is_reported) = (member.via.ok_or(DropReason::NoRoute)?, member.is_reported);
+        let next = self.table.neighbour(via).ok_or(DropReason::NoRoute)?;
         let (next_hop, link, is_radio) = (next.tag, next.link, next.is_radio);
         // Room is made before the frame is: it is sealed in the place from which it leaves.
         self.make_room(via, frame_bytes);
         let own = self.table.own();
         let frame = self.frames.get_mut(self.filled..).and_then(|room| room.get_mut(..frame_bytes));
-        let frame = frame.ok_or(Reason::Malformed)?;
+        let frame = frame.ok_or(DropReason::Malformed)?;
         // A frame that was not made leaves nothing behind: `filled` has not moved.
         fill(frame)?;
         if is_radio {
             // The machine copies the frame, so that its place in the run stays free.
             return self.shared.to_radio(frame);
         }
-        let frame = FrameAtHop::parse(frame, own).map_err(|_| Reason::Malformed)?;
+        let frame = FrameAtHop::parse(frame, own).map_err(|_| DropReason::Malformed)?;
         let leg = is_reported.then(|| leg(link, next_hop, frame.header()));
-        frame.pass_on(next_hop).map_err(|_| Reason::HopLimit)?;
+        frame.pass_on(next_hop).map_err(|_| DropReason::HopLimit)?;
         // A frame joins the run only after its header was written, so that no half-made frame can
         // leave.
         self.filled_one(via, frame_bytes);
@@ -104,22 +104,22 @@ impl Port {
         Ok(())
     }
 
-    fn try_push(&mut self, bytes: &mut [u8]) -> Result<(), Reason> {
+    fn try_push(&mut self, bytes: &mut [u8]) -> Result<(), DropReason> {
         self.follow();
         let table = Arc::clone(&self.table);
-        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|_| Reason::Malformed)?;
+        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|_| DropReason::Malformed)?;
         let to = frame.header().destination();
         if to == PeerTag::BROADCAST {
             return self.push_to_all(&table, bytes);
         }
-        let member = table.member(to).ok_or(Reason::NoRoute)?;
-        let via = member.via.ok_or(Reason::NoRoute)?;
-        let next = table.neighbour(via).ok_or(Reason::NoRoute)?;
+        let member = table.member(to).ok_or(DropReason::NoRoute)?;
+        let via = member.via.ok_or(DropReason::NoRoute)?;
+        let next = table.neighbour(via).ok_or(DropReason::NoRoute)?;
         if next.is_radio {
             return self.shared.to_radio(bytes);
         }
         let leg = member.is_reported.then(|| leg(next.link, next.tag, frame.header()));
-        frame.pass_on(next.tag).map_err(|_| Reason::HopLimit)?;
+        frame.pass_on(next.tag).map_err(|_| DropReason::HopLimit)?;
         // Checks come before the run grows: a frame that is refused leaves those before it as they
         // were.
         self.add(via, bytes)?;
@@ -129,7 +129,7 @@ impl Port {
 
     /// Counts a frame that goes to a gateway.
     #[inline]
-    fn count(&mut self, leg: Option<Leg>) {
+    fn count(&mut self, leg: Option<RouteLeg>) {
         let Some(leg) = leg else { return };
         self.went.add(leg);
         // The machine learns of a way that swallows frames by comparing what went with what was
@@ -145,12 +145,12 @@ impl Port {
         }
     }
 
-    fn push_to_all(&mut self, table: &Table, bytes: &mut [u8]) -> Result<(), Reason> {
+    fn push_to_all(&mut self, table: &RelayTable, bytes: &mut [u8]) -> Result<(), DropReason> {
         if self.shared.has_radio() {
             self.shared.to_radio(bytes)?;
         }
-        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|_| Reason::Malformed)?;
-        frame.pass_on(PeerTag::BROADCAST).map_err(|_| Reason::HopLimit)?;
+        let frame = FrameAtHop::parse(bytes, table.own()).map_err(|_| DropReason::Malformed)?;
+        frame.pass_on(PeerTag::BROADCAST).map_err(|_| DropReason::HopLimit)?;
         let wires = table.neighbours().iter().enumerate().filter(|(_, one)| !one.is_radio);
         wires.map(|(to, _)| to as NeighbourIndex).try_for_each(|to| self.add(to, bytes))
     }
@@ -168,10 +168,10 @@ impl Port {
         }
     }
 
-    fn add(&mut self, to: NeighbourIndex, frame: &[u8]) -> Result<(), Reason> {
+    fn add(&mut self, to: NeighbourIndex, frame: &[u8]) -> Result<(), DropReason> {
         self.make_room(to, frame.len());
         let room = self.frames.get_mut(self.filled..).and_then(|room| room.get_mut(..frame.len()));
-        room.ok_or(Reason::Malformed)?.copy_from_slice(frame);
+        room.ok_or(DropReason::Malformed)?.copy_from_slice(frame);
         self.filled_one(to, frame.len());
         Ok(())
     }
@@ -193,13 +193,13 @@ impl Port {
     fn filled_one(&mut self, to: NeighbourIndex, frame_bytes: usize) {
         self.filled += frame_bytes;
         self.run = Some(match self.run {
-            Some(run) => Run { is_whole: frame_bytes < run.frame_bytes, ..run },
-            None => Run { to, frame_bytes, is_whole: false },
+            Some(run) => PortRun { is_whole: frame_bytes < run.frame_bytes, ..run },
+            None => PortRun { to, frame_bytes, is_whole: false },
         });
     }
 
     fn leave(&mut self) {
-        if let Some(Run { to, frame_bytes, .. }) = self.run.take()
+        if let Some(PortRun { to, frame_bytes, .. }) = self.run.take()
             && let Some(neighbour) = self.table.neighbour(to)
         {
             let frames = self.frames.get(..self.filled).unwrap_or_default();
@@ -216,7 +216,7 @@ impl Port {
     }
 
     /// Counts what did not become a frame.
-    pub fn drop(&mut self, why: Reason) {
+    pub fn drop(&mut self, why: DropReason) {
         self.outlet.tally.drop(why, 1);
     }
 }

@@ -2,7 +2,7 @@
 
 /// A bucket that fills at a rate, up to what comes in a tenth of a second.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quota {
+pub(crate) struct UnitQuota {
     per_second: u64,
     left: u64,
     /// Up to when it was filled.
@@ -11,7 +11,7 @@ pub(crate) struct Quota {
 
 const SECOND_US: u64 = 1_000_000;
 
-impl Quota {
+impl UnitQuota {
     pub(crate) fn new(per_second: u32, now_us: u64) -> Self {
         let per_second = u64::from(per_second);
         Self { per_second, left: Self::most(per_second), filled_us: now_us }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn no_more_than_the_rate_is_taken_however_it_is_asked_for() {
         for (per_second, step_us) in [(1000, 1), (1000, 37), (7, 1000), (1_000_000, 13)] {
-            let mut quota = Quota::new(per_second, 0);
+            let mut quota = UnitQuota::new(per_second, 0);
             let mut taken = 0;
             let mut now_us = 0;
             while now_us < 3 * SECOND_US {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn silence_fills_it_up_to_its_burst() {
-        let mut quota = Quota::new(1000, 0);
+        let mut quota = UnitQuota::new(1000, 0);
         assert_eq!(quota.take(1000, 0), 100);
         assert_eq!(quota.take(1, 0), 0);
         assert_eq!(quota.take(1000, 100 * SECOND_US), 100);

@@ -11,28 +11,29 @@ use sealane_frame::PeerTag;
 use sealane_mesh::Mesh;
 use tracing::debug;
 
-use crate::capture::Tap;
+use crate::capture::CaptureTap;
 use crate::config::{Config, LinkConfig};
-use crate::counters::{Counters, Reason, Tally};
-use crate::floods::Floods;
-use crate::link::Link;
-use crate::outlet::Outlet;
-use crate::partial::Partial;
-use crate::port::Port;
-use crate::reload::{Change, Reloads};
+use crate::counters::{DropReason, FrameTally, RelayCounters};
+use crate::floods::RelayFloods;
+use crate::link::RelayLink;
+use crate::outlet::LinkOutlet;
+use crate::partial::PartialRoom;
+use crate::port::RelayPort;
+use crate::reload::{ConfigChange, ReloadTally};
 use crate::routing::{
-    Driver, Everyone, Found, Gate, Lane, Router, Routing, RoutingSecrets, RoutingStatus, Task,
+    IntakeLane, MulticastReceiver, RoutingDriver, RoutingFound, RoutingGate, RoutingHandle,
+    RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask,
 };
-use crate::status::Watch;
-use crate::table::{Own, Table};
-use crate::worker::Worker;
+use crate::status::RelayWatch;
+use crate::table::{OwnAddresses, RelayTable};
+use crate::worker::RelayWorker;
 use crate::{LinkError, RelayCard};
 
 /// A relay that runs: one thread for each link. It holds no key and opens nothing.
 #[derive(Debug)]
-pub struct Relay {
-    shared: Arc<Shared>,
-    opened: Arc<[Link]>,
+pub struct LinkRelay {
+    shared: Arc<RelayShared>,
+    opened: Arc<[RelayLink]>,
     threads: Vec<JoinHandle<()>>,
     /// The thread of the machine that routes, which ends last.
     driver: Option<JoinHandle<()>>,
@@ -40,7 +41,7 @@ pub struct Relay {
 
 /// An arrival for this machine itself.
 #[derive(Debug)]
-pub enum Arrival<'a> {
+pub enum RelayArrival<'a> {
     /// A frame. It may be opened where it stands.
     Frame(&'a mut [u8]),
     /// A neighbour asks for the own announcement.
@@ -50,21 +51,21 @@ pub enum Arrival<'a> {
 }
 
 /// Takes what comes for this machine, on the thread of the link, or says why not.
-pub type Take = Box<dyn Fn(Arrival<'_>) -> Result<(), Reason> + Send + Sync>;
+pub type TakeArrival = Box<dyn Fn(RelayArrival<'_>) -> Result<(), DropReason> + Send + Sync>;
 
 /// A member beside the relay.
-pub struct End {
+pub struct RelayEnd {
     /// Its address.
     pub tag: PeerTag,
     /// The function that takes its frames, and those to everybody.
-    pub take: Take,
+    pub take: TakeArrival,
 }
 
 /// The parts that run beside the relay on its machine.
 #[derive(Debug, Default)]
-pub struct Beside {
+pub struct RelayBeside {
     /// A member that takes frames.
-    pub end: Option<End>,
+    pub end: Option<RelayEnd>,
     /// The machine that finds neighbours and routes: needed where the configuration has
     /// `[routing]`.
     pub machine: Option<RoutingSecrets>,
@@ -72,86 +73,94 @@ pub struct Beside {
 
 /// The state that the threads of a relay share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct RelayShared {
     /// The member, if this is its machine.
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<RelayEnd>,
     /// The machine that finds neighbours and routes.
-    pub(crate) routing: Option<Arc<Routing>>,
+    pub(crate) routing: Option<Arc<RoutingShared>>,
     /// The sources of the table.
-    plan: Mutex<Plan>,
-    table: Mutex<Arc<Table>>,
+    plan: Mutex<TablePlan>,
+    table: Mutex<Arc<RelayTable>>,
     /// Counts the tables, so that a thread sees without a lock that it has the newest.
     version: AtomicU64,
-    floods: Mutex<Floods>,
-    pub(crate) counters: Counters,
-    pub(crate) tap: Arc<Tap>,
-    pub(crate) partial: Partial,
+    floods: Mutex<RelayFloods>,
+    pub(crate) counters: RelayCounters,
+    pub(crate) tap: Arc<CaptureTap>,
+    pub(crate) partial: PartialRoom,
     links: Vec<LinkConfig>,
-    reloads: Mutex<Reloads>,
+    reloads: Mutex<ReloadTally>,
     started: Instant,
     ends: AtomicBool,
 }
 
 /// The sources of a table.
 #[derive(Debug)]
-struct Plan {
+struct TablePlan {
     config: Config,
     cards: Vec<RelayCard>,
-    found: Found,
+    found: RoutingFound,
 }
 
-impl Relay {
+impl LinkRelay {
     /// Opens the links and begins to relay.
     ///
     /// # Errors
     ///
     /// [`LinkError::ConfigValue`], [`LinkError::UnknownMember`], [`LinkError::Open`].
-    pub fn start(config: &Config, cards: &[RelayCard]) -> Result<Relay, LinkError> {
-        Self::open(config, cards, Beside::default())
+    pub fn start(config: &Config, cards: &[RelayCard]) -> Result<LinkRelay, LinkError> {
+        Self::open(config, cards, RelayBeside::default())
     }
 
     /// The same for a member's machine: `take` gets the frames that are for the address `own`.
     ///
     /// # Errors
     ///
-    /// As [`Relay::start`].
+    /// As [`LinkRelay::start`].
     pub fn join(
         config: &Config,
         cards: &[RelayCard],
         own: PeerTag,
-        take: Take,
-    ) -> Result<Relay, LinkError> {
-        let end = Some(End { tag: own, take });
-        Self::open(config, cards, Beside { end, machine: None })
+        take: TakeArrival,
+    ) -> Result<LinkRelay, LinkError> {
+        let end = Some(RelayEnd { tag: own, take });
+        Self::open(config, cards, RelayBeside { end, machine: None })
     }
 
     /// The same with all that may run beside a relay.
     ///
     /// # Errors
     ///
-    /// As [`Relay::start`].
-    pub fn open(config: &Config, cards: &[RelayCard], beside: Beside) -> Result<Relay, LinkError> {
-        let Beside { end, machine } = beside;
+    /// As [`LinkRelay::start`].
+    pub fn open(
+        config: &Config,
+        cards: &[RelayCard],
+        beside: RelayBeside,
+    ) -> Result<LinkRelay, LinkError> {
+        let RelayBeside { end, machine } = beside;
         let end_tag = end.as_ref().map(|end| end.tag);
         // All that can be refused is made before a link is opened: a wrong file opens nothing.
         let (mesh, routing) = machine_of(config, cards, end_tag, machine)?.unzip();
         let own = own_of(end_tag, routing.as_deref());
         // The table is made before the links open, so that a false configuration leaves no socket
         // behind.
-        let table = Table::new(config, cards, own, &Found::default())?;
-        let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
-        let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
-        let plan = Plan { config: config.clone(), cards: cards.to_vec(), found: Found::default() };
-        let shared = Arc::new(Shared::new(table, end, routing.clone(), plan));
+        let table = RelayTable::new(config, cards, own, &RoutingFound::default())?;
+        let opened = config.links.iter().map(|link| RelayLink::open(link, config.memory.as_ref()));
+        let links: Arc<[RelayLink]> = opened.collect::<Result<Vec<_>, _>>()?.into();
+        let plan = TablePlan {
+            config: config.clone(),
+            cards: cards.to_vec(),
+            found: RoutingFound::default(),
+        };
+        let shared = Arc::new(RelayShared::new(table, end, routing.clone(), plan));
         // From here on `Drop` ends the threads that have started, if a later one does not.
-        let mut relay = Relay { shared, opened: links, threads: vec![], driver: None };
+        let mut relay = LinkRelay { shared, opened: links, threads: vec![], driver: None };
         for index in 0..config.links.len() {
             relay.spawn(config, index)?;
         }
         // The driver starts last. Units of the first moments wait in its bounded queues.
         if let Some((mesh, routing)) = mesh.zip(routing) {
             let (shared, links) = (&relay.shared, &relay.opened);
-            let driver = Driver::new(mesh, shared, &routing, links, &config.links);
+            let driver = RoutingDriver::new(mesh, shared, &routing, links, &config.links);
             relay.driver = Some(spawn("routing", || driver.run())?);
         }
         debug!(tag = %relay.tag(), links = config.links.len(), "links are open");
@@ -162,9 +171,9 @@ impl Relay {
     fn spawn(&mut self, config: &Config, index: usize) -> Result<(), LinkError> {
         let Some(link) = config.links.get(index) else { return Ok(()) };
         let (shared, links) = (Arc::clone(&self.shared), Arc::clone(&self.opened));
-        let worker = Worker::new(Arc::clone(&shared), Arc::clone(&links), index);
+        let worker = RelayWorker::new(Arc::clone(&shared), Arc::clone(&links), index);
         self.threads.push(spawn(&link.name, || worker.run())?);
-        let everybody = Everyone::new(shared, links, index);
+        let everybody = MulticastReceiver::new(shared, links, index);
         if let Some(everybody) = everybody {
             self.threads.push(spawn(&link.name, || everybody.run())?);
         }
@@ -172,8 +181,8 @@ impl Relay {
     }
 
     /// A hold on the machine that routes, if there is one.
-    pub fn router(&self) -> Option<Router> {
-        self.shared.routing.clone().map(Router::new)
+    pub fn router(&self) -> Option<RoutingHandle> {
+        self.shared.routing.clone().map(RoutingHandle::new)
     }
 
     /// Goes on with other neighbours, routes and cards. What arrives meanwhile is decided by the
@@ -181,15 +190,15 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// As [`Relay::start`], and [`LinkError::LinksChanged`]; it goes on as it was then.
-    pub fn reload(&self, config: &Config, cards: &[RelayCard]) -> Result<Change, LinkError> {
+    /// As [`LinkRelay::start`], and [`LinkError::LinksChanged`]; it goes on as it was then.
+    pub fn reload(&self, config: &Config, cards: &[RelayCard]) -> Result<ConfigChange, LinkError> {
         let change = self.shared.follow(config, cards)?;
         debug!(?change, "another table is in use");
         self.shared.reloads.lock().take(Ok(change));
         Ok(change)
     }
 
-    /// Says in its status that a configuration was refused: by [`Relay::reload`], or because its
+    /// Says in its status that a configuration was refused: by [`LinkRelay::reload`], or because its
     /// file cannot be read.
     pub fn refuse_reload(&self, why: String) {
         self.shared.reloads.lock().take(Err(why));
@@ -201,20 +210,20 @@ impl Relay {
     ///
     /// The system's error, and [`io::ErrorKind::AlreadyExists`] if there is a capture.
     pub fn capture(&self, file: impl Write + Send + 'static) -> io::Result<()> {
-        let addresses = self.opened.iter().map(Link::address).collect();
+        let addresses = self.opened.iter().map(RelayLink::address).collect();
         self.shared.tap.open(Box::new(file), addresses)
     }
 
     /// A reader of its status.
-    pub fn watch(&self) -> Watch {
-        Watch::new(Arc::clone(&self.shared))
+    pub fn watch(&self) -> RelayWatch {
+        RelayWatch::new(Arc::clone(&self.shared))
     }
 
     /// Where frames of this machine leave.
-    pub fn port(&self) -> Port {
+    pub fn port(&self) -> RelayPort {
         let tap = Arc::clone(&self.shared.tap);
-        let outlet = Outlet::new(Arc::clone(&self.opened), tap, OWN_FRAGMENTS);
-        Port::new(Arc::clone(&self.shared), outlet)
+        let outlet = LinkOutlet::new(Arc::clone(&self.opened), tap, OWN_FRAGMENTS);
+        RelayPort::new(Arc::clone(&self.shared), outlet)
     }
 
     /// Its own address.
@@ -223,12 +232,12 @@ impl Relay {
     }
 
     /// The counts of carried and dropped frames so far.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> FrameTally {
         self.shared.counters.tally()
     }
 
     /// Takes what has come, sends it on, and ends. Gives what was carried and dropped in all.
-    pub fn stop(mut self) -> Tally {
+    pub fn stop(mut self) -> FrameTally {
         self.end();
         self.shared.tap.finish();
         debug!("links are closed");
@@ -248,7 +257,7 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
+impl Drop for LinkRelay {
     /// A relay that did not start whole leaves nothing running.
     fn drop(&mut self) {
         self.end();
@@ -266,7 +275,7 @@ fn machine_of(
     cards: &[RelayCard],
     end: Option<PeerTag>,
     machine: Option<RoutingSecrets>,
-) -> Result<Option<(Mesh, Arc<Routing>)>, LinkError> {
+) -> Result<Option<(Mesh, Arc<RoutingShared>)>, LinkError> {
     let value = |what: &str| Err(LinkError::ConfigValue(what.to_owned()));
     let Some(routing) = &config.routing else { return Ok(None) };
     let Some(machine) = machine else {
@@ -280,30 +289,35 @@ fn machine_of(
         // *Found neighbours*).
         return value("routing.group: a mesh is a group of its own, and a card is of this one");
     }
-    let mesh = Driver::machine(config, machine, end)?;
+    let mesh = RoutingDriver::machine(config, machine, end)?;
     let first = RoutingStatus::new(group, &mesh, routing.role());
-    let routing = Routing::new(group, mesh.tag(), &config.links, first);
+    let routing = RoutingShared::new(group, mesh.tag(), &config.links, first);
     Ok(Some((mesh, Arc::new(routing))))
 }
 
 /// The addresses of a machine: in hops it has the one of the mesh's group, if it is of one.
-fn own_of(end: Option<PeerTag>, routing: Option<&Routing>) -> Own {
-    Own { hop: routing.map(|routing| routing.tag).or(end), end }
+fn own_of(end: Option<PeerTag>, routing: Option<&RoutingShared>) -> OwnAddresses {
+    OwnAddresses { hop: routing.map(|routing| routing.tag).or(end), end }
 }
 
 #[cfg(test)]
-impl Relay {
+impl LinkRelay {
     /// The worker of the first link, which runs as it is told.
-    pub(crate) fn by_hand(config: &Config, cards: &[RelayCard]) -> Result<Worker, LinkError> {
-        let table = Table::new(config, cards, Own::default(), &Found::default())?;
-        let opened = config.links.iter().map(|link| Link::open(link, config.memory.as_ref()));
-        let links: Arc<[Link]> = opened.collect::<Result<Vec<_>, _>>()?.into();
-        let plan = Plan { config: config.clone(), cards: cards.to_vec(), found: Found::default() };
-        Ok(Worker::new(Arc::new(Shared::new(table, None, None, plan)), links, 0))
+    pub(crate) fn by_hand(config: &Config, cards: &[RelayCard]) -> Result<RelayWorker, LinkError> {
+        let table =
+            RelayTable::new(config, cards, OwnAddresses::default(), &RoutingFound::default())?;
+        let opened = config.links.iter().map(|link| RelayLink::open(link, config.memory.as_ref()));
+        let links: Arc<[RelayLink]> = opened.collect::<Result<Vec<_>, _>>()?.into();
+        let plan = TablePlan {
+            config: config.clone(),
+            cards: cards.to_vec(),
+            found: RoutingFound::default(),
+        };
+        Ok(RelayWorker::new(Arc::new(RelayShared::new(table, None, None, plan)), links, 0))
     }
 }
 
-impl std::fmt::Debug for End {
+impl std::fmt::Debug for RelayEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("End").field("tag", &self.tag).finish_non_exhaustive()
     }
@@ -312,8 +326,13 @@ impl std::fmt::Debug for End {
 /// Where the ids of a port's fragments begin: between those of the threads.
 const OWN_FRAGMENTS: u16 = 0x0800;
 
-impl Shared {
-    fn new(table: Table, end: Option<End>, routing: Option<Arc<Routing>>, plan: Plan) -> Self {
+impl RelayShared {
+    fn new(
+        table: RelayTable,
+        end: Option<RelayEnd>,
+        routing: Option<Arc<RoutingShared>>,
+        plan: TablePlan,
+    ) -> Self {
         let links = plan.config.links.clone();
         Self {
             end,
@@ -321,10 +340,10 @@ impl Shared {
             plan: Mutex::new(plan),
             table: Mutex::new(Arc::new(table)),
             version: AtomicU64::new(0),
-            floods: Mutex::new(Floods::new()),
-            counters: Counters::default(),
+            floods: Mutex::new(RelayFloods::new()),
+            counters: RelayCounters::default(),
             tap: Arc::default(),
-            partial: Partial::new(links.len()),
+            partial: PartialRoom::new(links.len()),
             links,
             reloads: Mutex::default(),
             started: Instant::now(),
@@ -333,7 +352,7 @@ impl Shared {
     }
 
     /// Goes on with another configuration, and what was found until now.
-    fn follow(&self, config: &Config, cards: &[RelayCard]) -> Result<Change, LinkError> {
+    fn follow(&self, config: &Config, cards: &[RelayCard]) -> Result<ConfigChange, LinkError> {
         let mut plan = self.plan.lock();
         // Threads hold the links that are open. Everything else is in the table, which is swapped.
         if config.links != self.links || config.routing != plan.config.routing {
@@ -341,17 +360,17 @@ impl Shared {
         }
         // The plan stays locked until the swap, so that a route found meanwhile is not lost to an
         // older table.
-        let table = Table::new(config, cards, self.own(), &plan.found)?;
+        let table = RelayTable::new(config, cards, self.own(), &plan.found)?;
         let change = self.swap(table);
         (plan.config, plan.cards) = (config.clone(), cards.to_vec());
         Ok(change)
     }
 
     /// Goes on with what the machine that routes has found.
-    pub(crate) fn publish(&self, found: Found) {
+    pub(crate) fn publish(&self, found: RoutingFound) {
         let mut plan = self.plan.lock();
         // The configuration was taken before: only what was found is another.
-        if let Ok(table) = Table::new(&plan.config, &plan.cards, self.own(), &found) {
+        if let Ok(table) = RelayTable::new(&plan.config, &plan.cards, self.own(), &found) {
             self.swap(table);
         }
         // The routes are kept even if no table could be made. The next reload may be able to use
@@ -359,15 +378,15 @@ impl Shared {
         plan.found = found;
     }
 
-    fn own(&self) -> Own {
+    fn own(&self) -> OwnAddresses {
         own_of(self.end.as_ref().map(|end| end.tag), self.routing.as_deref())
     }
 
     /// The way of a link's thread to the machine that routes.
-    pub(crate) fn gate(&self, link: usize) -> Option<Gate> {
+    pub(crate) fn gate(&self, link: usize) -> Option<RoutingGate> {
         let routing = Arc::clone(self.routing.as_ref()?);
         let config = self.links.get(link).filter(|link| link.discovery.is_some())?;
-        Some(Gate::new(routing, link, config))
+        Some(RoutingGate::new(routing, link, config))
     }
 
     /// Whether some frames leave by radios.
@@ -381,14 +400,14 @@ impl Shared {
     }
 
     /// Hands a frame to the machine that routes, which sends it by a radio.
-    pub(crate) fn to_radio(&self, frame: &[u8]) -> Result<(), Reason> {
-        let routing = self.routing.as_ref().ok_or(Reason::NoRoute)?;
-        routing.intake.put(Lane::Data, Task::Data { frame: frame.into() })
+    pub(crate) fn to_radio(&self, frame: &[u8]) -> Result<(), DropReason> {
+        let routing = self.routing.as_ref().ok_or(DropReason::NoRoute)?;
+        routing.intake.put(IntakeLane::Data, RoutingTask::Data { frame: frame.into() })
     }
 
-    fn swap(&self, mut table: Table) -> Change {
+    fn swap(&self, mut table: RelayTable) -> ConfigChange {
         let before = self.table();
-        let change = Change::between(&before, &table);
+        let change = ConfigChange::between(&before, &table);
         // The counts move over before the swap. A reader of the status never sees a neighbour begin
         // at zero again.
         table.go_on_counting(&before);
@@ -403,7 +422,7 @@ impl Shared {
     }
 
     /// The results of later configurations.
-    pub(crate) fn reloads(&self) -> Reloads {
+    pub(crate) fn reloads(&self) -> ReloadTally {
         self.reloads.lock().clone()
     }
 
@@ -413,7 +432,7 @@ impl Shared {
     }
 
     /// The newest table.
-    pub(crate) fn table(&self) -> Arc<Table> {
+    pub(crate) fn table(&self) -> Arc<RelayTable> {
         Arc::clone(&self.table.lock())
     }
 
@@ -423,7 +442,7 @@ impl Shared {
         self.version.load(Ordering::Acquire)
     }
 
-    pub(crate) fn with_floods<T>(&self, with: impl FnOnce(&mut Floods) -> T) -> T {
+    pub(crate) fn with_floods<T>(&self, with: impl FnOnce(&mut RelayFloods) -> T) -> T {
         with(&mut self.floods.lock())
     }
 

@@ -4,76 +4,77 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::time::SystemTime;
 
-use crate::table::Table;
+use crate::table::RelayTable;
 
 /// How often a configuration was read again, and what came of the last time.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Reloads {
+pub struct ReloadTally {
     /// How many have taken over.
     pub taken: u64,
     /// How many were refused. The one before each went on.
     pub refused: u64,
     /// The last one.
-    pub last: Option<Reload>,
+    pub last: Option<ConfigReload>,
 }
 
 /// One configuration that was read while a relay ran.
 #[derive(Debug, Clone)]
-pub struct Reload {
+pub struct ConfigReload {
     /// When.
     pub at: SystemTime,
     /// The changes, or the reason why it was refused.
-    pub outcome: Result<Change, String>,
+    pub outcome: Result<ConfigChange, String>,
 }
 
 /// The differences between one configuration and the one before, both ways.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct ConfigChange {
     /// Neighbours. One whose address or quota differs is another one.
-    pub neighbours: Difference,
+    pub neighbours: ChangeCount,
     /// Routes.
-    pub routes: Difference,
+    pub routes: ChangeCount,
     /// Members of all groups.
-    pub members: Difference,
+    pub members: ChangeCount,
 }
 
 /// How many have come and gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Difference {
+pub struct ChangeCount {
     /// Come.
     pub added: usize,
     /// Gone.
     pub removed: usize,
 }
 
-impl Reloads {
-    pub(crate) fn take(&mut self, outcome: Result<Change, String>) {
+impl ReloadTally {
+    pub(crate) fn take(&mut self, outcome: Result<ConfigChange, String>) {
         match outcome {
             Ok(_) => self.taken += 1,
             // A refusal is counted and kept, since an operator who sends SIGHUP sees no answer
             // there.
             Err(_) => self.refused += 1,
         }
-        self.last = Some(Reload { at: SystemTime::now(), outcome });
+        self.last = Some(ConfigReload { at: SystemTime::now(), outcome });
     }
 }
 
-impl Change {
-    pub(crate) fn between(before: &Table, after: &Table) -> Self {
-        let neighbours = |table: &Table| {
+impl ConfigChange {
+    pub(crate) fn between(before: &RelayTable, after: &RelayTable) -> Self {
+        let neighbours = |table: &RelayTable| {
             let all = table.neighbours().iter();
             all.map(|one| (one.name.clone(), one.tag, one.link, one.address, one.frames_per_second))
                 .collect()
         };
-        let members = |table: &Table| table.members().map(|one| (one.group, one.tag)).collect();
+        let members =
+            |table: &RelayTable| table.members().map(|one| (one.group, one.tag)).collect();
         Self {
-            neighbours: Difference::between(&neighbours(before), &neighbours(after)),
-            routes: Difference::between(
+            neighbours: ChangeCount::between(&neighbours(before), &neighbours(after)),
+            routes: ChangeCount::between(
                 &before.routes().iter().collect(),
                 &after.routes().iter().collect(),
             ),
-            members: Difference::between(&members(before), &members(after)),
+            members: ChangeCount::between(&members(before), &members(after)),
         }
     }
 
@@ -83,7 +84,7 @@ impl Change {
     }
 }
 
-impl Difference {
+impl ChangeCount {
     fn between<T: Eq + Hash>(before: &HashSet<T>, after: &HashSet<T>) -> Self {
         let added = after.difference(before).count();
         Self { added, removed: before.difference(after).count() }

@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{FrameView, GroupTag, PeerTag};
-use sealane_mesh::{Audience, KeptGroup, Keys, Mesh, Output, Rekeyed, Role, Trace, Urgency};
+use sealane_mesh::{
+    DocumentAudience, KeptGroup, Keys, MachineRole, Mesh, MeshOutput, Rekeyed, RouteTrace,
+    SendUrgency,
+};
 use sealane_seal::Slot;
 
 use crate::LinkConfig;
@@ -32,16 +35,16 @@ mod metrics;
 mod status;
 mod went;
 
-pub(crate) use driver::Driver;
-pub(crate) use everyone::Everyone;
+pub(crate) use driver::RoutingDriver;
+pub(crate) use everyone::MulticastReceiver;
 #[cfg(test)]
-pub(crate) use found::Via;
-pub(crate) use found::{Found, FoundNeighbour};
-pub(crate) use gate::{From, Gate};
-pub(crate) use intake::{Intake, Lane, Next, Task};
+pub(crate) use found::LinkNeighbour;
+pub(crate) use found::{FoundNeighbour, RoutingFound};
+pub(crate) use gate::{RoutingGate, UnitSource};
+pub(crate) use intake::{IntakeLane, IntakeNext, RoutingIntake, RoutingTask};
 pub use metrics::{drops, part_name};
-pub use status::{RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent};
-pub(crate) use went::{Went, leg};
+pub use status::{AirTimeSpent, RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay};
+pub(crate) use went::{LegCounts, leg};
 
 /// The inputs that a machine needs to find its neighbours and routes, beside its configuration.
 #[derive(Debug)]
@@ -72,17 +75,17 @@ pub enum LocalInput {
     },
     /// The digest that hellos carry of the documents of this machine.
     Digest(Option<[u8; 8]>),
-    /// A message about documents for neighbours. [`Router::has_documents_room`] says when there is
+    /// A message about documents for neighbours. [`RoutingHandle::has_documents_room`] says when there is
     /// room.
     Documents {
         /// The neighbours that are to take it.
-        to: Audience,
+        to: DocumentAudience,
         /// In which share of the air time.
-        urgency: Urgency,
+        urgency: SendUrgency,
         /// The message.
         message: Vec<u8>,
     },
-    /// Which way leads to a machine? The answer is an [`Output::Traced`] of that number.
+    /// Which way leads to a machine? The answer is an [`MeshOutput::TracedRoute`] of that number.
     Trace {
         /// The machine.
         to: Slot,
@@ -94,30 +97,30 @@ pub enum LocalInput {
 /// The machine had as much to do as it takes: what was handed to it is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the mesh's machine has as much to do as it takes")]
-pub struct Full;
+pub struct IntakeFull;
 
 /// Hears what the machine gives that the relay does not do itself: events, frames for here, and
 /// notices of groups, which a member of the group obeys.
-pub type Listener = Box<dyn Fn(&Output) + Send + Sync>;
+pub type RoutingListener = Box<dyn Fn(&MeshOutput) + Send + Sync>;
 
 /// The way to a machine, as those on it have told it.
 #[derive(Debug, Clone)]
-pub struct Traced {
+pub struct TracedRoute {
     /// The trace that they have told.
-    pub trace: Trace,
+    pub trace: RouteTrace,
     /// How long the question and its answer took.
     pub round_trip: Duration,
 }
 
 /// A hold on the machine that routes.
 #[derive(Debug, Clone)]
-pub struct Router {
-    routing: Arc<Routing>,
+pub struct RoutingHandle {
+    routing: Arc<RoutingShared>,
 }
 
 /// The state that the threads of a relay share with the machine's.
-pub(crate) struct Routing {
-    pub(crate) intake: Intake,
+pub(crate) struct RoutingShared {
+    pub(crate) intake: RoutingIntake,
     /// The mesh's group.
     group: GroupTag,
     /// The machine's address in it.
@@ -127,10 +130,10 @@ pub(crate) struct Routing {
     /// It counts what comes to it, and tells others.
     pub(crate) is_gateway: bool,
     status: Mutex<Arc<RoutingStatus>>,
-    listeners: Mutex<Vec<Listener>>,
+    listeners: Mutex<Vec<RoutingListener>>,
     documents: DocumentsRoom,
     /// The callers that wait for the answers to traces.
-    traces: Mutex<BTreeMap<u32, SyncSender<Trace>>>,
+    traces: Mutex<BTreeMap<u32, SyncSender<RouteTrace>>>,
     next_trace: AtomicU32,
 }
 
@@ -146,7 +149,7 @@ pub(crate) struct DocumentsRoom {
 impl DocumentsRoom {
     /// The machine has taken so many more, and has room for more.
     pub(crate) fn set(&self, taken: u64, mesh: &Mesh) {
-        for (room, urgency) in self.rooms.iter().zip([Urgency::Urgent, Urgency::Normal]) {
+        for (room, urgency) in self.rooms.iter().zip([SendUrgency::Urgent, SendUrgency::Normal]) {
             room.store(mesh.documents_room(urgency), Ordering::Release);
         }
         // The rooms are stored first. A reader that sees this count sees rooms at least as new.
@@ -154,8 +157,8 @@ impl DocumentsRoom {
     }
 }
 
-impl Router {
-    pub(crate) fn new(routing: Arc<Routing>) -> Self {
+impl RoutingHandle {
+    pub(crate) fn new(routing: Arc<RoutingShared>) -> Self {
         Self { routing }
     }
 
@@ -163,19 +166,19 @@ impl Router {
     ///
     /// # Errors
     ///
-    /// [`Full`]: it is to be handed over again.
-    pub fn rekey(&self, rekeyed: Rekeyed) -> Result<(), Full> {
-        self.put(Task::Rekey(Box::new(rekeyed)))
+    /// [`IntakeFull`]: it is to be handed over again.
+    pub fn rekey(&self, rekeyed: Rekeyed) -> Result<(), IntakeFull> {
+        self.put(RoutingTask::Rekey(Box::new(rekeyed)))
     }
 
     /// Hands the machine something of this machine's own. It never waits.
     ///
     /// # Errors
     ///
-    /// [`Full`].
-    pub fn push(&self, input: LocalInput) -> Result<(), Full> {
+    /// [`IntakeFull`].
+    pub fn push(&self, input: LocalInput) -> Result<(), IntakeFull> {
         let is_documents = matches!(input, LocalInput::Documents { .. });
-        self.put(Task::Local(input))?;
+        self.put(RoutingTask::Local(input))?;
         // The message counts only after the queue has taken it. A lost one would otherwise block
         // the room for ever.
         if is_documents {
@@ -186,18 +189,18 @@ impl Router {
 
     /// Whether the machine has room for one more message about documents of that urgency: it has
     /// taken all that it was handed, and not all of them wait for air time.
-    pub fn has_documents_room(&self, urgency: Urgency) -> bool {
+    pub fn has_documents_room(&self, urgency: SendUrgency) -> bool {
         let DocumentsRoom { handed, taken, rooms: [urgent, rest] } = &self.routing.documents;
         // Until the machine has taken the last message, its room is not up to date. The next one
         // would be dropped.
         let is_taken = handed.load(Ordering::Acquire) <= taken.load(Ordering::Acquire);
-        let room = if urgency == Urgency::Urgent { urgent } else { rest };
+        let room = if urgency == SendUrgency::Urgent { urgent } else { rest };
         is_taken && room.load(Ordering::Acquire) > 0
     }
 
     /// Has somebody hear events and frames for this machine, on the machine's own thread, for as
     /// long as it runs.
-    pub fn listen(&self, listener: Listener) {
+    pub fn listen(&self, listener: RoutingListener) {
         self.routing.listeners.lock().push(listener);
     }
 
@@ -206,14 +209,14 @@ impl Router {
     ///
     /// # Errors
     ///
-    /// [`Full`]; also if others wait for as many answers as may be.
-    pub fn trace(&self, to: Slot, patience: Duration) -> Result<Option<Traced>, Full> {
+    /// [`IntakeFull`]; also if others wait for as many answers as may be.
+    pub fn trace(&self, to: Slot, patience: Duration) -> Result<Option<TracedRoute>, IntakeFull> {
         let (begun, number) = (Instant::now(), self.routing.next_trace());
         let (answer, answered) = sync_channel(1);
         {
             let mut waiting = self.routing.traces.lock();
             if waiting.len() >= MAX_TRACES_WAITING {
-                return Err(Full);
+                return Err(IntakeFull);
             }
             // The place is taken before the question leaves, or a fast answer would find nobody
             // waiting.
@@ -224,7 +227,7 @@ impl Router {
         // Answered or not, the place is given back. An answer that comes later finds no receiver
         // and is dropped.
         self.routing.traces.lock().remove(&number);
-        Ok(trace?.map(|trace| Traced { trace, round_trip: begun.elapsed() }))
+        Ok(trace?.map(|trace| TracedRoute { trace, round_trip: begun.elapsed() }))
     }
 
     /// How the machine is now, as of its last change or at most a second ago.
@@ -232,12 +235,12 @@ impl Router {
         self.routing.status()
     }
 
-    fn put(&self, task: Task) -> Result<(), Full> {
-        self.routing.intake.put(Lane::Local, task).map_err(|_| Full)
+    fn put(&self, task: RoutingTask) -> Result<(), IntakeFull> {
+        self.routing.intake.put(IntakeLane::Local, task).map_err(|_| IntakeFull)
     }
 }
 
-impl Routing {
+impl RoutingShared {
     pub(crate) fn new(
         group: GroupTag,
         tag: PeerTag,
@@ -245,11 +248,11 @@ impl Routing {
         first: RoutingStatus,
     ) -> Self {
         Self {
-            intake: Intake::default(),
+            intake: RoutingIntake::default(),
             group,
             tag,
             has_radio: links.iter().any(LinkConfig::is_radio),
-            is_gateway: first.role == Role::Gateway,
+            is_gateway: first.role == MachineRole::Gateway,
             status: Mutex::new(Arc::new(first)),
             listeners: Mutex::default(),
             documents: DocumentsRoom::default(),
@@ -270,8 +273,8 @@ impl Routing {
         self.next_trace.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn hear(&self, output: &Output) {
-        if let Output::Traced(trace) = output
+    fn hear(&self, output: &MeshOutput) {
+        if let MeshOutput::Traced(trace) = output
             && let Some(waiting) = self.traces.lock().remove(&trace.number)
         {
             // A caller that has waited for long enough is gone.
@@ -291,7 +294,7 @@ impl Routing {
     }
 }
 
-impl std::fmt::Debug for Routing {
+impl std::fmt::Debug for RoutingShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Routing").field("tag", &self.tag).finish_non_exhaustive()
     }

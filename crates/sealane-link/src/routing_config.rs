@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use sealane_frame::FRAGMENT_HEADER_BYTES;
 use sealane_mesh::limits::MIN_FULL_MTU_BYTES;
-use sealane_mesh::{HOP_SEAL_BYTES, Medium, Role};
+use sealane_mesh::{HOP_SEAL_BYTES, MachineRole, MeshMedium};
 use serde::Deserialize;
 
 use crate::LinkError;
-use crate::config::{IPV6_PACKET_BYTES, LinkConfig, SEALED_PACKET_BYTES, Wire};
+use crate::config::{IPV6_PACKET_BYTES, LinkConfig, LinkWire, SEALED_PACKET_BYTES};
 
 /// The machine of a mesh.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -41,7 +41,7 @@ pub enum RoutingRole {
 
 /// How neighbours are found on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Discovery {
+pub struct LinkDiscovery {
     /// The kind of link, as the mesh sees it.
     pub medium: LinkMedium,
     /// Where all machines of a link over UDP are reached.
@@ -94,11 +94,11 @@ impl RoutingConfig {
         }
     }
 
-    pub(crate) fn role(&self) -> Role {
+    pub(crate) fn role(&self) -> MachineRole {
         match self.role {
-            RoutingRole::Gateway => Role::Gateway,
-            RoutingRole::Member => Role::Member,
-            RoutingRole::Quiet => Role::Quiet,
+            RoutingRole::Gateway => MachineRole::Gateway,
+            RoutingRole::Member => MachineRole::Member,
+            RoutingRole::Quiet => MachineRole::Quiet,
         }
     }
 }
@@ -117,18 +117,18 @@ impl LinkMedium {
     }
 
     /// The medium as the mesh has to know it, where the link below carries so many bytes at once.
-    fn medium(self, unit_bytes: usize) -> Medium {
+    fn medium(self, unit_bytes: usize) -> MeshMedium {
         match self {
-            LinkMedium::Wire => Medium::wire(unit_bytes),
+            LinkMedium::Wire => MeshMedium::wire(unit_bytes),
             LinkMedium::Dot11p => {
-                Medium { mtu: Medium::dot11p().mtu.min(unit_bytes), ..Medium::dot11p() }
+                MeshMedium { mtu: MeshMedium::dot11p().mtu.min(unit_bytes), ..MeshMedium::dot11p() }
             }
-            LinkMedium::LoraSf7 => Medium::lora_sf7(),
+            LinkMedium::LoraSf7 => MeshMedium::lora_sf7(),
             // The attribute protocol takes three bytes of each MTU (Bluetooth Core, Vol. 3, Part
             // F).
-            LinkMedium::Ble23 => Medium::ble(23 - ATT_BYTES),
-            LinkMedium::Ble185 => Medium::ble(185 - ATT_BYTES),
-            LinkMedium::Ble247 => Medium::ble(247 - ATT_BYTES),
+            LinkMedium::Ble23 => MeshMedium::ble(23 - ATT_BYTES),
+            LinkMedium::Ble185 => MeshMedium::ble(185 - ATT_BYTES),
+            LinkMedium::Ble247 => MeshMedium::ble(247 - ATT_BYTES),
         }
     }
 }
@@ -136,7 +136,7 @@ impl LinkMedium {
 impl LinkConfig {
     /// The bytes that stand before each unit of a radio.
     pub(crate) fn length_bytes(&self) -> usize {
-        let is_padded = matches!(self.wire, Wire::Ethernet(_));
+        let is_padded = matches!(self.wire, LinkWire::Ethernet(_));
         if self.is_radio() && is_padded { LENGTH_BYTES } else { 0 }
     }
 
@@ -144,7 +144,7 @@ impl LinkConfig {
     /// ask for the first 64 of a frame again (`spec/mesh.md`, *Parts*), so that more are no use.
     pub(crate) fn packet_room(&self) -> PacketRoom {
         let radio = self.mesh_medium().filter(|_| self.is_radio());
-        let Some(Medium { mtu, .. }) = radio else {
+        let Some(MeshMedium { mtu, .. }) = radio else {
             let usual = self.unit_bytes().saturating_sub(SEALED_PACKET_BYTES);
             return PacketRoom { usual, most: usize::from(u16::MAX) };
         };
@@ -158,7 +158,7 @@ impl LinkConfig {
     }
 
     /// The medium as the mesh has to know it, if neighbours are found on the link.
-    pub fn mesh_medium(&self) -> Option<Medium> {
+    pub fn mesh_medium(&self) -> Option<MeshMedium> {
         let discovery = self.discovery?;
         Some(discovery.medium.medium(self.unit_bytes().saturating_sub(self.length_bytes())))
     }
@@ -183,7 +183,7 @@ pub(crate) struct DiscoveryText {
 
 impl DiscoveryText {
     /// How neighbours are found on a link, or what cannot be.
-    pub(crate) fn of(self, link: &LinkConfig) -> Result<Option<Discovery>, String> {
+    pub(crate) fn of(self, link: &LinkConfig) -> Result<Option<LinkDiscovery>, String> {
         let is_radio = self.medium != LinkMedium::Wire;
         // Neighbours of a radio are only found. A radio without discovery would reach nobody.
         if is_radio && self.discover == Some(false) {
@@ -196,7 +196,7 @@ impl DiscoveryText {
             };
         }
         let multicast = self.multicast(&link.wire)?;
-        let discovery = Discovery { medium: self.medium, multicast };
+        let discovery = LinkDiscovery { medium: self.medium, multicast };
         let with = LinkConfig { discovery: Some(discovery), ..link.clone() };
         // The length is counted with discovery in place, since only a radio over Ethernet has a
         // length before each unit.
@@ -213,8 +213,8 @@ impl DiscoveryText {
         Ok(Some(discovery))
     }
 
-    fn multicast(self, wire: &Wire) -> Result<Option<SocketAddr>, String> {
-        let Wire::Udp(own) = wire else {
+    fn multicast(self, wire: &LinkWire) -> Result<Option<SocketAddr>, String> {
+        let LinkWire::Udp(own) = wire else {
             return match self.multicast {
                 Some(_) => Err("multicast is for links over udp".to_owned()),
                 None => Ok(None),

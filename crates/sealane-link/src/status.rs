@@ -6,45 +6,45 @@ use std::time::Duration;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::Epoch;
 
-use crate::address::Address;
+use crate::address::LinkAddress;
 use crate::capture::CaptureTally;
-use crate::counters::Tally;
-use crate::relay::Shared;
-use crate::reload::Reloads;
+use crate::counters::FrameTally;
+use crate::relay::RelayShared;
+use crate::reload::ReloadTally;
 use crate::routing::RoutingStatus;
-use crate::table::Route;
+use crate::table::ConfiguredRoute;
 use crate::traffic::NeighbourTally;
 
 /// Reads a relay's status. It may outlive the relay, whose last numbers it gives then.
 #[derive(Debug, Clone)]
-pub struct Watch {
-    shared: Arc<Shared>,
+pub struct RelayWatch {
+    shared: Arc<RelayShared>,
 }
 
 /// A relay at one time.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Status {
+pub struct RelayStatus {
     /// Its own address in frames.
     pub tag: PeerTag,
     /// How long it has run.
     pub up: Duration,
     /// The counts of carried and dropped frames.
-    pub tally: Tally,
+    pub tally: FrameTally,
     /// The groups that it relays for.
     pub groups: Vec<GroupStatus>,
     /// The neighbours, in the order of the configuration, and behind them those that were found: at
     /// most [`MAX_NEIGHBOURS`](crate::limits::MAX_NEIGHBOURS), and
     /// [`MAX_MESH_NEIGHBOURS`](sealane_mesh::limits::MAX_MESH_NEIGHBOURS).
-    pub neighbours: Vec<NeighbourStatus>,
+    pub neighbours: Vec<RelayNeighbourStatus>,
     /// The routes, in the order of the configuration.
-    pub routes: Vec<Route>,
+    pub routes: Vec<ConfiguredRoute>,
     /// Announcements that it holds for those who ask.
     pub announcements_held: usize,
     /// Bytes of frames whose other parts have not come yet.
     pub partial_bytes: usize,
     /// The results of later configurations.
-    pub reloads: Reloads,
+    pub reloads: ReloadTally,
     /// The counts of the capture, if there is to be one.
     pub capture: Option<CaptureTally>,
     /// The machine that finds neighbours and routes, if there is one.
@@ -65,7 +65,7 @@ pub struct GroupStatus {
 /// A neighbour, and what came from it and went to it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct NeighbourStatus {
+pub struct RelayNeighbourStatus {
     /// Its name in the configuration.
     pub name: String,
     /// Its address in frames.
@@ -73,23 +73,23 @@ pub struct NeighbourStatus {
     /// The link that it is on.
     pub link: String,
     /// Its address there.
-    pub address: Address,
+    pub address: LinkAddress,
     /// The counts so far.
     pub tally: NeighbourTally,
     /// How long ago something came from it last.
     pub heard: Option<Duration>,
 }
 
-impl Watch {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+impl RelayWatch {
+    pub(crate) fn new(shared: Arc<RelayShared>) -> Self {
         Self { shared }
     }
 
     /// The relay now.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> RelayStatus {
         let shared = &self.shared;
         let (table, now_ms) = (shared.table(), shared.now_us() / 1000);
-        let neighbours = table.neighbours().iter().map(|one| NeighbourStatus {
+        let neighbours = table.neighbours().iter().map(|one| RelayNeighbourStatus {
             name: one.name.clone(),
             tag: one.tag,
             link: shared.link_name(one.link),
@@ -100,7 +100,7 @@ impl Watch {
                 .heard_ms()
                 .map(|heard| Duration::from_millis(now_ms.saturating_sub(heard))),
         });
-        Status {
+        RelayStatus {
             tag: table.own(),
             up: Duration::from_millis(now_ms),
             tally: shared.counters.tally(),

@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 use sealane_frame::{GroupTag, PeerTag};
 
-use crate::address::Address;
-use crate::config::{Config, LinkConfig, NeighbourConfig, RouteConfig, Target, Who};
+use crate::address::LinkAddress;
+use crate::config::{Config, LinkConfig, NeighbourConfig, RouteAddress, RouteConfig, RouteTarget};
 use crate::limits::{MAX_RELAY_GROUPS, NEIGHBOUR_FRAMES_PER_SECOND};
-use crate::routing::{Found, FoundNeighbour};
+use crate::routing::{FoundNeighbour, RoutingFound};
 use crate::status::GroupStatus;
-use crate::traffic::Traffic;
+use crate::traffic::NeighbourTraffic;
 use crate::{LinkError, RelayCard};
 
 /// A machine at the other end of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Neighbour {
+pub(crate) struct RelayNeighbour {
     pub(crate) name: String,
     pub(crate) tag: PeerTag,
     pub(crate) link: usize,
-    pub(crate) address: Address,
+    pub(crate) address: LinkAddress,
     pub(crate) frames_per_second: u32,
     /// It is reached by the machine that routes alone.
     pub(crate) is_radio: bool,
     /// The units that came from it and went to it.
-    pub(crate) traffic: Arc<Traffic>,
+    pub(crate) traffic: Arc<NeighbourTraffic>,
 }
 
 /// A route as it was configured.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Route {
+pub struct ConfiguredRoute {
     /// The target: a tag, a slot, or `*`.
     pub to: String,
     /// The neighbour that takes it.
@@ -42,17 +42,17 @@ pub(crate) type NeighbourIndex = u16;
 
 /// Own address, neighbours, members and routes. The data path only reads it.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct RelayTable {
     own: PeerTag,
     end: PeerTag,
-    neighbours: Vec<Neighbour>,
-    by_address: HashMap<(usize, Address), NeighbourIndex>,
-    members: Members,
+    neighbours: Vec<RelayNeighbour>,
+    by_address: HashMap<(usize, LinkAddress), NeighbourIndex>,
+    members: MemberTable,
     groups: Vec<GroupStatus>,
-    routes: Vec<Route>,
+    routes: Vec<ConfiguredRoute>,
 }
 
-impl Table {
+impl RelayTable {
     /// The table of a configuration and the cards that it names, and of what the machine that
     /// routes has found.
     ///
@@ -62,13 +62,13 @@ impl Table {
     pub(crate) fn new(
         config: &Config,
         cards: &[RelayCard],
-        own: Own,
-        found: &Found,
+        own: OwnAddresses,
+        found: &RoutingFound,
     ) -> Result<Self, LinkError> {
         let value = |what: &str| LinkError::ConfigValue(what.to_owned());
         check(cards)?;
         let configured = config.tag.map(|who| find(cards, who)).transpose()?;
-        let Own { hop, end } = own;
+        let OwnAddresses { hop, end } = own;
         let own = hop.or(configured).ok_or_else(|| value("tag: a relay needs an own address"))?;
         // A machine of a mesh has the address that its keys give it. With another one in the file,
         // neighbours would send to a tag that this machine does not take.
@@ -96,25 +96,27 @@ impl Table {
                 neighbours.push(found_neighbour(config, one));
             }
         }
-        let ways = Ways { config, found, neighbours: &neighbours };
+        let ways = RouteSources { config, found, neighbours: &neighbours };
         let members = members(&ways, cards, [own, end])?;
         let group = |card: &RelayCard| GroupStatus {
             tag: card.group(),
             epoch: card.epoch(),
             members: card.members().count(),
         };
-        let route =
-            |route: &RouteConfig| Route { to: route.to.to_string(), via: route.via.clone() };
+        let route = |route: &RouteConfig| ConfiguredRoute {
+            to: route.to.to_string(),
+            via: route.via.clone(),
+        };
         let groups = cards.iter().map(group).collect();
         let routes = config.routes.iter().map(route).collect();
         Ok(Self { own, end, neighbours, by_address, members, groups, routes })
     }
 
     /// Goes on with the counts of those who were neighbours before.
-    pub(crate) fn go_on_counting(&mut self, before: &Table) {
+    pub(crate) fn go_on_counting(&mut self, before: &RelayTable) {
         for one in &mut self.neighbours {
             // A neighbour that moved to another address goes on counting; on another link it is new.
-            let is_same = |known: &&Neighbour| (known.tag, known.link) == (one.tag, one.link);
+            let is_same = |known: &&RelayNeighbour| (known.tag, known.link) == (one.tag, one.link);
             // Tag and link say which neighbour it is. Its name or address may change without its
             // counts starting again.
             if let Some(known) = before.neighbours.iter().find(is_same) {
@@ -124,7 +126,7 @@ impl Table {
     }
 
     /// All members of all groups.
-    pub(crate) fn members(&self) -> impl Iterator<Item = &Member> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = &RelayMember> {
         self.members.places.iter().flatten()
     }
 
@@ -132,7 +134,7 @@ impl Table {
         &self.groups
     }
 
-    pub(crate) fn routes(&self) -> &[Route] {
+    pub(crate) fn routes(&self) -> &[ConfiguredRoute] {
         &self.routes
     }
 
@@ -147,29 +149,29 @@ impl Table {
     }
 
     /// The neighbours, in the order of the configuration; behind them those that were found.
-    pub(crate) fn neighbours(&self) -> &[Neighbour] {
+    pub(crate) fn neighbours(&self) -> &[RelayNeighbour] {
         &self.neighbours
     }
 
-    pub(crate) fn neighbour(&self, index: NeighbourIndex) -> Option<&Neighbour> {
+    pub(crate) fn neighbour(&self, index: NeighbourIndex) -> Option<&RelayNeighbour> {
         self.neighbours.get(usize::from(index))
     }
 
     /// The neighbour that sends from that address on that link.
-    pub(crate) fn at(&self, link: usize, address: Address) -> Option<NeighbourIndex> {
+    pub(crate) fn at(&self, link: usize, address: LinkAddress) -> Option<NeighbourIndex> {
         self.by_address.get(&(link, address)).copied()
     }
 
     /// The table's entry for a member.
     #[inline]
-    pub(crate) fn member(&self, tag: PeerTag) -> Option<&Member> {
+    pub(crate) fn member(&self, tag: PeerTag) -> Option<&RelayMember> {
         self.members.find(tag)
     }
 }
 
 /// A member of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct RelayMember {
     pub(crate) tag: PeerTag,
     pub(crate) group: GroupTag,
     /// The neighbour that takes what is for it.
@@ -182,14 +184,14 @@ pub(crate) struct Member {
 /// The members of all groups, found by tag. At most half of the places are taken, and who is in the
 /// table is decided by its cards alone, so that a look-up is short whatever comes.
 #[derive(Debug)]
-struct Members {
-    places: Vec<Option<Member>>,
+struct MemberTable {
+    places: Vec<Option<RelayMember>>,
     /// The bits that the hash is shifted by.
     shift: u32,
 }
 
-impl Members {
-    fn new(all: &[Member]) -> Self {
+impl MemberTable {
+    fn new(all: &[RelayMember]) -> Self {
         // Twice as many places as members keep the runs of taken places short. A power of two makes
         // the remainder a shift.
         let bits = (2 * all.len()).next_power_of_two().trailing_zeros().max(1);
@@ -215,7 +217,7 @@ impl Members {
     }
 
     #[inline]
-    fn find(&self, tag: PeerTag) -> Option<&Member> {
+    fn find(&self, tag: PeerTag) -> Option<&RelayMember> {
         self.places.get(self.place(tag)?)?.as_ref()
     }
 }
@@ -247,14 +249,14 @@ fn check(cards: &[RelayCard]) -> Result<(), LinkError> {
 }
 
 /// The address of one who is named.
-fn find(cards: &[RelayCard], who: Who) -> Result<PeerTag, LinkError> {
+fn find(cards: &[RelayCard], who: RouteAddress) -> Result<PeerTag, LinkError> {
     match (who, cards) {
-        (Who::Tag(tag), _) => Ok(tag),
-        (Who::Slot(slot), [card]) => card
+        (RouteAddress::Tag(tag), _) => Ok(tag),
+        (RouteAddress::Slot(slot), [card]) => card
             .tag(slot)
             .ok_or_else(|| LinkError::UnknownMember(format!("slot {}", slot.number()))),
         // Each group has slots of its own, so that a slot means nothing beside a second card.
-        (Who::Slot(slot), _) => Err(LinkError::ConfigValue(format!(
+        (RouteAddress::Slot(slot), _) => Err(LinkError::ConfigValue(format!(
             "slot {}: a slot names a member where there is one card, not {}",
             slot.number(),
             cards.len()
@@ -266,18 +268,18 @@ fn neighbour(
     config: &Config,
     cards: &[RelayCard],
     one: &NeighbourConfig,
-) -> Result<Neighbour, LinkError> {
+) -> Result<RelayNeighbour, LinkError> {
     let link = config.links.iter().position(|link| link.name == one.link).unwrap_or_default();
     let (address, frames_per_second) = (one.address, one.frames_per_second);
     let (name, traffic, is_radio) = (one.name.clone(), Arc::default(), false);
     let tag = find(cards, one.tag)?;
-    Ok(Neighbour { name, tag, link, address, frames_per_second, is_radio, traffic })
+    Ok(RelayNeighbour { name, tag, link, address, frames_per_second, is_radio, traffic })
 }
 
-fn found_neighbour(config: &Config, one: &FoundNeighbour) -> Neighbour {
+fn found_neighbour(config: &Config, one: &FoundNeighbour) -> RelayNeighbour {
     let link = config.links.get(one.link);
     let name = link.map(|link| link.name.as_str()).unwrap_or_default();
-    Neighbour {
+    RelayNeighbour {
         name: format!("slot {} on {name}", one.slot),
         tag: one.tag,
         link: one.link,
@@ -289,17 +291,17 @@ fn found_neighbour(config: &Config, one: &FoundNeighbour) -> Neighbour {
 }
 
 /// The sources of next hops: the configuration, the ways that were found, and the neighbours.
-struct Ways<'t> {
+struct RouteSources<'t> {
     config: &'t Config,
-    found: &'t Found,
-    neighbours: &'t [Neighbour],
+    found: &'t RoutingFound,
+    neighbours: &'t [RelayNeighbour],
 }
 
-impl Ways<'_> {
+impl RouteSources<'_> {
     /// The neighbour that was found to take what is for a member.
     fn found(&self, to: PeerTag) -> Option<NeighbourIndex> {
         let via = self.found.ways.get(&to)?;
-        let is_via = |one: &Neighbour| (one.link, one.tag) == (via.link, via.tag);
+        let is_via = |one: &RelayNeighbour| (one.link, one.tag) == (via.link, via.tag);
         let at = self.neighbours.iter().position(is_via)?;
         NeighbourIndex::try_from(at).ok()
     }
@@ -307,7 +309,7 @@ impl Ways<'_> {
 
 /// The addresses of this machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Own {
+pub(crate) struct OwnAddresses {
     /// The one that hops know; that of the configuration where there is none.
     pub(crate) hop: Option<PeerTag>,
     /// That of the member whose machine this is.
@@ -315,8 +317,12 @@ pub(crate) struct Own {
 }
 
 /// All members with their routes.
-fn members(ways: &Ways<'_>, cards: &[RelayCard], own: [PeerTag; 2]) -> Result<Members, LinkError> {
-    let Ways { config, .. } = ways;
+fn members(
+    ways: &RouteSources<'_>,
+    cards: &[RelayCard],
+    own: [PeerTag; 2],
+) -> Result<MemberTable, LinkError> {
+    let RouteSources { config, .. } = ways;
     let (mut routes, mut rest) = (HashMap::new(), None);
     for route in &config.routes {
         let value = |what: String| LinkError::ConfigValue(what);
@@ -324,8 +330,8 @@ fn members(ways: &Ways<'_>, cards: &[RelayCard], own: [PeerTag; 2]) -> Result<Me
         let via = via.and_then(|via| NeighbourIndex::try_from(via).ok());
         let via = via.ok_or_else(|| value(format!("route: no neighbour is `{}`", route.via)))?;
         let before = match route.to {
-            Target::Rest => rest.replace(via),
-            Target::One(who) => routes.insert(find(cards, who)?, via),
+            RouteTarget::Rest => rest.replace(via),
+            RouteTarget::One(who) => routes.insert(find(cards, who)?, via),
         };
         if before.is_some() {
             return Err(value(format!(
@@ -348,14 +354,14 @@ fn members(ways: &Ways<'_>, cards: &[RelayCard], own: [PeerTag; 2]) -> Result<Me
             let via = named.or(found).or(rest).filter(|_| !own.contains(&tag));
             let is_found = named.is_none() && found.is_some() && via.is_some();
             let is_reported = is_found && ways.found.gateways.contains(&tag);
-            Member { tag, group, via, is_reported }
+            RelayMember { tag, group, via, is_reported }
         }));
     }
     // Each route that named a member was taken out above. One that is left names nobody, and may be
     // a typing error.
     match routes.keys().next() {
         Some(tag) => Err(LinkError::UnknownMember(tag.to_string())),
-        None => Ok(Members::new(&all)),
+        None => Ok(MemberTable::new(&all)),
     }
 }
 
@@ -383,15 +389,21 @@ mod tests {
     }
 
     fn refused(rest: &str, cards: &[RelayCard]) -> String {
-        Table::new(&config(rest), cards, Own::default(), &Found::default()).unwrap_err().to_string()
+        RelayTable::new(&config(rest), cards, OwnAddresses::default(), &RoutingFound::default())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn the_nearest_route_wins_and_others_take_the_rest() {
         let rest = "[[route]]\nto = \"slot 9\"\nvia = \"a\"\n[[route]]\nto = \"*\"\nvia = \"b\"\n";
-        let table =
-            Table::new(&config(rest), &[card(7, 0..200)], Own::default(), &Found::default())
-                .unwrap();
+        let table = RelayTable::new(
+            &config(rest),
+            &[card(7, 0..200)],
+            OwnAddresses::default(),
+            &RoutingFound::default(),
+        )
+        .unwrap();
         for slot in 0..200 {
             let expected = if slot == 9 { tag(1) } else { tag(2) };
             let via = table.member(tag(slot)).unwrap().via.unwrap();
@@ -419,12 +431,18 @@ mod tests {
         assert!(refused("", &[]).contains("not 0"));
         let nobody = Config::parse("version = 1").unwrap();
         let untagged =
-            Table::new(&nobody, &[], Own::default(), &Found::default()).unwrap_err().to_string();
-        assert!(untagged.contains("an own address"), "{untagged}");
-        let other =
-            Table::new(&config(""), &one, Own { hop: Some(tag(0)), end: None }, &Found::default())
+            RelayTable::new(&nobody, &[], OwnAddresses::default(), &RoutingFound::default())
                 .unwrap_err()
                 .to_string();
+        assert!(untagged.contains("an own address"), "{untagged}");
+        let other = RelayTable::new(
+            &config(""),
+            &one,
+            OwnAddresses { hop: Some(tag(0)), end: None },
+            &RoutingFound::default(),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(other.contains("not the address of this member"), "{other}");
     }
 
@@ -435,15 +453,17 @@ mod tests {
             slot: number,
             tag: tag(number as u8),
             link: 0,
-            address: Address::Udp(([127, 0, 0, 1], port).into()),
+            address: LinkAddress::Udp(([127, 0, 0, 1], port).into()),
         };
-        let via = |number| crate::routing::Via { link: 0, tag: tag(number) };
+        let via = |number| crate::routing::LinkNeighbour { link: 0, tag: tag(number) };
         // The second one is where the configuration has another neighbour.
         let neighbours = vec![neighbour(0xe0, 9), neighbour(0xe1, 2)];
         let ways = [(tag(7), via(0xe0)), (tag(8), via(0xe1)), (tag(9), via(0xe0))].into();
         let gateways = [tag(7), tag(9)].into();
-        let found = Found { neighbours, ways, gateways };
-        let table = Table::new(&config(rest), &[card(7, 0..10)], Own::default(), &found).unwrap();
+        let found = RoutingFound { neighbours, ways, gateways };
+        let table =
+            RelayTable::new(&config(rest), &[card(7, 0..10)], OwnAddresses::default(), &found)
+                .unwrap();
         let takes =
             |slot| table.neighbour(table.member(tag(slot)).unwrap().via.unwrap()).unwrap().tag;
         assert_eq!([takes(7), takes(8), takes(9), takes(3)], [tag(0xe0), tag(2), tag(1), tag(2)]);

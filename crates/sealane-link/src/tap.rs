@@ -7,13 +7,13 @@ use std::net::IpAddr;
 use crate::limits::{MAX_TAP_ANSWERS_PER_SECOND, MAX_TAP_HOSTS};
 use crate::offload::{copy_into, u16_at};
 use crate::packet::PacketAddresses;
-use crate::quota::Quota;
+use crate::quota::UnitQuota;
 
 /// Addresses of target and source, and what is inside.
 pub(crate) const ETHERNET_BYTES: usize = 14;
 /// The address that stands for all machines beyond: locally administered, of one machine.
-pub(crate) const BEYOND: Mac = [0x02, 0x5e, 0xa1, 0xa9, 0xe0, 0x01];
-const EVERYBODY: Mac = [0xff; 6];
+pub(crate) const BEYOND: MacAddress = [0x02, 0x5e, 0xa1, 0xa9, 0xe0, 0x01];
+const EVERYBODY: MacAddress = [0xff; 6];
 const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 const IPV6: u16 = 0x86dd;
@@ -29,23 +29,23 @@ const ICMPV6: u8 = 58;
 const SOLICITED_OVERRIDE: u8 = 0x60;
 
 /// The address of a network card.
-type Mac = [u8; 6];
+type MacAddress = [u8; 6];
 
 /// The known machines on this side.
 #[derive(Debug)]
-pub(crate) struct Tap {
+pub(crate) struct TapSide {
     /// The interface's own address, and those of IP that it has.
-    own: Mac,
+    own: MacAddress,
     addresses: Vec<IpAddr>,
-    hosts: HashMap<IpAddr, Mac>,
+    hosts: HashMap<IpAddr, MacAddress>,
     /// Answers and questions that may still be sent.
-    quota: Quota,
+    quota: UnitQuota,
     frame: Vec<u8>,
 }
 
 /// The kind of a frame of this side.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seen<'t> {
+pub(crate) enum TapFrame<'t> {
     /// A packet that may travel: all behind the header.
     Packet,
     /// A question, with the frame that answers it.
@@ -56,7 +56,7 @@ pub(crate) enum Seen<'t> {
 
 /// How a packet comes to a machine of this side.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Dressed<'t> {
+pub(crate) enum TapDelivery<'t> {
     /// As this frame.
     Frame(&'t [u8]),
     /// Nobody knows where the machine is: this frame asks for it.
@@ -67,7 +67,7 @@ pub(crate) enum Dressed<'t> {
 
 /// A message of neighbour discovery.
 #[derive(Debug)]
-struct Discovery {
+struct NeighbourSolicitation {
     kind: u8,
     source: [u8; 16],
     destination: [u8; 16],
@@ -75,9 +75,9 @@ struct Discovery {
     target: [u8; 16],
 }
 
-impl Tap {
-    pub(crate) fn new(own: Mac, addresses: Vec<IpAddr>, now_us: u64) -> Self {
-        let quota = Quota::new(MAX_TAP_ANSWERS_PER_SECOND, now_us);
+impl TapSide {
+    pub(crate) fn new(own: MacAddress, addresses: Vec<IpAddr>, now_us: u64) -> Self {
+        let quota = UnitQuota::new(MAX_TAP_ANSWERS_PER_SECOND, now_us);
         let frame = Vec::with_capacity(ETHERNET_BYTES + usize::from(u16::MAX));
         Self { own, addresses, hosts: HashMap::new(), quota, frame }
     }
@@ -88,12 +88,12 @@ impl Tap {
         frame: &[u8],
         now_us: u64,
         is_beyond: impl Fn(IpAddr) -> bool,
-    ) -> Seen<'_> {
+    ) -> TapFrame<'_> {
         let seen = self.try_see(frame, now_us, is_beyond);
         match seen {
-            Some(true) => Seen::Asked(&self.frame),
-            Some(false) => Seen::Packet,
-            None => Seen::Nothing,
+            Some(true) => TapFrame::Asked(&self.frame),
+            Some(false) => TapFrame::Packet,
+            None => TapFrame::Nothing,
         }
     }
 
@@ -134,7 +134,7 @@ impl Tap {
     /// RFC 826: asked for an address beyond, this end answers; who asks or answers is known then.
     fn arp(
         &mut self,
-        from: Mac,
+        from: MacAddress,
         inside: &[u8],
         now_us: u64,
         is_beyond: impl Fn(IpAddr) -> bool,
@@ -163,7 +163,7 @@ impl Tap {
     /// has none yet, and is not answered.
     fn solicitation(
         &mut self,
-        from: Mac,
+        from: MacAddress,
         inside: &[u8],
         now_us: u64,
         is_beyond: impl Fn(IpAddr) -> bool,
@@ -180,15 +180,15 @@ impl Tap {
             return None;
         }
         let kind = ADVERTISEMENT;
-        let said = Discovery { kind, source: target, destination: *source, target };
+        let said = NeighbourSolicitation { kind, source: target, destination: *source, target };
         self.write_discovery(from, &said);
         Some(true)
     }
 
     /// The frame in which a packet comes to its machine on this side.
-    pub(crate) fn dress(&mut self, packet: &[u8], now_us: u64) -> Dressed<'_> {
+    pub(crate) fn dress(&mut self, packet: &[u8], now_us: u64) -> TapDelivery<'_> {
         let Some(PacketAddresses { source, destination }) = PacketAddresses::parse(packet) else {
-            return Dressed::Nothing;
+            return TapDelivery::Nothing;
         };
         // The interface's own addresses need no table entry, and no machine can claim them by
         // speaking first.
@@ -197,12 +197,12 @@ impl Tap {
             let kind = if destination.is_ipv4() { IPV4 } else { IPV6 };
             self.begin(to, kind);
             self.frame.extend_from_slice(packet);
-            return Dressed::Frame(&self.frame);
+            return TapDelivery::Frame(&self.frame);
         }
         // Questions count in one quota with answers: packets to addresses that nobody has would else
         // flood this side.
         if destination.is_multicast() || !self.may_speak(now_us) {
-            return Dressed::Nothing;
+            return TapDelivery::Nothing;
         }
         match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
@@ -215,16 +215,16 @@ impl Tap {
                 let group = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c];
                 let to = [0x33, 0x33, 0xff, a, b, c];
                 let kind = SOLICITATION;
-                let said = Discovery { kind, source, destination: group, target };
+                let said = NeighbourSolicitation { kind, source, destination: group, target };
                 self.write_discovery(to, &said);
             }
-            _ => return Dressed::Nothing,
+            _ => return TapDelivery::Nothing,
         }
-        Dressed::Unknown(&self.frame)
+        TapDelivery::Unknown(&self.frame)
     }
 
     /// Remembers where a machine of this side is, if there is room. Nobody here is beyond.
-    fn learn(&mut self, address: IpAddr, at: Mac, is_beyond: &impl Fn(IpAddr) -> bool) {
+    fn learn(&mut self, address: IpAddr, at: MacAddress, is_beyond: &impl Fn(IpAddr) -> bool) {
         // An address beyond stays beyond, whatever a machine here says: it would else take the packets
         // of another member.
         if address.is_unspecified() || address.is_multicast() || is_beyond(address) {
@@ -242,7 +242,7 @@ impl Tap {
     }
 
     /// Begins a frame from beyond.
-    fn begin(&mut self, to: Mac, kind: u16) {
+    fn begin(&mut self, to: MacAddress, kind: u16) {
         self.frame.clear();
         self.frame.extend_from_slice(&to);
         self.frame.extend_from_slice(&BEYOND);
@@ -250,7 +250,7 @@ impl Tap {
     }
 
     /// Says or asks where an address is.
-    fn write_arp(&mut self, operation: u8, own: [u8; 4], to: Mac, target: [u8; 4]) {
+    fn write_arp(&mut self, operation: u8, own: [u8; 4], to: MacAddress, target: [u8; 4]) {
         self.begin(to, ARP);
         // RFC 826: a question leaves the target's hardware address open, since that is what it asks
         // for.
@@ -260,9 +260,9 @@ impl Tap {
     }
 
     /// Says or asks the same by ICMPv6.
-    fn write_discovery(&mut self, to: Mac, said: &Discovery) {
+    fn write_discovery(&mut self, to: MacAddress, said: &NeighbourSolicitation) {
         self.begin(to, IPV6);
-        let Discovery { kind, source, destination, target } = said;
+        let NeighbourSolicitation { kind, source, destination, target } = said;
         // An option with the own address: of whoever is asked for, or of who asks.
         let (flags, option) = match *kind {
             ADVERTISEMENT => (SOLICITED_OVERRIDE, 2),

@@ -10,32 +10,32 @@ use rustix::io::Errno;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use crate::LinkError;
-use crate::bundle::Bundle;
-use crate::burst::Burst;
-use crate::link::{Ready, wait};
+use crate::bundle::SegmentBundle;
+use crate::burst::PacketBurst;
+use crate::link::{LinkReady, wait};
 use crate::mesh_config::{InterfaceKind, MeshConfig};
 use crate::offload::MARK_BYTES;
-use crate::tap::{Dressed, ETHERNET_BYTES, Seen, Tap};
+use crate::tap::{ETHERNET_BYTES, TapDelivery, TapFrame, TapSide};
 
 /// An interface of packets (TUN), or of the frames of a network card (TAP). It is there as long as
 /// this is.
 ///
 /// With offload the kernel gives many segments as one packet, and takes them so: it is what makes
 /// an interface fast. One of frames goes without.
-pub struct Tun {
+pub struct TunInterface {
     device: SyncDevice,
     mtu: usize,
     has_offload: bool,
-    tap: Option<Mutex<Tap>>,
+    tap: Option<Mutex<TapSide>>,
     started: Instant,
 }
 
-impl Tun {
+impl TunInterface {
     /// Makes the interface, which needs the right to administer the network.
     ///
     /// # Errors
     ///
-    /// [`LinkError::Interface`].
+    /// [`LinkError::MulticastInterface`].
     pub fn open(config: &MeshConfig, mtu: u16) -> Result<Self, LinkError> {
         let mut builder = DeviceBuilder::new().name(config.interface.as_str()).mtu(mtu);
         let is_tap = config.kind == InterfaceKind::Tap;
@@ -64,8 +64,8 @@ impl Tun {
     }
 
     /// Room for what it is given, joined as its kernel takes it.
-    pub fn bundle(&self) -> Bundle {
-        Bundle::new(self.device.udp_gso())
+    pub fn bundle(&self) -> SegmentBundle {
+        SegmentBundle::new(self.device.udp_gso())
     }
 
     /// Reads a packet of a program; gives whether it is to travel. Nothing is in `burst` if the
@@ -77,7 +77,7 @@ impl Tun {
     /// The system's error; [`io::ErrorKind::WouldBlock`] where there is nothing.
     pub fn receive(
         &self,
-        burst: &mut Burst,
+        burst: &mut PacketBurst,
         is_beyond: impl Fn(IpAddr) -> bool,
     ) -> io::Result<bool> {
         if let Some(tap) = &self.tap {
@@ -95,30 +95,30 @@ impl Tun {
 
     fn receive_frame(
         &self,
-        tap: &mut Tap,
-        burst: &mut Burst,
+        tap: &mut TapSide,
+        burst: &mut PacketBurst,
         is_beyond: impl Fn(IpAddr) -> bool,
     ) -> io::Result<bool> {
         let bytes = self.device.recv(burst.room())?;
         let frame = burst.room().get(..bytes).unwrap_or_default();
         let packet_and_header = match tap.see(frame, self.now_us(), is_beyond) {
-            Seen::Packet => bytes,
+            TapFrame::Packet => bytes,
             // The answer leaves at once and is no packet. `false` tells the caller that nothing
             // travels.
-            Seen::Asked(answer) => return self.device.send(answer).map(|_| false),
-            Seen::Nothing => 0,
+            TapFrame::Asked(answer) => return self.device.send(answer).map(|_| false),
+            TapFrame::Nothing => 0,
         };
         burst.filled(packet_and_header, ETHERNET_BYTES);
         Ok(true)
     }
 
-    /// Gives the machine a packet, at the latest with [`Tun::flush`].
+    /// Gives the machine a packet, at the latest with [`TunInterface::flush`].
     ///
     /// # Errors
     ///
     /// The system's error for this packet or for those before it, and
     /// [`io::ErrorKind::HostUnreachable`] if nobody knows yet where its machine is.
-    pub fn send(&self, bundle: &mut Bundle, packet: &[u8]) -> io::Result<()> {
+    pub fn send(&self, bundle: &mut SegmentBundle, packet: &[u8]) -> io::Result<()> {
         if let Some(tap) = &self.tap {
             return self.send_frame(&mut tap.lock(), packet);
         }
@@ -133,11 +133,11 @@ impl Tun {
         if bundle.push(packet) { sent } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
-    fn send_frame(&self, tap: &mut Tap, packet: &[u8]) -> io::Result<()> {
+    fn send_frame(&self, tap: &mut TapSide, packet: &[u8]) -> io::Result<()> {
         match tap.dress(packet, self.now_us()) {
-            Dressed::Frame(frame) => return self.device.send(frame).map(|_| ()),
-            Dressed::Unknown(question) => self.device.send(question).map(|_| ())?,
-            Dressed::Nothing => {}
+            TapDelivery::Frame(frame) => return self.device.send(frame).map(|_| ()),
+            TapDelivery::Unknown(question) => self.device.send(question).map(|_| ())?,
+            TapDelivery::Nothing => {}
         }
         Err(io::ErrorKind::HostUnreachable.into())
     }
@@ -147,7 +147,7 @@ impl Tun {
     /// # Errors
     ///
     /// The system's error.
-    pub fn flush(&self, bundle: &mut Bundle) -> io::Result<()> {
+    pub fn flush(&self, bundle: &mut SegmentBundle) -> io::Result<()> {
         if bundle.is_empty() {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl Tun {
     ///
     /// The system's error.
     pub fn wait(&self, patience: Duration) -> io::Result<bool> {
-        wait(self.device.as_fd(), Ready::ToReceive, patience)
+        wait(self.device.as_fd(), LinkReady::ToReceive, patience)
     }
 
     fn now_us(&self) -> u64 {
@@ -186,12 +186,12 @@ impl Tun {
 }
 
 /// The addresses that an interface of frames knows at its start.
-fn tap(device: &SyncDevice, config: &MeshConfig) -> io::Result<Mutex<Tap>> {
+fn tap(device: &SyncDevice, config: &MeshConfig) -> io::Result<Mutex<TapSide>> {
     let addresses = config.addresses.iter().map(|prefix| prefix.address).collect();
-    Ok(Mutex::new(Tap::new(device.mac_address()?, addresses, 0)))
+    Ok(Mutex::new(TapSide::new(device.mac_address()?, addresses, 0)))
 }
 
-impl std::fmt::Debug for Tun {
+impl std::fmt::Debug for TunInterface {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tun").field("mtu", &self.mtu).finish_non_exhaustive()
     }

@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
-use crate::address::Address;
-use crate::everybody::Everybody;
-use crate::inbox::{Arrived, BATCHES, Inbox};
-use crate::link::Sent;
+use crate::address::LinkAddress;
+use crate::everybody::MulticastLink;
+use crate::inbox::{ArrivedBatch, BATCHES, LinkInbox};
+use crate::link::SentBytes;
 
 /// A UDP link.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct UdpLink {
     address: SocketAddr,
     unit_bytes: usize,
     /// Where all machines of the link are reached, and what they send there is received.
-    everybody: Option<Everybody>,
+    everybody: Option<MulticastLink>,
 }
 
 /// The bytes that may wait in the kernel, on their way in or out.
@@ -43,22 +43,22 @@ impl UdpLink {
         // loses datagrams under load.
         enlarge(&socket);
         let address = socket.local_addr()?;
-        let join = |group| Everybody::open(address, group, &socket);
+        let join = |group| MulticastLink::open(address, group, &socket);
         let everybody = multicast.map(join).transpose()?;
         Ok(Self { socket, state, address, unit_bytes, everybody })
     }
 
     /// Sends a unit to all machines of the link.
-    pub(crate) fn send_all(&self, unit: &[u8]) -> Sent {
+    pub(crate) fn send_all(&self, unit: &[u8]) -> SentBytes {
         match &self.everybody {
             Some(everybody) => self.send(everybody.address(), unit, unit.len()),
-            None => Sent { bytes: 0, stopped: Some(io::ErrorKind::AddrNotAvailable.into()) },
+            None => SentBytes { bytes: 0, stopped: Some(io::ErrorKind::AddrNotAvailable.into()) },
         }
     }
 
     /// Where all machines of the link are reached.
     pub(crate) fn everybody(&self) -> Option<SocketAddr> {
-        self.everybody.as_ref().map(Everybody::address)
+        self.everybody.as_ref().map(MulticastLink::address)
     }
 
     /// Receives a unit that was sent to all machines of the link; waits a while for it.
@@ -77,18 +77,21 @@ impl UdpLink {
         }
     }
 
-    pub(crate) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+    pub(crate) fn receive(&self, inbox: &mut LinkInbox) -> io::Result<usize> {
         let mut metas = [RecvMeta::default(); BATCHES];
         let count = self.state.recv((&self.socket).into(), &mut inbox.slices(), &mut metas)?;
         for (index, meta) in metas.iter().enumerate().take(count) {
             // An empty datagram has no stride.
             let (bytes, segment_bytes) = (meta.len, meta.stride.max(1));
-            inbox.fill(index, Arrived { from: Address::Udp(meta.addr), bytes, segment_bytes });
+            inbox.fill(
+                index,
+                ArrivedBatch { from: LinkAddress::Udp(meta.addr), bytes, segment_bytes },
+            );
         }
         Ok(count)
     }
 
-    pub(crate) fn send(&self, to: SocketAddr, segments: &[u8], segment_bytes: usize) -> Sent {
+    pub(crate) fn send(&self, to: SocketAddr, segments: &[u8], segment_bytes: usize) -> SentBytes {
         // Kernels differ in how many segments they cut, and old ones cut none.
         let at_once = self.state.max_gso_segments().min(MAX_SENT_BYTES / segment_bytes.max(1));
         let mut bytes = 0;
@@ -100,11 +103,11 @@ impl UdpLink {
             // Earlier chunks are on the wire by now. The caller gets their bytes, so that it sends
             // only the rest again.
             if let Err(error) = self.state.try_send((&self.socket).into(), &transmit) {
-                return Sent { bytes, stopped: Some(error) };
+                return SentBytes { bytes, stopped: Some(error) };
             }
             bytes += contents.len();
         }
-        Sent { bytes, stopped: None }
+        SentBytes { bytes, stopped: None }
     }
 
     pub(crate) fn unit_bytes(&self) -> usize {

@@ -9,13 +9,13 @@ use crate::limits::{MAX_NARROW_MS, MIN_UNIT_BYTES};
 
 /// The width that was found of one neighbour's wire.
 #[derive(Debug, Default)]
-pub(crate) struct Width {
+pub(crate) struct WireWidth {
     /// 0 for as much as the link says.
     unit_bytes: AtomicUsize,
     found: Mutex<Option<Instant>>,
 }
 
-impl Width {
+impl WireWidth {
     /// The bytes that go at once over a link that says so many bytes.
     #[inline]
     pub(crate) fn of(&self, link_bytes: usize) -> usize {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_wire_is_as_wide_as_its_link_until_it_is_found_narrower() {
-        let width = Width::default();
+        let width = WireWidth::default();
         assert_eq!((width.of(1472), width.of(65_507)), (1472, 65_507));
         assert!(width.narrow(1472));
         assert_eq!((width.of(1472), width.of(1000)), (1288, 1000));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_was_found_is_forgotten_after_a_while() {
-        let width = Width::default();
+        let width = WireWidth::default();
         assert!(width.narrow(1472));
         let long_ago = Instant::now().checked_sub(Duration::from_millis(MAX_NARROW_MS));
         *width.found.lock() = Some(long_ago.expect("the machine runs for longer"));

@@ -4,44 +4,44 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::counters::Reason;
-use crate::desk::{Brought, Desk};
-use crate::inbox::{Arrived, Inbox};
+use crate::counters::DropReason;
+use crate::desk::{ForwardDesk, FrameOrigin};
+use crate::inbox::{ArrivedBatch, LinkInbox};
 use crate::limits::MAX_LAST_BATCHES;
-use crate::link::{Link, Ready};
-use crate::note::Note;
-use crate::outlet::Outlet;
-use crate::quota::Quota;
-use crate::relay::Shared;
-use crate::routing::From;
-use crate::table::{Neighbour, NeighbourIndex};
+use crate::link::{LinkReady, RelayLink};
+use crate::note::LinkNote;
+use crate::outlet::LinkOutlet;
+use crate::quota::UnitQuota;
+use crate::relay::RelayShared;
+use crate::routing::UnitSource;
+use crate::table::{NeighbourIndex, RelayNeighbour};
 
 /// How long nothing happens before a thread looks whether it is to end.
 const TURN: Duration = Duration::from_millis(100);
 
 /// The state of a thread. It allocates when it starts and when a table is swapped.
 #[derive(Debug)]
-pub(crate) struct Worker {
-    shared: Arc<Shared>,
-    links: Arc<[Link]>,
+pub(crate) struct RelayWorker {
+    shared: Arc<RelayShared>,
+    links: Arc<[RelayLink]>,
     link: usize,
-    desk: Desk,
-    inbox: Inbox,
+    desk: ForwardDesk,
+    inbox: LinkInbox,
     /// The frames that each neighbour of the table may still send.
-    quotas: Vec<Quota>,
+    quotas: Vec<UnitQuota>,
     version: u64,
 }
 
-impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, links: Arc<[Link]>, link: usize) -> Self {
+impl RelayWorker {
+    pub(crate) fn new(shared: Arc<RelayShared>, links: Arc<[RelayLink]>, link: usize) -> Self {
         // The version is read before the table. A swap in between only makes the thread look again.
         let version = shared.version();
         // Frames of different threads never share an id soon: each begins in a range of its own.
         let fragment_id = (link as u16) << 12;
-        let outlet = Outlet::new(Arc::clone(&links), Arc::clone(&shared.tap), fragment_id);
+        let outlet = LinkOutlet::new(Arc::clone(&links), Arc::clone(&shared.tap), fragment_id);
         let gate = shared.gate(link);
-        let desk = Desk::new(Arc::clone(&shared), shared.table(), outlet, gate);
-        Self { shared, links, link, desk, inbox: Inbox::new(), quotas: Vec::new(), version }
+        let desk = ForwardDesk::new(Arc::clone(&shared), shared.table(), outlet, gate);
+        Self { shared, links, link, desk, inbox: LinkInbox::new(), quotas: Vec::new(), version }
     }
 
     /// Takes what comes until the relay ends and nothing is left.
@@ -65,13 +65,13 @@ impl Worker {
                     if ends {
                         break;
                     }
-                    let _ = link.wait(Ready::ToReceive, TURN);
+                    let _ = link.wait(LinkReady::ToReceive, TURN);
                 }
                 // The interface may be gone, and come back under its name. Without the pause the
                 // thread would ask the system as fast as it can.
                 Err(error) => {
                     tracing::debug!(link = self.link, "nothing is received: {error}");
-                    self.desk.outlet.tally.drop(Reason::LinkFault, 1);
+                    self.desk.outlet.tally.drop(DropReason::LinkFault, 1);
                     std::thread::sleep(TURN);
                 }
             }
@@ -87,7 +87,7 @@ impl Worker {
     fn take(&mut self, count: usize) {
         let Self { shared, link, desk, inbox, quotas, .. } = self;
         let now_us = shared.now_us();
-        for (Arrived { from, bytes, segment_bytes }, segments) in inbox.batches(count) {
+        for (ArrivedBatch { from, bytes, segment_bytes }, segments) in inbox.batches(count) {
             // A datagram of no bytes is one.
             let units = bytes.div_ceil(segment_bytes).max(1);
             desk.outlet.tally.received.add(units, bytes);
@@ -101,7 +101,11 @@ impl Worker {
             // Units of a radio are sealed for the hop, so that only the machine can tell what they
             // are.
             let Some((by, quota)) = known.filter(|_| !is_radio) else {
-                desk.take_for_mesh(From { by, address: from, now_us }, segments, segment_bytes);
+                desk.take_for_mesh(
+                    UnitSource { by, address: from, now_us },
+                    segments,
+                    segment_bytes,
+                );
                 if let Some(neighbour) = by.and_then(|by| desk.table.neighbour(by)) {
                     neighbour.traffic.came(units, bytes, 0, now_us / 1000);
                 }
@@ -112,14 +116,14 @@ impl Worker {
             // thread check garbage all day.
             let taken = quota.take(units, now_us);
             if taken < units {
-                desk.outlet.tally.drop(Reason::Quota, (units - taken) as u64);
+                desk.outlet.tally.drop(DropReason::Quota, (units - taken) as u64);
             }
             if segments.is_empty() {
-                desk.outlet.tally.drop(Reason::Malformed, taken as u64);
+                desk.outlet.tally.drop(DropReason::Malformed, taken as u64);
             }
             let taken = segments.len().min(taken * segment_bytes);
             let segments = segments.get_mut(..taken).unwrap_or_default();
-            desk.take(Brought { by, address: from, now_us }, segments, segment_bytes);
+            desk.take(FrameOrigin { by, address: from, now_us }, segments, segment_bytes);
             let dropped = desk.outlet.tally.dropped_in_all() - dropped_before;
             if let Some(neighbour) = desk.table.neighbour(by) {
                 neighbour.traffic.came(units, bytes, dropped, now_us / 1000);
@@ -141,17 +145,17 @@ impl Worker {
 
     /// Asks the neighbours of this link that are new for announcements, and gives them those that
     /// are held. Those that are new have their whole quota then.
-    fn greet(&mut self, before: &[Neighbour]) {
+    fn greet(&mut self, before: &[RelayNeighbour]) {
         let now_us = self.shared.now_us();
         let table = Arc::clone(&self.desk.table);
         let quotas = std::mem::take(&mut self.quotas);
         // A neighbour that stays keeps what is left of its quota: a reload would else refill it.
-        let quota = |one: &Neighbour| {
+        let quota = |one: &RelayNeighbour| {
             let known = before.iter().position(|known| known == one);
             let known = known.and_then(|at| quotas.get(at)).copied();
             // Known neighbours keep what is left of theirs. A reload would otherwise be a way to
             // refill a quota.
-            known.unwrap_or_else(|| Quota::new(one.frames_per_second, now_us))
+            known.unwrap_or_else(|| UnitQuota::new(one.frames_per_second, now_us))
         };
         self.quotas = table.neighbours().iter().map(quota).collect();
         if let Some(gate) = &mut self.desk.gate {
@@ -163,7 +167,7 @@ impl Worker {
         }
         let here = table.neighbours().iter().enumerate().filter(|(_, one)| one.link == self.link);
         for (index, new) in here.filter(|(_, one)| !before.contains(one)) {
-            let ask = Note::Ask.to_bytes();
+            let ask = LinkNote::Ask.to_bytes();
             self.desk.outlet.send(new, &ask, ask.len());
             // A new neighbour gets at once the announcements that are held. Until then it could
             // open no frame of their sources.

@@ -19,11 +19,11 @@ use parking_lot::Mutex;
 use sealane::Value;
 use sealane::documents::{DocumentAnswer, DocumentQuestion};
 use sealane_document::agent::StrangerGroup;
-use sealane_document::{Agent, DocumentsStatus, Keeper, Quota, Store};
+use sealane_document::{DocumentAgent, DocumentQuota, DocumentStore, DocumentsStatus, ShelfKeeper};
 use sealane_frame::PeerTag;
-use sealane_group::Member;
-use sealane_link::{Relay, RelayCard};
-use sealane_mesh::Output;
+use sealane_group::GroupMember;
+use sealane_link::{LinkRelay, RelayCard};
+use sealane_mesh::MeshOutput;
 use sealane_seal::Slot;
 use sealane_seal::policy::Battery;
 use tokio::sync::{mpsc, oneshot};
@@ -33,15 +33,15 @@ use crate::limits::MAX_DOCUMENT_TASKS;
 use crate::page::PageServer;
 use crate::{AskRefusal, MachineError, Result};
 pub use config::DocumentsConfig;
-use desk::{Desk, Own};
-use heard::Heard;
-use thrift::Thrift;
+use desk::{DocumentThreadState, OwnOrigin};
+use heard::NeighbourBacklog;
+use thrift::DocumentPace;
 pub(crate) use told::told;
 
 /// A task of the thread.
-pub(crate) enum Task {
+pub(crate) enum DocumentTask {
     /// The mesh's machine has said something.
-    Heard(Output),
+    Heard(MeshOutput),
     /// A program asks for something.
     Ask { asked: DocumentQuestion, answer: oneshot::Sender<Answered> },
     /// A program wants to have what is new.
@@ -64,32 +64,32 @@ pub(crate) enum Task {
 pub(crate) type Answered = Result<DocumentAnswer, AskRefusal>;
 
 /// Looks at what is kept whenever something may have come.
-pub(crate) type StoreFollower = Box<dyn FnMut(&Store) + Send>;
+pub(crate) type StoreFollower = Box<dyn FnMut(&DocumentStore) + Send>;
 
 /// The documents while they are held.
-pub(crate) struct Documents {
-    tasks: SyncSender<Task>,
+pub(crate) struct DocumentService {
+    tasks: SyncSender<DocumentTask>,
     thread: Option<std::thread::JoinHandle<()>>,
     serving: Option<tokio::task::JoinHandle<()>>,
     page: Option<PageServer>,
     socket: Option<PathBuf>,
-    status: Counts,
+    status: SharedDocumentsStatus,
 }
 
 /// The counts of documents, as the thread last gave them.
-pub(crate) type Counts = Arc<Mutex<DocumentsStatus>>;
+pub(crate) type SharedDocumentsStatus = Arc<Mutex<DocumentsStatus>>;
 
-impl Documents {
+impl DocumentService {
     /// Begins to hold them, if a configuration says so: with the keys of a member, or without any.
     ///
     /// # Errors
     /// The store, the socket or the keys.
     pub(crate) fn open(
         config: &MachineConfig,
-        relay: &Relay,
+        relay: &LinkRelay,
         slot: Slot,
-        member: Option<Member>,
-    ) -> Result<Option<Documents>> {
+        member: Option<GroupMember>,
+    ) -> Result<Option<DocumentService>> {
         let (Some(asked), Some(router)) = (&config.documents, relay.router()) else {
             return Ok(None);
         };
@@ -98,30 +98,33 @@ impl Documents {
             let cause = "documents.socket: a relay cannot read what it keeps";
             return Err(config.value(cause));
         }
-        let keeper = if member.is_some() { Keeper::Member } else { Keeper::Relay };
-        let store = Store::open(&config.beside(&asked.store), keeper, Quota::default())?;
+        let keeper = if member.is_some() { ShelfKeeper::Member } else { ShelfKeeper::Relay };
+        let store =
+            DocumentStore::open(&config.beside(&asked.store), keeper, DocumentQuota::default())?;
         let air = config::air_of(&config.links);
-        let mut agent = Agent::new(slot, store, air.message_bytes);
+        let mut agent = DocumentAgent::new(slot, store, air.message_bytes);
         // A single radio with a duty cycle decides. A frame then goes on only while somebody in
         // reach may lack it.
         agent.set_scarce(air.is_scarce);
         let policy = config.policy(asked)?;
         agent.set_policy(policy.clone());
-        let own = member.map(|member| Own::new(member, policy.clone())).transpose()?;
+        let own = member.map(|member| OwnOrigin::new(member, policy.clone())).transpose()?;
         let given = asked.battery_percent.and_then(Battery::new);
-        let (heard, status) = (Arc::<Heard>::default(), Counts::default());
-        let thrift = Thrift::new(policy, given);
-        let mut desk = Desk::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
+        let (heard, status) =
+            (Arc::<NeighbourBacklog>::default(), SharedDocumentsStatus::default());
+        let thrift = DocumentPace::new(policy, given);
+        let mut desk =
+            DocumentThreadState::new(agent, router.clone(), own, Arc::clone(&heard), thrift);
         desk.tell_status_by(Arc::clone(&status));
         // The group is read before the thread starts, so that a key folder that cannot be read ends
         // the start.
         desk.follow()?;
         let (tasks, waiting) = sync_channel(MAX_DOCUMENT_TASKS);
         let hear = tasks.clone();
-        router.listen(Box::new(move |output: &Output| {
+        router.listen(Box::new(move |output: &MeshOutput| {
             // It never waits: what is lost is asked for again.
             if let Some(by) = heard::speaker(output).filter(|by| heard.enter(*by))
-                && hear.try_send(Task::Heard(output.clone())).is_err()
+                && hear.try_send(DocumentTask::Heard(output.clone())).is_err()
             {
                 heard.leave(by);
             }
@@ -130,7 +133,7 @@ impl Documents {
         let thread = thread.spawn(move || desk.run(&waiting)).map_err(MachineError::System)?;
         let (serving, page, socket) = (None, None, None);
         let thread = Some(thread);
-        let mut documents = Documents { tasks, thread, serving, page, socket, status };
+        let mut documents = DocumentService { tasks, thread, serving, page, socket, status };
         if let Some(name) = &asked.socket {
             let path = config.beside(name);
             documents.serving = Some(socket::serve(&path, documents.tasks.clone())?);
@@ -150,7 +153,7 @@ impl Documents {
     }
 
     /// The counts, for the status.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> SharedDocumentsStatus {
         Arc::clone(&self.status)
     }
 
@@ -160,21 +163,21 @@ impl Documents {
     /// [`MachineError::System`]: the thread has ended.
     pub(crate) fn follow_by(&self, follower: StoreFollower) -> Result<()> {
         let ended = |_| MachineError::System(std::io::ErrorKind::BrokenPipe.into());
-        self.tasks.send(Task::FollowStore(follower)).map_err(ended)
+        self.tasks.send(DocumentTask::FollowStore(follower)).map_err(ended)
     }
 
     /// A function that gives a value to all watchers. It never waits, and says whether there was
     /// room.
     pub(crate) fn teller(&self) -> impl Fn(Value) -> bool + Send + 'static {
         let tasks = self.tasks.clone();
-        move |value| tasks.try_send(Task::Tell(value)).is_ok()
+        move |value| tasks.try_send(DocumentTask::Tell(value)).is_ok()
     }
 
     /// A function that has frames kept and handed on that came by other ways. The frames are for
     /// the machine of that address. It never waits, and says whether there was room.
     pub(crate) fn keeper(&self, own: PeerTag) -> impl Fn(Vec<u8>) -> bool + Send + Sync + 'static {
         let tasks = self.tasks.clone();
-        move |frame| tasks.try_send(Task::Keep { frame, own }).is_ok()
+        move |frame| tasks.try_send(DocumentTask::Keep { frame, own }).is_ok()
     }
 
     /// Tells the thread of groups that it has no keys of: it keeps what their members send. Frames
@@ -186,23 +189,23 @@ impl Documents {
             members: card.members().collect(),
         };
         // A thread that has ended keeps nothing.
-        let _ = self.tasks.send(Task::Know(cards.iter().map(stranger).collect()));
+        let _ = self.tasks.send(DocumentTask::Know(cards.iter().map(stranger).collect()));
     }
 
     /// Has the thread look whether its group has changed. To be called once a second.
     pub(crate) fn follow(&self) {
-        let _ = self.tasks.try_send(Task::Follow);
+        let _ = self.tasks.try_send(DocumentTask::Follow);
     }
 }
 
-impl Drop for Documents {
+impl Drop for DocumentService {
     fn drop(&mut self) {
         self.page = None;
         // The doors close first. A program that asks during the end would wait for an answer that
         // never comes.
         self.serving.iter().for_each(tokio::task::JoinHandle::abort);
         // This send waits for room, because an end that was dropped would leave the thread running.
-        let _ = self.tasks.send(Task::End);
+        let _ = self.tasks.send(DocumentTask::End);
         if let Some(thread) = self.thread.take() {
             // A thread that has panicked has said so on standard error.
             let _ = thread.join();
@@ -214,9 +217,9 @@ impl Drop for Documents {
 }
 
 /// Asks the thread, and waits for its answer.
-async fn ask(tasks: &SyncSender<Task>, asked: DocumentQuestion) -> Answered {
+async fn ask(tasks: &SyncSender<DocumentTask>, asked: DocumentQuestion) -> Answered {
     let (answer, answered) = oneshot::channel();
-    match tasks.try_send(Task::Ask { asked, answer }) {
+    match tasks.try_send(DocumentTask::Ask { asked, answer }) {
         Ok(()) => answered.await.unwrap_or(Err(AskRefusal::Ended)),
         Err(_) => Err(AskRefusal::Busy),
     }

@@ -6,7 +6,7 @@ use sealane_codec::event::EventError;
 use sealane_document::StoreError;
 use sealane_link::LinkError;
 use sealane_message::ErrorInfo;
-use sealane_seal::policy::{PolicyError, Refusal};
+use sealane_seal::policy::{PolicyError, PolicyRefusal};
 
 use crate::GatewayError;
 
@@ -103,7 +103,7 @@ sealane_message::errors! {
         /// The policy seals no document of that type in this group.
         #[error(transparent)]
         #[inner(0)]
-        Class(#[from] Refusal),
+        Class(#[from] PolicyRefusal),
         /// The file that documents are kept in.
         #[error(transparent)]
         #[inner(0)]

@@ -48,10 +48,10 @@ pub use config::MachineConfig;
 pub use documents::DocumentsConfig;
 pub use error::{AskRefusal, ERRORS, MachineError};
 pub use gateway::{
-    CarriedType, DownStatus, ERRORS as GATEWAY_ERRORS, Followed, Gateway, GatewayConfig,
-    GatewayError, GatewaySettings, GatewayStatus, HeardStatus, HeldStream, HubAccess, HubFault,
-    HubState, HubStatus, Intake, Loss, Lost, MeshStream, Order, OrdersStatus, PutDown, PutOrders,
-    QueueStatus, Turn, Urgency,
+    CarriedType, DownStatus, ERRORS as GATEWAY_ERRORS, FollowedStore, FrameOrder, FrameTurn,
+    Gateway, GatewayConfig, GatewayError, GatewayIntake, GatewaySettings, GatewayStatus,
+    GatewayUrgency, HeardStatus, HeldStream, HubAccess, HubFault, HubState, HubStatus, MeshStream,
+    OrdersStatus, PutDown, PutOrders, QueueLoss, QueueLossReason, QueueStatus,
 };
 pub use machine::{Machine, MachineEnd, MachineHandle, MachineKeys, MachineRole, WaitingFrames};
 pub use member::MemberKeys;

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealane_frame::PeerTag;
-use sealane_group::Member;
-use sealane_link::{Beside, LinkError, Relay, RelayCard, Tally};
+use sealane_group::GroupMember;
+use sealane_link::{FrameTally, LinkError, LinkRelay, RelayBeside, RelayCard};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::config::{MachineConfig, MachinePlan};
-use crate::documents::Documents;
+use crate::documents::DocumentService;
 use crate::gateway::{GatewayBeside, RunningGateway};
 use crate::member::{MemberBeside, MemberKeys, RunningMember};
 use crate::orders::CardOrders;
 use crate::page::PageServer;
-use crate::routing::Routing;
+use crate::routing::RoutingGroup;
 use crate::status::{MachineStatus, MachineWatch};
 use crate::{MachineError, Result, status_page};
 
@@ -43,7 +43,7 @@ pub struct MachineKeys {
     /// What it is.
     pub role: MachineRole,
     /// Its membership of the mesh's group, where its configuration has `[routing]`.
-    pub mesh: Option<Member>,
+    pub mesh: Option<GroupMember>,
 }
 
 /// What a machine has carried when it has ended.
@@ -51,7 +51,7 @@ pub struct MachineKeys {
 #[must_use = "a machine may have ended for a fault"]
 pub struct MachineEnd {
     /// What was carried and dropped.
-    pub tally: Tally,
+    pub tally: FrameTally,
     /// What waits for the hub of a gateway.
     pub waiting: Option<WaitingFrames>,
     /// Why it has ended, if nobody has asked it to.
@@ -77,9 +77,9 @@ enum RunningRole {
 /// A relay, and what runs beside it: a gateway, or a member with its interface.
 pub struct Machine {
     plan: MachinePlan,
-    relay: Relay,
-    routing: Option<Routing>,
-    documents: Option<Documents>,
+    relay: LinkRelay,
+    routing: Option<RoutingGroup>,
+    documents: Option<DocumentService>,
     role: RunningRole,
     /// It is served for as long as the machine runs.
     _page: Option<PageServer>,
@@ -113,18 +113,18 @@ impl Machine {
         let mut plan = MachinePlan::of(config)?;
         let capture = plan.config.capture.as_deref().map(create).transpose()?;
         let mesh = keys.mesh.filter(|_| plan.config.links.routing.is_some());
-        let (mut routing, secrets) = mesh.map(Routing::begin).transpose()?.unzip();
+        let (mut routing, secrets) = mesh.map(RoutingGroup::begin).transpose()?.unzip();
         // Queue and interface are there before the links: a frame that comes at once is taken.
         let beside = RoleBeside::begin(keys.role, &mut plan, routing.as_ref())?;
-        let around = Beside { end: beside.end(), machine: secrets };
-        let relay = Relay::open(&plan.config.links, &plan.cards, around);
+        let around = RelayBeside { end: beside.end(), machine: secrets };
+        let relay = LinkRelay::open(&plan.config.links, &plan.cards, around);
         let relay = relay.map_err(|cause| plan.config.refused(cause))?;
         // The listener is set before orders are read, so that none that comes over the mesh is
         // missed.
         routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
         let mut documents = match &routing {
             Some(routing) => {
-                Documents::open(&plan.config, &relay, routing.slot(), beside.member()?)?
+                DocumentService::open(&plan.config, &relay, routing.slot(), beside.member()?)?
             }
             None => None,
         };
@@ -162,7 +162,7 @@ impl Machine {
                         break fault;
                     }
                     self.follow();
-                    self.routing.iter_mut().for_each(Routing::follow);
+                    self.routing.iter_mut().for_each(RoutingGroup::follow);
                 }
             }
         };
@@ -176,7 +176,7 @@ impl Machine {
     fn follow(&mut self) {
         if let RunningRole::Member(member) = &mut self.role {
             member.follow(&mut self.plan, &self.relay);
-            self.documents.iter().for_each(Documents::follow);
+            self.documents.iter().for_each(DocumentService::follow);
         }
     }
 
@@ -290,7 +290,7 @@ impl RoleBeside {
     fn begin(
         role: MachineRole,
         plan: &mut MachinePlan,
-        routing: Option<&Routing>,
+        routing: Option<&RoutingGroup>,
     ) -> Result<RoleBeside> {
         Ok(match role {
             MachineRole::Relay => RoleBeside::Relay,
@@ -307,7 +307,7 @@ impl RoleBeside {
     }
 
     /// What takes the frames of the links.
-    fn end(&self) -> Option<sealane_link::End> {
+    fn end(&self) -> Option<sealane_link::RelayEnd> {
         match self {
             RoleBeside::Relay => None,
             RoleBeside::Gateway(gateway) => Some(gateway.end()),
@@ -316,7 +316,7 @@ impl RoleBeside {
     }
 
     /// The member that reads and writes documents; others only keep them.
-    fn member(&self) -> Result<Option<Member>> {
+    fn member(&self) -> Result<Option<GroupMember>> {
         match self {
             RoleBeside::Member(member) => member.member().map(Some),
             _ => Ok(None),
@@ -326,8 +326,8 @@ impl RoleBeside {
     fn join(
         self,
         plan: &MachinePlan,
-        relay: &Relay,
-        documents: Option<&Documents>,
+        relay: &LinkRelay,
+        documents: Option<&DocumentService>,
     ) -> Result<RunningRole> {
         let mut role = match self {
             RoleBeside::Relay => RunningRole::Relay(CardOrders::new(relay)),
@@ -370,9 +370,9 @@ impl RunningRole {
         }
     }
 
-    fn watch(&self, relay: &Relay, documents: Option<&Documents>) -> MachineWatch {
+    fn watch(&self, relay: &LinkRelay, documents: Option<&DocumentService>) -> MachineWatch {
         let mut watch = MachineWatch::of(relay);
-        watch.documents = documents.map(Documents::counts);
+        watch.documents = documents.map(DocumentService::counts);
         match self {
             RunningRole::Relay(_) => {}
             RunningRole::Gateway(gateway) => watch.gateway = Some(gateway.gateway()),
@@ -392,7 +392,7 @@ async fn notified(came: Option<&Notify>) {
 /// Serves the page of the team where that is asked for, and gives its address.
 async fn serve_view(
     config: &MachineConfig,
-    documents: Option<&mut Documents>,
+    documents: Option<&mut DocumentService>,
 ) -> Result<Option<String>> {
     match (documents, config.view) {
         (Some(documents), Some(address)) => documents.view(address).await.map(Some),

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use sealane_frame::PeerTag;
-use sealane_group::{EpochSource, KeyFolder, Member, Sender};
-use sealane_link::{Arrival, Behind, LinkError, Relay, RelayCard, Tun};
+use sealane_group::{EpochSource, GroupMember, GroupSender, KeyFolder};
+use sealane_link::{LinkError, LinkRelay, PrefixTable, RelayArrival, RelayCard, TunInterface};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::config::{MachineConfig, MachinePlan};
-use crate::documents::Documents;
-use crate::orders::{CardOrders, Obeying};
+use crate::documents::DocumentService;
+use crate::orders::{CardOrders, ObeyingMember};
 use crate::status::EndStatus;
 use crate::{MachineError, Result};
-use end::End;
+use end::TunEnd;
 
 /// The keys of a member.
 pub struct MemberKeys {
@@ -28,7 +28,7 @@ pub struct MemberKeys {
 }
 
 impl MemberKeys {
-    pub(crate) fn member(&self) -> Result<Member> {
+    pub(crate) fn member(&self) -> Result<GroupMember> {
         Ok(self.folder.group(&self.group)?)
     }
 }
@@ -42,7 +42,7 @@ pub(crate) struct MemberBeside {
 /// An interface that nobody carries packets of yet.
 struct InterfaceBeside {
     own: PeerTag,
-    sender: Sender,
+    sender: GroupSender,
     watch: Arc<EndWatch>,
 }
 
@@ -61,15 +61,15 @@ impl MemberBeside {
     }
 
     /// What takes the frames of the links.
-    pub(crate) fn end(&self) -> Option<sealane_link::End> {
+    pub(crate) fn end(&self) -> Option<sealane_link::RelayEnd> {
         let InterfaceBeside { own, watch, .. } = self.interface.as_ref()?;
         let taker = Arc::clone(&watch.end);
-        let take = Box::new(move |arrival: Arrival<'_>| taker.take(arrival));
-        Some(sealane_link::End { tag: *own, take })
+        let take = Box::new(move |arrival: RelayArrival<'_>| taker.take(arrival));
+        Some(sealane_link::RelayEnd { tag: *own, take })
     }
 
     /// The member again, for a thread of its own.
-    pub(crate) fn member(&self) -> Result<Member> {
+    pub(crate) fn member(&self) -> Result<GroupMember> {
         self.keys.member()
     }
 
@@ -77,8 +77,8 @@ impl MemberBeside {
     pub(crate) fn join(
         self,
         plan: &MachinePlan,
-        relay: &Relay,
-        documents: Option<&Documents>,
+        relay: &LinkRelay,
+        documents: Option<&DocumentService>,
     ) -> Result<RunningMember> {
         let MemberBeside { keys, interface } = self;
         let orders = GroupOrders::begin(&keys, plan, relay)?;
@@ -88,22 +88,26 @@ impl MemberBeside {
 }
 
 impl InterfaceBeside {
-    fn make(member: Member, group: &str, plan: &MachinePlan) -> Result<InterfaceBeside> {
+    fn make(member: GroupMember, group: &str, plan: &MachinePlan) -> Result<InterfaceBeside> {
         let mesh = plan.config.mesh()?;
         let wrong = |cause| plan.config.refused(cause);
         let own = member.source()?;
         let behind = behind(plan)?;
         let mtu = plan.config.links.packet_bytes().map_err(wrong)?;
         tell_awaited(&behind);
-        let tun = Tun::open(mesh, mtu).map_err(wrong)?;
+        let tun = TunInterface::open(mesh, mtu).map_err(wrong)?;
         let (sender, slot) = (member.sender()?, member.slot().number());
-        let end = Arc::new(End::new(member, tun, behind)?);
+        let end = Arc::new(TunEnd::new(member, tun, behind)?);
         let (group, interface) = (group.to_owned(), mesh.interface.clone());
         let watch = Arc::new(EndWatch { end, group, slot, interface });
         Ok(InterfaceBeside { own, sender, watch })
     }
 
-    fn carry(self, relay: &Relay, documents: Option<&Documents>) -> Result<RunningInterface> {
+    fn carry(
+        self,
+        relay: &LinkRelay,
+        documents: Option<&DocumentService>,
+    ) -> Result<RunningInterface> {
         let InterfaceBeside { sender, watch, .. } = self;
         if let Some(documents) = documents {
             watch.end.hand_commands_to(Box::new(documents.teller()));
@@ -134,7 +138,7 @@ impl RunningMember {
         self.interface.as_ref().map(|interface| Arc::clone(&interface.watch))
     }
 
-    fn end(&self) -> Option<&End> {
+    fn end(&self) -> Option<&TunEnd> {
         self.interface.as_ref().map(|interface| &*interface.watch.end)
     }
 
@@ -153,13 +157,13 @@ impl RunningMember {
 
     /// Has the end look at once what an order has changed.
     pub(crate) fn hasten(&self) {
-        self.end().into_iter().for_each(End::hasten);
+        self.end().into_iter().for_each(TunEnd::hasten);
     }
 
     /// Goes on with what the group has become.
-    pub(crate) fn follow(&mut self, plan: &mut MachinePlan, relay: &Relay) {
+    pub(crate) fn follow(&mut self, plan: &mut MachinePlan, relay: &LinkRelay) {
         self.orders.follow();
-        let card = self.end().map_or_else(|| own_card(&self.orders.own.member), End::card);
+        let card = self.end().map_or_else(|| own_card(&self.orders.own.member), TunEnd::card);
         if plan.cards.last() == Some(&card) {
             return;
         }
@@ -180,7 +184,7 @@ impl RunningMember {
         &mut self,
         plan: &MachinePlan,
         mut next: MachinePlan,
-        relay: &Relay,
+        relay: &LinkRelay,
     ) -> Result<MachinePlan> {
         put_own_card(&mut next, own_card(&self.keys.member()?));
         if self.interface.is_some() && !next.config.mesh()?.has_interface_of(plan.config.mesh()?) {
@@ -191,7 +195,7 @@ impl RunningMember {
         Ok(next)
     }
 
-    fn go_on_with(&self, plan: &MachinePlan, relay: &Relay) -> Result<()> {
+    fn go_on_with(&self, plan: &MachinePlan, relay: &LinkRelay) -> Result<()> {
         let behind = self.end().map(|_| behind(plan)).transpose()?;
         behind.iter().for_each(tell_awaited);
         let taken = relay.reload(&plan.config.links, &plan.cards);
@@ -214,7 +218,7 @@ impl RunningMember {
 
 /// What gives the status of an end whenever it is asked for.
 pub(crate) struct EndWatch {
-    end: Arc<End>,
+    end: Arc<TunEnd>,
     group: String,
     slot: u16,
     interface: String,
@@ -237,15 +241,15 @@ impl EndWatch {
 /// The orders of groups here: of the own one, which are obeyed, and of those on cards, which are
 /// kept for others.
 struct GroupOrders {
-    own: Obeying,
+    own: ObeyingMember,
     others: CardOrders,
     /// The last message about the own group.
     said: Option<String>,
 }
 
 impl GroupOrders {
-    fn begin(keys: &MemberKeys, plan: &MachinePlan, relay: &Relay) -> Result<GroupOrders> {
-        let mut own = Obeying::new(keys.member()?, &format!("group {}", keys.group));
+    fn begin(keys: &MemberKeys, plan: &MachinePlan, relay: &LinkRelay) -> Result<GroupOrders> {
+        let mut own = ObeyingMember::new(keys.member()?, &format!("group {}", keys.group));
         own.follow_with(relay);
         let mut orders = GroupOrders { own, others: CardOrders::new(relay), said: None };
         orders.keep(plan);
@@ -268,7 +272,7 @@ impl GroupOrders {
     }
 }
 
-fn tell_awaited(behind: &Behind) {
+fn tell_awaited(behind: &PrefixTable) {
     for slot in behind.awaited() {
         warn!("slot {slot} is no member now: its addresses wait for it");
     }
@@ -282,11 +286,11 @@ fn put_own_card(plan: &mut MachinePlan, card: RelayCard) {
 }
 
 /// The facts of the own group that a relay may know.
-fn own_card(member: &Member) -> RelayCard {
+fn own_card(member: &GroupMember) -> RelayCard {
     RelayCard::new(member.tag(), member.epochs().newest(), member.addresses())
 }
 
-fn behind(plan: &MachinePlan) -> Result<Behind> {
+fn behind(plan: &MachinePlan) -> Result<PrefixTable> {
     let card = plan.cards.last().ok_or_else(|| plan.config.value("there is no card"))?;
-    Ok(Behind::new(plan.config.mesh()?, card))
+    Ok(PrefixTable::new(plan.config.mesh()?, card))
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealane_frame::GroupTag;
-use sealane_group::{Change, EpochSource, Error, Member, Notice};
-use sealane_link::{LocalInput, Relay, RelayCard, Router};
-use sealane_mesh::{KeptGroup, Output};
+use sealane_group::{EpochSource, Error, GroupChange, GroupMember, GroupNotice};
+use sealane_link::{LinkRelay, LocalInput, RelayCard, RoutingHandle};
+use sealane_mesh::{KeptGroup, MeshOutput};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -15,13 +15,13 @@ use crate::limits::MAX_NOTICES_HEARD;
 
 /// The groups whose orders a machine keeps that is no member of them.
 pub(crate) struct CardOrders {
-    router: Option<Router>,
+    router: Option<RoutingHandle>,
     groups: Vec<GroupTag>,
 }
 
 impl CardOrders {
     /// Of a relay that runs; without a machine that routes nothing is kept.
-    pub(crate) fn new(relay: &Relay) -> CardOrders {
+    pub(crate) fn new(relay: &LinkRelay) -> CardOrders {
         CardOrders { router: relay.router(), groups: vec![] }
     }
 
@@ -53,10 +53,10 @@ impl CardOrders {
 
 /// A member of a group on a machine of the mesh. What comes over the mesh is obeyed in its folder,
 /// and what its authority orders here is given to the mesh.
-pub(crate) struct Obeying {
-    pub(crate) member: Member,
-    router: Option<Router>,
-    heard: Arc<Heard>,
+pub(crate) struct ObeyingMember {
+    pub(crate) member: GroupMember,
+    router: Option<RoutingHandle>,
+    heard: Arc<NoticeQueue>,
     /// Where this folder is the authority's: how many of its orders the mesh was given.
     fed: Option<u64>,
     /// How many obeyed orders the machine was told of.
@@ -67,19 +67,19 @@ pub(crate) struct Obeying {
 
 /// Notices that came over the mesh, and were not obeyed yet.
 #[derive(Default)]
-struct Heard {
+struct NoticeQueue {
     notices: Mutex<VecDeque<Arc<[u8]>>>,
     came: Arc<Notify>,
 }
 
-impl Obeying {
-    pub(crate) fn new(member: Member, name: &str) -> Obeying {
+impl ObeyingMember {
+    pub(crate) fn new(member: GroupMember, name: &str) -> ObeyingMember {
         let (router, heard, name) = (None, Arc::default(), name.to_owned());
-        Obeying { member, router, heard, fed: None, kept: None, name }
+        ObeyingMember { member, router, heard, fed: None, kept: None, name }
     }
 
     /// Goes on beside a machine that runs.
-    pub(crate) fn follow_with(&mut self, relay: &Relay) {
+    pub(crate) fn follow_with(&mut self, relay: &LinkRelay) {
         self.router = relay.router();
         if let Some(router) = &self.router {
             let (heard, own) = (Arc::clone(&self.heard), self.member.tag());
@@ -128,7 +128,8 @@ impl Obeying {
     pub(crate) fn obey(&mut self) {
         loop {
             let Some(bytes) = self.heard.notices.lock().front().cloned() else { return };
-            let applied = Notice::from_bytes(&bytes).and_then(|notice| self.member.apply(&notice));
+            let applied =
+                GroupNotice::from_bytes(&bytes).and_then(|notice| self.member.apply(&notice));
             match applied {
                 Ok(changes) => changes.iter().for_each(|change| say_change(&self.name, change)),
                 Err(error) => {
@@ -185,10 +186,10 @@ impl Obeying {
     }
 }
 
-impl Heard {
+impl NoticeQueue {
     /// Keeps a notice of the own group until it is obeyed.
-    fn note(&self, own: GroupTag, output: &Output) {
-        let Output::Notice { group, notice } = output else { return };
+    fn note(&self, own: GroupTag, output: &MeshOutput) {
+        let MeshOutput::Notice { group, notice } = output else { return };
         let mut notices = self.notices.lock();
         if *group == own && notices.len() < MAX_NOTICES_HEARD {
             notices.push_back(Arc::clone(notice));
@@ -197,17 +198,17 @@ impl Heard {
     }
 }
 
-fn say_change(of: &str, change: &Change) {
+fn say_change(of: &str, change: &GroupChange) {
     match change {
-        Change::Leaving(removal) => warn!(
+        GroupChange::Leaving(removal) => warn!(
             "{of}: slot {} is about to be removed by order {}, and is shut out",
             removal.slot.number(),
             removal.order
         ),
-        Change::Stays { slot, order } => {
+        GroupChange::Stays { slot, order } => {
             info!("{of}: slot {} stays: order {order} has not removed it", slot.number());
         }
-        Change::Removed => warn!("{of}: this machine was removed from the group"),
+        GroupChange::Removed => warn!("{of}: this machine was removed from the group"),
         _ => {}
     }
 }

@@ -1,44 +1,44 @@
 //! The keys of the machine that finds neighbours and routes, and what people are told of it.
 
 use sealane_frame::PeerTag;
-use sealane_group::{EpochSource, Member};
-use sealane_link::{Relay, Router, RoutingSecrets};
-use sealane_mesh::{Event, Output};
+use sealane_group::{EpochSource, GroupMember};
+use sealane_link::{LinkRelay, RoutingHandle, RoutingSecrets};
+use sealane_mesh::{MeshEvent, MeshOutput};
 use sealane_seal::{Epoch, Slot};
 use tracing::{info, warn};
 
 use crate::Result;
-use crate::orders::Obeying;
+use crate::orders::ObeyingMember;
 use crate::page::random;
 
 /// The mesh's group, while its machine runs.
-pub(crate) struct Routing {
-    obeying: Obeying,
-    router: Option<Router>,
+pub(crate) struct RoutingGroup {
+    obeying: ObeyingMember,
+    router: Option<RoutingHandle>,
     /// The machine's knowledge of the group.
-    known: Known,
+    known: GroupFingerprint,
     /// The last message about the group.
     said: Option<String>,
 }
 
 /// As much of a group as tells whether it has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Known {
+struct GroupFingerprint {
     orders: u64,
     epoch: Epoch,
     members: Vec<Slot>,
 }
 
-impl Routing {
+impl RoutingGroup {
     /// Begins with the mesh's group, as the machine's key folder has it.
     ///
     /// # Errors
     /// What the key folder refuses, or a system without random bytes.
-    pub(crate) fn begin(member: Member) -> Result<(Routing, RoutingSecrets)> {
+    pub(crate) fn begin(member: GroupMember) -> Result<(RoutingGroup, RoutingSecrets)> {
         let secrets = RoutingSecrets { keys: member.mesh_keys()?, seed: random()? };
-        let known = Known::of(&member);
-        let obeying = Obeying::new(member, "mesh");
-        Ok((Routing { obeying, router: None, known, said: None }, secrets))
+        let known = GroupFingerprint::of(&member);
+        let obeying = ObeyingMember::new(member, "mesh");
+        Ok((RoutingGroup { obeying, router: None, known, said: None }, secrets))
     }
 
     /// The slot of this machine in the mesh's group.
@@ -55,7 +55,7 @@ impl Routing {
     }
 
     /// Goes on beside a relay that runs.
-    pub(crate) fn follow_with(&mut self, relay: &Relay) {
+    pub(crate) fn follow_with(&mut self, relay: &LinkRelay) {
         self.router = relay.router();
         if let Some(router) = &self.router {
             router.listen(Box::new(tell));
@@ -79,7 +79,7 @@ impl Routing {
         self.obeying.obey();
         self.obeying.member.reload()?;
         self.obeying.feed()?;
-        let now = Known::of(&self.obeying.member);
+        let now = GroupFingerprint::of(&self.obeying.member);
         // Deriving the keys of all epochs is costly, and this runs once a second.
         if now == self.known {
             return Ok(());
@@ -97,32 +97,32 @@ impl Routing {
     }
 }
 
-impl Known {
-    fn of(member: &Member) -> Known {
+impl GroupFingerprint {
+    fn of(member: &GroupMember) -> GroupFingerprint {
         let members = member.addresses().map(|(slot, _)| slot).collect();
-        Known { orders: member.orders(), epoch: member.epochs().newest(), members }
+        GroupFingerprint { orders: member.orders(), epoch: member.epochs().newest(), members }
     }
 }
 
 /// Logs what people want to know at once.
-fn tell(output: &Output) {
-    let Output::Event(event) = output else { return };
+fn tell(output: &MeshOutput) {
+    let MeshOutput::Event(event) = output else { return };
     match event {
-        Event::NeighbourFound { slot, .. } => {
+        MeshEvent::NeighbourFound { slot, .. } => {
             info!("mesh: slot {} is a neighbour", slot.number());
         }
-        Event::NeighbourLost { slot, .. } => {
+        MeshEvent::NeighbourLost { slot, .. } => {
             info!("mesh: slot {} is no neighbour any more", slot.number());
         }
-        Event::BlackHole { via, gateway } => warn!(
+        MeshEvent::BlackHole { via, gateway } => warn!(
             "mesh: frames for the gateway in slot {} vanish behind slot {}, which is avoided",
             gateway.number(),
             via.number()
         ),
-        Event::Faulty { slot } => {
+        MeshEvent::Faulty { slot } => {
             warn!("mesh: slot {} sends what no machine sends", slot.number());
         }
-        Event::OwnSlotHeard => warn!(
+        MeshEvent::OwnSlotHeard => warn!(
             "mesh: another machine sends with this machine's keys, or its own frames come back: \
              each machine needs a key folder of its own"
         ),

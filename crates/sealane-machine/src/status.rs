@@ -8,9 +8,12 @@ use std::time::UNIX_EPOCH;
 use sealane::Value;
 use sealane_document::DocumentsStatus;
 use sealane_group::control_topic;
-use sealane_link::{Difference, NeighbourStatus, Relay, Reload, Router, Status, Volume, Watch};
+use sealane_link::{
+    ChangeCount, ConfigReload, LinkRelay, RelayNeighbourStatus, RelayStatus, RelayWatch,
+    RoutingHandle, UnitVolume,
+};
 
-use crate::documents::{Counts, told as documents};
+use crate::documents::{SharedDocumentsStatus, told as documents};
 use crate::json::{map, record};
 use crate::member::EndWatch;
 use crate::{Gateway, GatewayStatus, MeshStream};
@@ -20,7 +23,7 @@ use crate::{Gateway, GatewayStatus, MeshStream};
 #[derive(Debug, Clone)]
 pub struct MachineStatus {
     /// What its links carry and drop, and its routes.
-    pub status: Status,
+    pub status: RelayStatus,
     /// The member, where it has an interface.
     pub end: Option<EndStatus>,
     /// The way to its hub.
@@ -51,22 +54,22 @@ pub struct EndStatus {
 /// Gives the status of a machine whenever it is asked for.
 #[derive(Clone)]
 pub(crate) struct MachineWatch {
-    watch: Watch,
-    router: Option<Router>,
+    watch: RelayWatch,
+    router: Option<RoutingHandle>,
     pub(crate) end: Option<Arc<EndWatch>>,
     pub(crate) gateway: Option<Arc<Gateway>>,
-    pub(crate) documents: Option<Counts>,
+    pub(crate) documents: Option<SharedDocumentsStatus>,
 }
 
 impl MachineWatch {
     /// Of a relay, beside which nothing runs yet.
-    pub(crate) fn of(relay: &Relay) -> MachineWatch {
+    pub(crate) fn of(relay: &LinkRelay) -> MachineWatch {
         let (watch, router) = (relay.watch(), relay.router());
         MachineWatch { watch, router, end: None, gateway: None, documents: None }
     }
 
     /// The machine that routes, which traces ways.
-    pub(crate) fn router(&self) -> Option<Router> {
+    pub(crate) fn router(&self) -> Option<RoutingHandle> {
         self.router.clone()
     }
 
@@ -155,13 +158,13 @@ fn ms(time: std::time::Duration) -> Value {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into()
 }
 
-fn volume(of: Volume) -> Value {
+fn volume(of: UnitVolume) -> Value {
     map(vec![("units", of.units.into()), ("bytes", of.bytes.into())])
 }
 
 /// The reasons that there were, each with its units.
-fn dropped(status: &Status) -> Value {
-    let all = sealane_link::Reason::ALL.into_iter();
+fn dropped(status: &RelayStatus) -> Value {
+    let all = sealane_link::DropReason::ALL.into_iter();
     let all =
         all.map(|why| (why.name(), status.tally.dropped(why))).filter(|(_, units)| *units > 0);
     let row =
@@ -169,7 +172,7 @@ fn dropped(status: &Status) -> Value {
     Value::Array(all.map(row).collect())
 }
 
-fn neighbour(one: &NeighbourStatus) -> Value {
+fn neighbour(one: &RelayNeighbourStatus) -> Value {
     let mut fields = vec![
         ("name", one.name.as_str().into()),
         ("tag", one.tag.to_string().into()),
@@ -184,18 +187,18 @@ fn neighbour(one: &NeighbourStatus) -> Value {
     map(fields)
 }
 
-fn reloads(status: &Status) -> Value {
+fn reloads(status: &RelayStatus) -> Value {
     let reloads = &status.reloads;
     let mut fields = vec![("taken", reloads.taken.into()), ("refused", reloads.refused.into())];
     fields.extend(reloads.last.as_ref().map(|last| ("last", reload(last))));
     map(fields)
 }
 
-fn reload(last: &Reload) -> Value {
+fn reload(last: &ConfigReload) -> Value {
     let at = last.at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut fields = vec![("atMs", ms(at))];
     let difference =
-        |of: Difference| map(vec![("added", count(of.added)), ("removed", count(of.removed))]);
+        |of: ChangeCount| map(vec![("added", count(of.added)), ("removed", count(of.removed))]);
     match &last.outcome {
         Ok(change) => fields.extend([
             ("neighbours", difference(change.neighbours)),

@@ -75,7 +75,7 @@ mod tests {
             "version = 1\ntag = \"a100000000000001\"\n[[link]]\nname = \"l\"\nmemory = 1\n";
         let mut config = sealane_link::Config::parse(config).unwrap();
         config.memory = Some(sealane_link::MemoryNet::default());
-        let relay = sealane_link::Relay::start(&config, &[]).unwrap();
+        let relay = sealane_link::LinkRelay::start(&config, &[]).unwrap();
         let pages = guarded(pages(MachineWatch::of(&relay)));
         for (target, status) in [("/status", 200), ("/metrics", 200), ("/trace?to=1", 404)] {
             assert_eq!(asked(&pages, "GET", target, Some("localhost")).await.0, status, "{target}");

@@ -2,9 +2,10 @@
 
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_mesh::{
-    Advertised, Asked, Distance, Echo, Held, HeldOf, Hello, HopSender, HopWriter, INFINITE, Listed,
-    MeshError, Missing, Pieces, Probe, RemovalMessage, Report, Request, RouteMessage, Trace,
-    TraceHop, TraceWay,
+    AdvertisedRoute, GatewayReport, HeldOf, HelloEcho, HelloMessage, HelloNeighbour, HopSender,
+    HopWriter, INFINITE, MeshError, MissingParts, NeighbourProbe, OrderPieces, OrdersHeld,
+    PiecesAsked, RemovalMessage, RouteDistance, RouteMessage, RouteRequest, RouteTrace, TraceHop,
+    TraceWay,
 };
 use sealane_seal::{Epoch, EpochSecret, SenderContext, Slot};
 use serde_json::{Value, json};
@@ -31,8 +32,8 @@ fn slot(number: u16) -> Slot {
     Slot::new(number).expect("a slot")
 }
 
-fn hello() -> Hello {
-    Hello {
+fn hello() -> HelloMessage {
+    HelloMessage {
         sleeps: false,
         asks: true,
         sequence: 0x0102,
@@ -41,22 +42,23 @@ fn hello() -> Hello {
         load: 12,
         hop_counter: 0x07_0809,
         neighbours: vec![
-            Listed { slot: slot(3), heard: 15, told: 14 },
-            Listed { slot: slot(1023), heard: 1, told: 0 },
+            HelloNeighbour { slot: slot(3), heard: 15, told: 14 },
+            HelloNeighbour { slot: slot(1023), heard: 1, told: 0 },
         ],
-        echoes: vec![Echo { index: 1, sent: 0x1112_1314, heard: 0x1516_1718 }],
-        gateways: vec![Distance { slot: slot(2), sequence: 0x2122, metric: 0x2324 }],
+        echoes: vec![HelloEcho { index: 1, sent: 0x1112_1314, heard: 0x1516_1718 }],
+        gateways: vec![RouteDistance { slot: slot(2), sequence: 0x2122, metric: 0x2324 }],
         digest: None,
     }
 }
 
 fn routes() -> RouteMessage {
-    let distance = |number, sequence, metric| Distance { slot: slot(number), sequence, metric };
+    let distance =
+        |number, sequence, metric| RouteDistance { slot: slot(number), sequence, metric };
     RouteMessage {
         sequence: 9,
         routes: vec![
-            Advertised { distance: distance(5, 7, 128), is_gateway: false, attached: None },
-            Advertised {
+            AdvertisedRoute { distance: distance(5, 7, 128), is_gateway: false, attached: None },
+            AdvertisedRoute {
                 distance: distance(6, 8, INFINITE),
                 is_gateway: true,
                 attached: Some(vec![PeerTag::from_bytes([0x31; 8])]),
@@ -67,14 +69,14 @@ fn routes() -> RouteMessage {
 
 fn messages() -> Value {
     let requests =
-        [None, Some(slot(4))].map(|to| Request { slot: slot(5), sequence: 8, hops: 15, to });
-    let report = Report {
+        [None, Some(slot(4))].map(|to| RouteRequest { slot: slot(5), sequence: 8, hops: 15, to });
+    let report = GatewayReport {
         is_complete: true,
         start: 1_700_000_000_000,
         sequence: 3,
         counts: vec![(slot(1), 7), (slot(9), 65_535)],
     };
-    let listed = |one: &Listed| json!([one.slot.number(), one.heard, one.told]);
+    let listed = |one: &HelloNeighbour| json!([one.slot.number(), one.heard, one.told]);
     let whole = hello();
     let mut cases = vec![json!({
         "name": "a hello", "type": 1, "body": hex(&whole.to_bytes()),
@@ -88,15 +90,15 @@ fn messages() -> Value {
         "routes": [[5, 7, 128, false, null], [6, 8, 65535, true, ["3131313131313131"]]],
     }));
     cases.push(json!({
-        "name": "requests", "type": 3, "body": hex(&Request::write(&requests)),
+        "name": "requests", "type": 3, "body": hex(&RouteRequest::write(&requests)),
         "requests": [[5, 8, 15, null], [5, 8, 15, 4]],
     }));
-    let probe = Probe { is_answer: true, to: slot(3), number: 0x4142_4344 };
+    let probe = NeighbourProbe { is_answer: true, to: slot(3), number: 0x4142_4344 };
     cases.push(json!({
         "name": "the answer to a probe", "type": 4, "body": hex(&probe.to_bytes()),
         "answer": true, "to": 3, "number": probe.number,
     }));
-    let missing = Missing { to: slot(3), id: 0x5152, parts: 0b1010 };
+    let missing = MissingParts { to: slot(3), id: 0x5152, parts: 0b1010 };
     cases.push(json!({
         "name": "missing parts", "type": 5, "body": hex(&missing.to_bytes()),
         "to": 3, "id": missing.id, "parts": [1, 3],
@@ -114,10 +116,11 @@ fn messages() -> Value {
 fn of_orders() -> Vec<Value> {
     let group = GroupTag::from_bytes([0x61, 0x62, 0x63, 0x64]);
     let held = HeldOf { group, wants: 0x7172, first: 0x7071, removals: 0x0102_0304 };
-    let asked = Asked { to: slot(3), group, number: 0x7171, first: 2, pieces: 0b101 };
-    let pieces = Pieces { group, number: 0x7171, length: 300, first: 2, bytes: vec![0xab; 44] };
+    let asked = PiecesAsked { to: slot(3), group, number: 0x7171, first: 2, pieces: 0b101 };
+    let pieces =
+        OrderPieces { group, number: 0x7171, length: 300, first: 2, bytes: vec![0xab; 44] };
     let removal = RemovalMessage { group, notice: [4; 91] };
-    let (tag, held_body) = (hex(&group.to_bytes()), Held { groups: vec![held] }.to_bytes());
+    let (tag, held_body) = (hex(&group.to_bytes()), OrdersHeld { groups: vec![held] }.to_bytes());
     vec![
         json!({
             "name": "which orders are held", "type": 9, "body": hex(&held_body),
@@ -144,13 +147,13 @@ fn of_orders() -> Vec<Value> {
 /// A group that stands there twice.
 fn refused_held(body: &[u8]) -> Value {
     let twice = [body, body.get(1..).unwrap_or_default()].concat();
-    case("one group twice", 9, &twice, Held::parse(&twice).err())
+    case("one group twice", 9, &twice, OrdersHeld::parse(&twice).err())
 }
 
 /// Pieces that end beside the end of a piece.
-fn refused_pieces(pieces: &Pieces) -> Value {
-    let odd = Pieces { length: 400, ..pieces.clone() }.to_bytes();
-    case("half a piece", 11, &odd, Pieces::parse(&odd).err())
+fn refused_pieces(pieces: &OrderPieces) -> Value {
+    let odd = OrderPieces { length: 400, ..pieces.clone() }.to_bytes();
+    case("half a piece", 11, &odd, OrderPieces::parse(&odd).err())
 }
 
 fn trace() -> Value {
@@ -158,7 +161,7 @@ fn trace() -> Value {
     let first =
         TraceHop { slot: slot(1), round_trip_us: Some(700), ways: vec![way(2, 128), way(4, 300)] };
     let last = TraceHop { slot: slot(2), round_trip_us: None, ways: vec![] };
-    let trace = Trace {
+    let trace = RouteTrace {
         is_answer: true,
         is_cut: true,
         to: slot(1),
@@ -195,7 +198,7 @@ fn refused() -> Vec<Value> {
     ];
     let mut cases = vec![];
     for (name, body) in hellos {
-        cases.push(case(name, 1, &body, Hello::parse(&body).err()));
+        cases.push(case(name, 1, &body, HelloMessage::parse(&body).err()));
     }
     let mut stranger = routes().to_bytes();
     if let Some(high) = stranger.get_mut(4) {
@@ -205,9 +208,9 @@ fn refused() -> Vec<Value> {
     cases.push(case("a route to slot 1029", 2, &stranger, error));
     let odd = [0x42, 3, 0, 1, 2, 3, 4];
     let trace = [&[0x40, 1, 0, 0, 0, 0, 0, 1, 0, 2, 0][..], &[1, 0, 0, 0, 0, 0, 4]].concat();
-    let error = Trace::parse(&trace).err();
+    let error = RouteTrace::parse(&trace).err();
     cases.push(case("a trace with four ways of one machine", 7, &trace, error));
-    cases.push(case("a probe with an unknown bit", 4, &odd, Probe::parse(&odd).err()));
+    cases.push(case("a probe with an unknown bit", 4, &odd, NeighbourProbe::parse(&odd).err()));
     cases
 }
 

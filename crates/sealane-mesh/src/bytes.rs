@@ -8,9 +8,9 @@ use crate::MeshError;
 
 /// The bytes of a message that are left to read.
 #[derive(Debug)]
-pub(crate) struct Fields<'a>(ByteReader<'a>);
+pub(crate) struct MessageBytes<'a>(ByteReader<'a>);
 
-impl<'a> Fields<'a> {
+impl<'a> MessageBytes<'a> {
     pub(crate) fn new(body: &'a [u8]) -> Self {
         Self(ByteReader::new(body))
     }

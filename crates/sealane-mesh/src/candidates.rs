@@ -5,15 +5,15 @@ use crate::limits::MAX_CANDIDATES;
 /// Up to [`MAX_CANDIDATES`], one behind the other, in the order in which they came. They lie where
 /// their destination does: to choose ways to many is to read them all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Candidates<T>([Option<T>; MAX_CANDIDATES]);
+pub(crate) struct RouteCandidates<T>([Option<T>; MAX_CANDIDATES]);
 
-impl<T> Default for Candidates<T> {
+impl<T> Default for RouteCandidates<T> {
     fn default() -> Self {
         Self([const { None }; MAX_CANDIDATES])
     }
 }
 
-impl<T> Candidates<T> {
+impl<T> RouteCandidates<T> {
     pub(crate) fn len(&self) -> usize {
         self.iter().count()
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_few_are_kept_in_the_order_in_which_they_came() {
-        let mut few = Candidates::default();
+        let mut few = RouteCandidates::default();
         assert!(few.is_empty());
         assert!((0..MAX_CANDIDATES).all(|one| few.push(one)) && !few.push(99));
         few.retain(|one| *one != 0);

@@ -4,7 +4,7 @@ use sealane_frame::{PeerTag, SHORT_FRAGMENT_HEADER_BYTES};
 use sealane_seal::Form;
 
 use crate::limits::{MAX_ATTACHED, MIN_COMPACT_MTU_BYTES, MIN_FULL_MTU_BYTES, MIN_HELLO_MS};
-use crate::{MeshError, Span};
+use crate::{MeshError, MeshSpan};
 
 /// An interface, as its driver numbers it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,11 +12,11 @@ pub struct InterfaceId(pub u8);
 
 /// A neighbour's address on an interface, as its driver numbers it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(pub u64);
+pub struct MeshAddress(pub u64);
 
 /// The role of a machine for the others.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum MachineRole {
     /// A way out: it stands in hellos, and reports what came to it.
     Gateway,
     /// Others find routes to it.
@@ -30,7 +30,7 @@ pub enum Role {
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     /// The machine's role for the others.
-    pub role: Role,
+    pub role: MachineRole,
     /// Addresses of other groups that live on it, at most [`MAX_ATTACHED`]. Its address in the
     /// mesh is always one.
     pub attached: Vec<PeerTag>,
@@ -54,19 +54,19 @@ impl Config {
 
 /// The properties of an interface that a machine has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Medium {
+pub struct MeshMedium {
     /// The bytes of a unit: what one transmission carries.
     pub mtu: usize,
     /// The form of frames there.
     pub form: Form,
     /// The air time of a transmission beside its bytes: preamble and headers of the radio.
-    pub fixed: Span,
+    pub fixed: MeshSpan,
     /// How fast its bytes are.
     pub bytes_per_second: u32,
     /// The share of time in which the machine may send, in millionths: a million is always.
     pub duty_ppm: u32,
     /// How often hellos are wished. They come less often where the duty cycle asks for it.
-    pub hello: Span,
+    pub hello: MeshSpan,
     /// Whether frames travel within hop seals: everywhere but on wires.
     pub hop_seal: bool,
 }
@@ -87,16 +87,16 @@ const DOCUMENTS_BYTES_MAX: usize = 1000;
 /// The share of time, in millionths, that is all of it.
 pub(crate) const ALWAYS_PPM: u32 = 1_000_000;
 
-impl Medium {
+impl MeshMedium {
     /// A wire of 100 Mbit/s, or a path of UDP.
     pub const fn wire(mtu: usize) -> Self {
         Self {
             mtu,
             form: Form::Full,
-            fixed: Span(10),
+            fixed: MeshSpan(10),
             bytes_per_second: 12_500_000,
             duty_ppm: ALWAYS_PPM,
-            hello: Span::seconds(1),
+            hello: MeshSpan::seconds(1),
             hop_seal: false,
         }
     }
@@ -107,9 +107,9 @@ impl Medium {
     pub const fn dot11p() -> Self {
         Self {
             mtu: 1500,
-            fixed: Span(40 + 48 + 58 + 98),
+            fixed: MeshSpan(40 + 48 + 58 + 98),
             bytes_per_second: 750_000,
-            hello: Span::millis(500),
+            hello: MeshSpan::millis(500),
             form: Form::Compact,
             hop_seal: true,
             ..Self::wire(1500)
@@ -120,10 +120,10 @@ impl Medium {
     pub const fn lora_sf7() -> Self {
         Self {
             mtu: 222,
-            fixed: Span(26_000),
+            fixed: MeshSpan(26_000),
             bytes_per_second: 683,
             duty_ppm: 10_000,
-            hello: Span::seconds(60),
+            hello: MeshSpan::seconds(60),
             form: Form::Compact,
             hop_seal: true,
         }
@@ -133,19 +133,19 @@ impl Medium {
     pub const fn ble(mtu: usize) -> Self {
         Self {
             mtu,
-            fixed: Span(300),
+            fixed: MeshSpan(300),
             bytes_per_second: 125_000,
             duty_ppm: ALWAYS_PPM,
-            hello: Span::seconds(1),
+            hello: MeshSpan::seconds(1),
             form: Form::Compact,
             hop_seal: true,
         }
     }
 
     /// How long a unit takes.
-    pub fn air(&self, bytes: usize) -> Span {
+    pub fn air(&self, bytes: usize) -> MeshSpan {
         let bytes = bytes as u64 * 1_000_000;
-        Span(self.fixed.0 + bytes.div_ceil(u64::from(self.bytes_per_second.max(1))))
+        MeshSpan(self.fixed.0 + bytes.div_ceil(u64::from(self.bytes_per_second.max(1))))
     }
 
     /// The bytes of a message about documents that goes in one unit. Where units are short it goes
@@ -183,7 +183,7 @@ impl Medium {
         let is_sound = self.mtu >= mtu_min
             && self.bytes_per_second > 0
             && (1..=ALWAYS_PPM).contains(&self.duty_ppm)
-            && self.hello >= Span::millis(MIN_HELLO_MS);
+            && self.hello >= MeshSpan::millis(MIN_HELLO_MS);
         if is_sound { Ok(()) } else { Err(MeshError::Config("an interface that cannot be")) }
     }
 }

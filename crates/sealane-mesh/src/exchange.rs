@@ -6,18 +6,18 @@ use std::sync::Arc;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::Slot;
 
-use crate::messages::Trace;
-use crate::{Address, InterfaceId, KeptGroup, Medium, Span, Table, Urgency};
+use crate::messages::RouteTrace;
+use crate::{InterfaceId, KeptGroup, MeshAddress, MeshMedium, MeshSpan, RouteTable, SendUrgency};
 
 /// An input of a machine.
 #[derive(Debug, Clone, Copy)]
-pub enum Input<'a> {
+pub enum MeshInput<'a> {
     /// An interface is there, or is another one now.
     Up {
         /// Which one.
         interface: InterfaceId,
         /// Its properties.
-        medium: Medium,
+        medium: MeshMedium,
     },
     /// An interface is gone.
     Down {
@@ -29,7 +29,7 @@ pub enum Input<'a> {
         /// Where.
         interface: InterfaceId,
         /// The neighbour's address there.
-        from: Address,
+        from: MeshAddress,
         /// The unit.
         unit: &'a [u8],
     },
@@ -64,7 +64,7 @@ pub enum Input<'a> {
     /// is counted, to be compared with its reports.
     Went {
         /// The frames' hop: sender, target and next hop.
-        leg: Leg,
+        leg: RouteLeg,
         /// How many.
         frames: u16,
     },
@@ -91,9 +91,9 @@ pub enum Input<'a> {
     /// ([`crate::Mesh::documents_room`]).
     Documents {
         /// The neighbours that are to take it.
-        to: Audience,
+        to: DocumentAudience,
         /// In which share of the air time.
-        urgency: Urgency,
+        urgency: SendUrgency,
         /// The message.
         message: &'a [u8],
     },
@@ -103,7 +103,7 @@ pub enum Input<'a> {
 
 /// One hop of frames between two addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Leg {
+pub struct RouteLeg {
     /// Where they left.
     pub interface: InterfaceId,
     /// The neighbour that they went to.
@@ -118,17 +118,17 @@ pub struct Leg {
 
 /// An output of a machine, for its driver.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Output {
+pub enum MeshOutput {
     /// A unit is to be sent.
     Send {
         /// Where.
         interface: InterfaceId,
         /// The receiver.
-        to: To,
+        to: UnitReceiver,
         /// The unit, no longer than the interface carries.
         unit: Arc<[u8]>,
         /// The rank where several units wait.
-        urgency: Urgency,
+        urgency: SendUrgency,
     },
     /// A frame in the full form has come that is for this machine, or for everybody.
     Deliver {
@@ -163,16 +163,16 @@ pub enum Output {
         message: Vec<u8>,
     },
     /// Other routes are in use.
-    Table(Arc<Table>),
+    Table(Arc<RouteTable>),
     /// The way to a machine, which was asked for.
-    Traced(Trace),
+    Traced(RouteTrace),
     /// Something that people want to know.
-    Event(Event),
+    Event(MeshEvent),
 }
 
 /// Which neighbours are to take a message about documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
+pub enum DocumentAudience {
     /// One, where it is heard best.
     One(Slot),
     /// All, or all but the one that has brought what the message is about.
@@ -184,17 +184,17 @@ pub enum Audience {
 
 /// The receiver of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum To {
+pub enum UnitReceiver {
     /// All who hear it.
     Everybody,
     /// One neighbour.
-    Neighbour(Address),
+    Neighbour(MeshAddress),
 }
 
 /// An event for the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum MeshEvent {
     /// A neighbour was heard for the first time.
     NeighbourFound {
         /// The neighbour.
@@ -263,7 +263,7 @@ pub enum Event {
 /// The counts of a machine since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct MeshCounters {
     /// Hellos sent.
     pub hellos: u64,
     /// Hellos of them that said what is held of documents.
@@ -344,7 +344,7 @@ pub struct Counters {
 
 /// A neighbour as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NeighbourStatus {
+pub struct MeshNeighbourStatus {
     /// Its address in the mesh.
     pub tag: PeerTag,
     /// Its slot.
@@ -352,13 +352,13 @@ pub struct NeighbourStatus {
     /// Where it is heard.
     pub interface: InterfaceId,
     /// Its address there.
-    pub address: Address,
+    pub address: MeshAddress,
     /// How many of its hellos are heard, of 15.
     pub heard: u8,
     /// How many of the own hellos it hears, of 15.
     pub told: u8,
     /// How long a round trip takes.
-    pub round_trip: Option<Span>,
+    pub round_trip: Option<MeshSpan>,
     /// The cost of a hop to it, if frames may go by it.
     pub cost: Option<u16>,
     /// Whether it is avoided, since frames vanish behind it.
@@ -391,4 +391,4 @@ impl WayStatus {
 
 /// The sources that a machine carries frames of: addresses of members, each with the tag of its
 /// group.
-pub type Sources = BTreeMap<PeerTag, GroupTag>;
+pub type CarriedSources = BTreeMap<PeerTag, GroupTag>;

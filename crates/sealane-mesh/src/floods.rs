@@ -10,21 +10,21 @@ use crate::limits::{
     MAX_DOCUMENTS_WAITING, MAX_FLOODS_KNOWN, MAX_FLOODS_OF_ONE, MAX_FLOODS_WAITING,
 };
 use crate::neighbour::LinkId;
-use crate::{InterfaceId, Time, To, Urgency};
+use crate::{InterfaceId, MeshTime, SendUrgency, UnitReceiver};
 
 /// Names a frame to everybody.
 pub(crate) type FloodId = u64;
 
 /// A frame that waits for its moment, or for air time.
 #[derive(Debug, Clone)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingFrame {
     pub(crate) interface: InterfaceId,
-    pub(crate) to: To,
+    pub(crate) to: UnitReceiver,
     pub(crate) frame: Arc<[u8]>,
-    pub(crate) urgency: Urgency,
-    pub(crate) due: Time,
+    pub(crate) urgency: SendUrgency,
+    pub(crate) due: MeshTime,
     /// It is dropped then.
-    pub(crate) until: Time,
+    pub(crate) until: MeshTime,
     /// The neighbour that brought it.
     pub(crate) from: Option<LinkId>,
     /// It is a message about documents, which is sealed when it goes.
@@ -37,22 +37,22 @@ pub(crate) struct Waiting {
 
 /// A frame with its place among those that wait.
 #[derive(Debug)]
-pub(crate) struct Queued {
+pub(crate) struct QueuedFrame {
     /// The place in the order of arrival: an earlier frame has a lower one.
     pub(crate) order: u64,
     /// How often it was told already: it is an urgent frame to everybody, and is told again unless
     /// neighbours are heard that have it.
     pub(crate) told: u8,
-    pub(crate) one: Waiting,
+    pub(crate) one: WaitingFrame,
 }
 
 /// Frames that wait, and frames to everybody that are known.
 #[derive(Debug)]
-pub(crate) struct Floods {
+pub(crate) struct MeshFloods {
     key: [u8; 32],
     newer: BTreeSet<FloodId>,
     older: BTreeSet<FloodId>,
-    waiting: Vec<Queued>,
+    waiting: Vec<QueuedFrame>,
     /// How many waited so far.
     orders: u64,
     /// How many frames of others go before the next own one.
@@ -64,14 +64,14 @@ const OTHERS_FIRST: u8 = 2;
 /// A frame that so many neighbours were heard sending is not told again.
 pub(crate) const TOLD_ENOUGH: usize = 2;
 
-impl Waiting {
+impl WaitingFrame {
     /// Whether it was made on this machine.
     pub(crate) fn is_own(&self) -> bool {
         self.from.is_none()
     }
 }
 
-impl Floods {
+impl MeshFloods {
     /// The key keeps strangers from finding frames that look alike.
     pub(crate) fn new(seed: &[u8; 32]) -> Self {
         let key = blake3::derive_key("Sealane 1.0 mesh floods", seed);
@@ -110,10 +110,11 @@ impl Floods {
     /// Has a frame wait. Gives the one that there is no room for: this one, or a less urgent one
     /// that leaves for it. What others brought never takes the room of one neighbour, nor one
     /// neighbour's theirs, nor all of them that of what is made here.
-    pub(crate) fn wait(&mut self, waiting: Waiting) -> Option<Waiting> {
-        let is_brought = |one: &Waiting| one.from.is_some();
-        let is_alike =
-            |one: &Waiting| one.from == waiting.from && one.is_documents == waiting.is_documents;
+    pub(crate) fn wait(&mut self, waiting: WaitingFrame) -> Option<WaitingFrame> {
+        let is_brought = |one: &WaitingFrame| one.from.is_some();
+        let is_alike = |one: &WaitingFrame| {
+            one.from == waiting.from && one.is_documents == waiting.is_documents
+        };
         let of_one = self.waiting.iter().filter(|queued| is_alike(&queued.one)).count();
         let most = if waiting.is_documents { MAX_DOCUMENTS_WAITING } else { MAX_FLOODS_OF_ONE };
         let leaves = if of_one >= most {
@@ -130,15 +131,19 @@ impl Floods {
         (left.told == 0).then_some(left.one)
     }
 
-    fn push(&mut self, one: Waiting) {
+    fn push(&mut self, one: WaitingFrame) {
         self.orders += 1;
-        self.waiting.push(Queued { order: self.orders, told: 0, one });
+        self.waiting.push(QueuedFrame { order: self.orders, told: 0, one });
     }
 
     /// Of some that wait, the last of those that are less urgent than another one.
-    fn less_urgent(&self, than: &Waiting, of: impl Fn(&Waiting) -> bool) -> Option<usize> {
+    fn less_urgent(
+        &self,
+        than: &WaitingFrame,
+        of: impl Fn(&WaitingFrame) -> bool,
+    ) -> Option<usize> {
         let all = self.waiting.iter().enumerate();
-        let less = all.filter(|(_, Queued { one, .. })| of(one) && one.urgency > than.urgency);
+        let less = all.filter(|(_, QueuedFrame { one, .. })| of(one) && one.urgency > than.urgency);
         less.max_by_key(|(_, queued)| (queued.one.urgency, queued.order)).map(|(at, _)| at)
     }
 
@@ -153,7 +158,7 @@ impl Floods {
         is_enough: impl Fn(&[Slot]) -> bool,
     ) -> usize {
         let mut dropped = 0;
-        self.waiting.retain_mut(|Queued { told, one, .. }| {
+        self.waiting.retain_mut(|QueuedFrame { told, one, .. }| {
             let is_unsent_own = one.is_own() && *told == 0;
             if one.flood != Some(id) || one.interface != from.interface || is_unsent_own {
                 return true;
@@ -173,10 +178,10 @@ impl Floods {
 
     /// Takes the frame that goes next, of those that are due: the urgent ones, then those whose
     /// turn it is, then what came first.
-    pub(crate) fn next(&mut self, now: Time) -> Option<Queued> {
+    pub(crate) fn next(&mut self, now: MeshTime) -> Option<QueuedFrame> {
         let is_own_turn = self.others_first == 0;
         let due = self.waiting.iter().enumerate().filter(|(_, queued)| queued.one.due <= now);
-        let place = |queued: &Queued| {
+        let place = |queued: &QueuedFrame| {
             let is_out_of_turn = queued.one.is_own() != is_own_turn;
             (queued.one.urgency, is_out_of_turn, queued.order)
         };
@@ -190,12 +195,12 @@ impl Floods {
     }
 
     /// Puts one back that has no air time yet, or is to be told again.
-    pub(crate) fn put_back(&mut self, queued: Queued) {
+    pub(crate) fn put_back(&mut self, queued: QueuedFrame) {
         self.waiting.push(queued);
     }
 
     /// When the next one is due.
-    pub(crate) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<MeshTime> {
         self.waiting.iter().map(|queued| queued.one.due).min()
     }
 
@@ -211,7 +216,7 @@ impl Floods {
 
     /// How many frames wait that were not sent yet, of this machine or of others.
     pub(crate) fn unsent(&self, is_own: bool) -> usize {
-        let is_it = |queued: &&Queued| queued.told == 0 && queued.one.is_own() == is_own;
+        let is_it = |queued: &&QueuedFrame| queued.told == 0 && queued.one.is_own() == is_own;
         self.waiting.iter().filter(is_it).filter(|queued| !queued.one.is_documents).count()
     }
 

@@ -2,13 +2,13 @@
 
 use sealane_seal::Slot;
 
-use crate::bytes::{Fields, first, version};
+use crate::bytes::{MessageBytes, first, version};
 use crate::limits::{MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_HELLO_NEIGHBOURS, MIN_HELLO_MS};
-use crate::{MeshError, Span};
+use crate::{MeshError, MeshSpan};
 
 /// A hello, taken apart: `spec/mesh.md`, section *Hello*.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hello {
+pub struct HelloMessage {
     /// The sender sleeps between its hellos: frames for it wait until it is heard.
     pub sleeps: bool,
     /// The sender lacks announcements: of those whom it lists as strangers, or of anybody where it
@@ -25,18 +25,18 @@ pub struct Hello {
     /// Bits 8 to 31 of the counter of the sender's next hop seal.
     pub hop_counter: u32,
     /// Some of the sender's neighbours, in turn.
-    pub neighbours: Vec<Listed>,
+    pub neighbours: Vec<HelloNeighbour>,
     /// Time stamps that it gives back to some of them, in turn.
-    pub echoes: Vec<Echo>,
+    pub echoes: Vec<HelloEcho>,
     /// Gateways that it reaches.
-    pub gateways: Vec<Distance>,
+    pub gateways: Vec<RouteDistance>,
     /// A digest of the documents that it holds (`spec/document.md`), if it holds any at all.
     pub digest: Option<[u8; DIGEST_BYTES]>,
 }
 
 /// A neighbour in a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
+pub struct HelloNeighbour {
     /// The neighbour's slot.
     pub slot: Slot,
     /// How many of its hellos the sender hears, of 15.
@@ -45,7 +45,7 @@ pub struct Listed {
     pub told: u8,
 }
 
-impl Listed {
+impl HelloNeighbour {
     /// Somebody of whom the sender has opened nothing.
     pub(crate) fn stranger(slot: Slot) -> Self {
         Self { slot, heard: 0, told: 0 }
@@ -58,7 +58,7 @@ impl Listed {
 
 /// A time stamp that comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Echo {
+pub struct HelloEcho {
     /// The place in the list of the neighbour that it is for.
     pub index: u8,
     /// When that neighbour's last hello was sent, by its own clock.
@@ -69,7 +69,7 @@ pub struct Echo {
 
 /// How far a destination is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Distance {
+pub struct RouteDistance {
     /// The destination.
     pub slot: Slot,
     /// The sequence of the destination that this is of.
@@ -81,7 +81,7 @@ pub struct Distance {
 /// The metric of what is not reached.
 pub const INFINITE: u16 = u16::MAX;
 /// The step in which a hello says its interval.
-pub const INTERVAL_STEP: Span = Span::millis(20);
+pub const INTERVAL_STEP: MeshSpan = MeshSpan::millis(20);
 /// The bytes of a hello that lists nothing.
 pub const HELLO_BYTES_MIN: usize = 15;
 /// The bytes of a neighbour, an echo and a gateway in it.
@@ -93,7 +93,7 @@ pub const DISTANCE_BYTES: usize = 6;
 /// The bytes of a digest of documents.
 pub const DIGEST_BYTES: usize = 8;
 
-impl Hello {
+impl HelloMessage {
     /// The body as it travels. Lists beyond their bounds are cut.
     pub fn to_bytes(&self) -> Vec<u8> {
         let neighbours = || self.neighbours.iter().take(MAX_HELLO_NEIGHBOURS);
@@ -128,10 +128,10 @@ impl Hello {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`],
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`],
     /// [`MeshError::TooLong`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields::new(body);
+        let mut fields = MessageBytes::new(body);
         let counts = version(fields.byte()?)?;
         let (gateways, echoes) = (counts >> GATEWAYS_SHIFT, counts & ECHOES_MASK);
         let flags = fields.byte()?;
@@ -144,7 +144,7 @@ impl Hello {
         let is_bounded = usize::from(neighbours) <= MAX_HELLO_NEIGHBOURS
             && usize::from(echoes) <= MAX_HELLO_ECHOES
             && usize::from(gateways) <= MAX_HELLO_GATEWAYS
-            && INTERVAL_STEP.times(interval.into()) >= Span::millis(MIN_HELLO_MS);
+            && INTERVAL_STEP.times(interval.into()) >= MeshSpan::millis(MIN_HELLO_MS);
         if !is_bounded || flags & !(SLEEPS | ASKS | HOLDS) != 0 {
             return Err(MeshError::Range);
         }
@@ -156,9 +156,9 @@ impl Hello {
             interval,
             load,
             hop_counter: u32::from_le_bytes([low, middle, high, 0]),
-            neighbours: read(neighbours, || Listed::read(&mut fields))?,
-            echoes: read(echoes, || Echo::read(&mut fields, neighbours))?,
-            gateways: read(gateways, || Distance::read(&mut fields))?,
+            neighbours: read(neighbours, || HelloNeighbour::read(&mut fields))?,
+            echoes: read(echoes, || HelloEcho::read(&mut fields, neighbours))?,
+            gateways: read(gateways, || RouteDistance::read(&mut fields))?,
             digest: if flags & HOLDS == 0 { None } else { Some(fields.take()?) },
         };
         fields.end().map(|()| hello)
@@ -171,7 +171,7 @@ impl Hello {
     }
 
     /// How soon the next one comes.
-    pub fn interval(&self) -> Span {
+    pub fn interval(&self) -> MeshSpan {
         INTERVAL_STEP.times(self.interval.into())
     }
 }
@@ -184,23 +184,23 @@ fn read<T>(count: u8, mut one: impl FnMut() -> Result<T, MeshError>) -> Result<V
     Ok(all)
 }
 
-impl Listed {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, MeshError> {
+impl HelloNeighbour {
+    fn read(fields: &mut MessageBytes<'_>) -> Result<Self, MeshError> {
         let slot = fields.slot()?;
         let quality = fields.byte()?;
         Ok(Self { slot, heard: quality >> 4, told: quality & BEST })
     }
 }
 
-impl Echo {
-    fn read(fields: &mut Fields<'_>, neighbours: u8) -> Result<Self, MeshError> {
+impl HelloEcho {
+    fn read(fields: &mut MessageBytes<'_>, neighbours: u8) -> Result<Self, MeshError> {
         let echo = Self { index: fields.byte()?, sent: fields.long()?, heard: fields.long()? };
         if echo.index < neighbours { Ok(echo) } else { Err(MeshError::Range) }
     }
 }
 
-impl Distance {
-    fn read(fields: &mut Fields<'_>) -> Result<Self, MeshError> {
+impl RouteDistance {
+    fn read(fields: &mut MessageBytes<'_>) -> Result<Self, MeshError> {
         Ok(Self { slot: fields.slot()?, sequence: fields.word()?, metric: fields.word()? })
     }
 

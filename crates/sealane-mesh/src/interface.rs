@@ -10,12 +10,12 @@ use sealane_frame::limits::MAX_SHORT_UNIT_BYTES;
 use sealane_frame::{FRAGMENT_HEADER_BYTES, PeerTag, SHORT_FRAGMENT_HEADER_BYTES};
 use sealane_seal::{Form, Slot};
 
-pub(crate) use air::{AirTurns, Told};
+pub(crate) use air::{AirTurns, ScarceTurn};
 use hello::INTERVAL_MAX;
 pub(crate) use hello::{AnnouncementClock, HelloClock};
-pub(crate) use routes::{News, Question, RequestQueue, RouteNews, Whole};
+pub(crate) use routes::{FullUpdate, NewsCause, RequestQueue, RequestWaiting, RouteNews};
 
-use crate::budget::Budget;
+use crate::budget::AirTimeBudget;
 use crate::config::ALWAYS_PPM;
 pub(crate) use crate::config::{COMPACT_BYTES, FULL_BYTES};
 use crate::hello::{DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, LISTED_BYTES};
@@ -23,19 +23,19 @@ use crate::limits::{
     MAX_HELLO_ECHOES, MAX_HELLO_GATEWAYS, MAX_MESH_PARTIAL_BYTES, MAX_STRANGER_PARTIAL_BYTES,
     MESH_PROBES, MIN_HELLO_MS, MIN_PROBE_GAP_MS,
 };
-use crate::messages::{Probe, Request};
-use crate::parts::{Parts, SentParts, WantedParts};
-use crate::strangers::{Asking, Manner, Strangers};
-use crate::{Address, Hello, Medium, Span, Time, Urgency};
+use crate::messages::{NeighbourProbe, RouteRequest};
+use crate::parts::{FrameParts, SentParts, WantedParts};
+use crate::strangers::{AskManner, MeshStrangers, StrangerAsk};
+use crate::{HelloMessage, MeshAddress, MeshMedium, MeshSpan, MeshTime, SendUrgency};
 
 /// One interface.
 #[derive(Debug)]
-pub(crate) struct Interface {
-    pub(crate) medium: Medium,
-    pub(crate) budget: Budget,
-    pub(crate) numbers: Numbers,
+pub(crate) struct MeshInterface {
+    pub(crate) medium: MeshMedium,
+    pub(crate) budget: AirTimeBudget,
+    pub(crate) numbers: InterfaceNumbers,
     /// The slot behind each address.
-    pub(crate) addresses: BTreeMap<Address, Slot>,
+    pub(crate) addresses: BTreeMap<MeshAddress, Slot>,
     pub(crate) hello: HelloClock,
     pub(crate) announcement: AnnouncementClock,
     pub(crate) routes: RouteNews,
@@ -43,17 +43,17 @@ pub(crate) struct Interface {
     pub(crate) parts: PartRooms,
     pub(crate) turns: AirTurns,
     pub(crate) channel: ChannelCrowd,
-    pub(crate) strangers: Strangers,
+    pub(crate) strangers: MeshStrangers,
 }
 
 /// Frames that go and come in parts.
 #[derive(Debug)]
 pub(crate) struct PartRooms {
     /// Frames of neighbours.
-    pub(crate) known: Parts,
+    pub(crate) known: FrameParts,
     /// Frames of others, in a room of their own: made-up senders would else take that of
     /// neighbours.
-    pub(crate) strangers: Parts,
+    pub(crate) strangers: FrameParts,
     pub(crate) sent: SentParts,
     pub(crate) wanted: WantedParts,
 }
@@ -69,7 +69,7 @@ pub(crate) struct ChannelCrowd {
 
 /// The counters of an interface, kept also over times without it.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Numbers {
+pub(crate) struct InterfaceNumbers {
     pub(crate) hellos: u64,
     pub(crate) routes: u16,
     /// Names the next frame in parts.
@@ -86,7 +86,7 @@ pub(crate) struct HelloRoom {
 /// How many neighbours are in reach, and how many of them are to be told something: a way is not
 /// used before, or not as it should be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Near {
+pub(crate) struct NeighboursNear {
     pub(crate) neighbours: usize,
     pub(crate) new: usize,
 }
@@ -125,7 +125,7 @@ const ASKS_SHARE: u64 = 20;
 /// The bytes of an announcement on the air, at most.
 pub(crate) const ANNOUNCEMENT_BYTES: usize = 170;
 /// The shortest time within which a request finds its moment.
-const ASK_WINDOW: Span = Span::millis(30);
+const ASK_WINDOW: MeshSpan = MeshSpan::millis(30);
 /// A load is that of so many seconds, and of the time that so many hellos take: one hello alone is
 /// no busy channel, however slow the radio is.
 const LOAD_SECONDS_MIN: u32 = 4;
@@ -133,15 +133,15 @@ const LOAD_HELLOS: u64 = 24;
 /// The bytes of a usual hello.
 const HELLO_UNIT_BYTES: usize = 96;
 
-impl Interface {
-    pub(crate) fn new(medium: Medium, now: Time, numbers: Numbers) -> Self {
+impl MeshInterface {
+    pub(crate) fn new(medium: MeshMedium, now: MeshTime, numbers: InterfaceNumbers) -> Self {
         let air = air_in_parts(&medium, HELLO_UNIT_BYTES);
         let air = air.0.saturating_mul(HELLO_SHARE * u64::from(ALWAYS_PPM));
-        let least = Span(if medium.has_duty() { air / u64::from(medium.duty_ppm) } else { 0 });
-        let interval = medium.hello.max(least).clamp(Span::millis(MIN_HELLO_MS), INTERVAL_MAX);
+        let least = MeshSpan(if medium.has_duty() { air / u64::from(medium.duty_ppm) } else { 0 });
+        let interval = medium.hello.max(least).clamp(MeshSpan::millis(MIN_HELLO_MS), INTERVAL_MAX);
         Self {
             medium,
-            budget: Budget::new(medium, now),
+            budget: AirTimeBudget::new(medium, now),
             numbers,
             addresses: BTreeMap::new(),
             hello: HelloClock::new(interval, now),
@@ -149,22 +149,22 @@ impl Interface {
             routes: RouteNews::new(now),
             requests: RequestQueue::new(now),
             parts: PartRooms {
-                known: Parts::within(MAX_MESH_PARTIAL_BYTES),
-                strangers: Parts::within(MAX_STRANGER_PARTIAL_BYTES),
+                known: FrameParts::within(MAX_MESH_PARTIAL_BYTES),
+                strangers: FrameParts::within(MAX_STRANGER_PARTIAL_BYTES),
                 sent: SentParts::default(),
                 wanted: WantedParts::default(),
             },
             turns: AirTurns { first: None, documents_at: now },
             channel: ChannelCrowd { machines: 1, busy_ppm: 0 },
-            strangers: Strangers::default(),
+            strangers: MeshStrangers::default(),
         }
     }
 
     /// When something is to be told or asked next.
-    pub(crate) fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> MeshTime {
         let others = [self.announcement.at, self.routes.at, self.requests.at];
         let others = others.into_iter().chain([self.parts.wanted.due()]).flatten();
-        others.fold(self.hello.at, Time::min)
+        others.fold(self.hello.at, MeshTime::min)
     }
 
     /// Sets how often hellos are sent where so many neighbours are in reach, and so many routes are
@@ -178,7 +178,7 @@ impl Interface {
     }
 
     /// Takes how busy the radio finds its channel.
-    pub(crate) fn hear_load(&mut self, now: Time, busy_ppm: u32) {
+    pub(crate) fn hear_load(&mut self, now: MeshTime, busy_ppm: u32) {
         let seconds = self.air(HELLO_UNIT_BYTES).times(LOAD_HELLOS).0 / 1_000_000;
         let weight = u32::try_from(seconds).unwrap_or(u32::MAX).max(LOAD_SECONDS_MIN);
         self.channel.follow(busy_ppm, weight);
@@ -187,21 +187,21 @@ impl Interface {
     }
 
     /// The time between two probes.
-    pub(crate) fn gap(&self) -> Span {
-        let air = self.medium.air(COMPACT_BYTES + Probe::BYTES);
-        air.times(4).max(Span::millis(MIN_PROBE_GAP_MS))
+    pub(crate) fn gap(&self) -> MeshSpan {
+        let air = self.medium.air(COMPACT_BYTES + NeighbourProbe::BYTES);
+        air.times(4).max(MeshSpan::millis(MIN_PROBE_GAP_MS))
     }
 
     /// How long a neighbour may be overdue: as long as all probes take, and longer where there may
     /// be no air time for them, or a hello comes in parts that are asked for.
-    pub(crate) fn grace(&self) -> Span {
+    pub(crate) fn grace(&self) -> MeshSpan {
         let probes = self.gap().times(MESH_PROBES.into());
         let is_slow = self.medium.has_duty() || self.medium.mtu < HELLO_UNIT_BYTES;
         if is_slow { self.hello.interval.times(2).max(probes) } else { probes }
     }
 
     /// How long others may take a machine for the one that it was before it started anew.
-    pub(crate) fn memory(&self) -> Span {
+    pub(crate) fn memory(&self) -> MeshSpan {
         self.hello.interval + self.grace() + self.gap()
     }
 
@@ -236,7 +236,7 @@ impl Interface {
     /// The room of a hello here, beside the gateways and the digest that it has already. If few
     /// neighbours are in reach, it stays within the usual length. It then gives back as many time
     /// stamps as find room there.
-    pub(crate) fn hello_room(&self, near: Near, hello: &Hello) -> HelloRoom {
+    pub(crate) fn hello_room(&self, near: NeighboursNear, hello: &HelloMessage) -> HelloRoom {
         let is_few = near.neighbours <= FEW.neighbours;
         let most = match (self.is_scarce(), near.neighbours > MORE.neighbours) {
             (true, _) => FEW,
@@ -259,7 +259,7 @@ impl Interface {
 
     /// Has the next hello come sooner, but not right behind the last one: in a crowd that starts at
     /// once each would go on for each. Nor where something waits for the air time.
-    pub(crate) fn hasten_hello(&mut self, at: Time) {
+    pub(crate) fn hasten_hello(&mut self, at: MeshTime) {
         if self.waits(at).is_some() {
             return;
         }
@@ -273,52 +273,52 @@ impl Interface {
     /// where none is claimed. Where announcements go in parts each question may bring those that
     /// lack, and they are asked for as long as it takes. Where air time is scarce everybody is
     /// asked: hellos are seldom, and one announcement is for many.
-    pub(crate) fn ask_stranger(&mut self, now: Time, slot: Option<Slot>) -> Asking {
+    pub(crate) fn ask_stranger(&mut self, now: MeshTime, slot: Option<Slot>) -> StrangerAsk {
         let is_narrow = self.medium.mtu < ANNOUNCEMENT_BYTES;
         let is_scarce = self.is_scarce();
-        self.strangers.ask(slot, now, self.hello.interval, Manner { is_narrow, is_scarce })
+        self.strangers.ask(slot, now, self.hello.interval, AskManner { is_narrow, is_scarce })
     }
 
     /// Has an announcement come, but not right behind the last one.
-    pub(crate) fn hasten_announcement(&mut self, at: Time) {
+    pub(crate) fn hasten_announcement(&mut self, at: MeshTime) {
         self.announcement.hasten(at, self.hello.interval.part(2));
     }
 
     /// Has the route to a destination told as something new, and says whether it is the first.
-    pub(crate) fn note_news(&mut self, slot: Slot, news: News) -> bool {
-        self.routes.note(slot, news == News::Asked || self.is_scarce())
+    pub(crate) fn note_news(&mut self, slot: Slot, news: NewsCause) -> bool {
+        self.routes.note(slot, news == NewsCause::Asked || self.is_scarce())
     }
 
     /// Notes that routes were told which had so many bytes.
-    pub(crate) fn told_routes(&mut self, now: Time, bytes: usize) {
+    pub(crate) fn told_routes(&mut self, now: MeshTime, bytes: usize) {
         let rest = self.rest(bytes, NEWS_SHARE);
         self.routes.told(now, rest);
     }
 
     /// How long nothing like it is to follow so many bytes, so that what all say takes that part of
     /// the channel at most: where air time is scarce, the budget decides.
-    fn rest(&self, bytes: usize, share: u64) -> Span {
+    fn rest(&self, bytes: usize, share: u64) -> MeshSpan {
         let all = self.air(bytes).times(self.channel.machines).times(share);
         all.min(self.hello.interval.part(2))
     }
 
     /// Within which time a request finds its moment: many ask when one has fallen silent, and those
     /// who ask at once are not heard.
-    pub(crate) fn ask_window(&self) -> Span {
+    pub(crate) fn ask_window(&self) -> MeshSpan {
         let machines = self.channel.machines.min(16);
-        self.air(COMPACT_BYTES + Request::BYTES).times(2 * machines).max(ASK_WINDOW)
+        self.air(COMPACT_BYTES + RouteRequest::BYTES).times(2 * machines).max(ASK_WINDOW)
     }
 
     /// Takes the requests that are to be sent now, as many as fit, if there is air time.
-    pub(crate) fn take_questions(&mut self, now: Time) -> Vec<Request> {
-        let fit = self.room().saturating_sub(1) / Request::BYTES;
+    pub(crate) fn take_questions(&mut self, now: MeshTime) -> Vec<RouteRequest> {
+        let fit = self.room().saturating_sub(1) / RouteRequest::BYTES;
         let count = self.requests.len().min(fit.max(1));
-        let bytes = COMPACT_BYTES + 1 + count * Request::BYTES;
+        let bytes = COMPACT_BYTES + 1 + count * RouteRequest::BYTES;
         self.requests.at = None;
         if count == 0 {
             return vec![];
         }
-        if let Err(ready) = self.may_tell(now, Told::Requests, bytes) {
+        if let Err(ready) = self.may_tell(now, ScarceTurn::Requests, bytes) {
             self.requests.at = Some(ready);
             return vec![];
         }
@@ -327,13 +327,13 @@ impl Interface {
     }
 
     /// Counts a hello: now and then all routes are told with it.
-    pub(crate) fn count_hello(&mut self, now: Time, next: Time) {
+    pub(crate) fn count_hello(&mut self, now: MeshTime, next: MeshTime) {
         self.numbers.hellos += 1;
         self.strangers.asked();
         let hellos = self.hello.count(now, next);
         if hellos.is_multiple_of(WHOLE_HELLOS) {
             let has_addresses = (hellos / WHOLE_HELLOS).is_multiple_of(ADDRESS_WHOLES);
-            let whole = if has_addresses { Whole::Addresses } else { Whole::Distances };
+            let whole = if has_addresses { FullUpdate::Addresses } else { FullUpdate::Distances };
             self.routes.want_all(now + self.hello.interval.part(8), whole);
         }
     }
@@ -347,13 +347,13 @@ impl Interface {
     }
 
     /// When a message about documents can go.
-    pub(crate) fn documents_ready(&self, now: Time, urgency: Urgency) -> Time {
+    pub(crate) fn documents_ready(&self, now: MeshTime, urgency: SendUrgency) -> MeshTime {
         let air = self.air(self.medium.documents_bytes() + self.around());
         self.budget.ready(now, urgency, air).max(self.turns.documents_at)
     }
 
     /// The air time of a frame with those bytes: that of its parts.
-    pub(crate) fn air(&self, bytes: usize) -> Span {
+    pub(crate) fn air(&self, bytes: usize) -> MeshSpan {
         air_in_parts(&self.medium, bytes)
     }
 
@@ -364,7 +364,7 @@ impl Interface {
     }
 
     /// The name under which parts of an address are put together.
-    pub(crate) fn name_of(address: Address) -> PeerTag {
+    pub(crate) fn name_of(address: MeshAddress) -> PeerTag {
         PeerTag::from_hash(address.0.to_be_bytes())
     }
 }
@@ -387,7 +387,7 @@ impl ChannelCrowd {
 }
 
 /// The air time of a frame with those bytes: that of its parts.
-fn air_in_parts(medium: &Medium, bytes: usize) -> Span {
+fn air_in_parts(medium: &MeshMedium, bytes: usize) -> MeshSpan {
     if bytes <= medium.mtu {
         return medium.air(bytes);
     }

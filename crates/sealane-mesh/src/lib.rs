@@ -9,8 +9,8 @@
 //!            └──────────────────────────────┘ ─► the table of a faster data path
 //! ```
 //!
-//! A [`Mesh`] is one machine of a mesh. It takes what happens to it ([`Input`]) with the time, and
-//! gives what it wants done ([`Output`]). It finds neighbours by hellos, measures loss both ways
+//! A [`Mesh`] is one machine of a mesh. It takes what happens to it ([`MeshInput`]) with the time, and
+//! gives what it wants done ([`MeshOutput`]). It finds neighbours by hellos, measures loss both ways
 //! and round trips (RFC 9616), keeps routes free of loops (RFC 8966), leaves a next hop that is
 //! silent or swallows frames, and sends on what is for everybody without drowning its channel.
 //! `spec/mesh.md` is the specification.
@@ -69,26 +69,27 @@ mod time;
 mod voice;
 mod ways;
 
-pub use budget::Urgency;
-pub use config::{Address, Config, InterfaceId, Medium, Role};
+pub use budget::SendUrgency;
+pub use config::{Config, InterfaceId, MachineRole, MeshAddress, MeshMedium};
 pub use error::{ERRORS, MeshError};
 pub use exchange::{
-    Audience, Counters, Event, Input, Leg, NeighbourStatus, Output, Sources, To, WayStatus,
+    CarriedSources, DocumentAudience, MeshCounters, MeshEvent, MeshInput, MeshNeighbourStatus,
+    MeshOutput, RouteLeg, UnitReceiver, WayStatus,
 };
 pub use hello::{
-    DIGEST_BYTES, DISTANCE_BYTES, Distance, ECHO_BYTES, Echo, HELLO_BYTES_MIN, Hello, INFINITE,
-    INTERVAL_STEP, LISTED_BYTES, Listed,
+    DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HelloEcho, HelloMessage,
+    HelloNeighbour, INFINITE, INTERVAL_STEP, LISTED_BYTES, RouteDistance,
 };
 pub use hop::{HOP_SEAL_BYTES, HopReader, HopSender, HopWriter};
-pub use keys::Provision;
+pub use keys::MeshProvision;
 pub use mesh::Mesh;
 pub use messages::{
-    Advertised, MessageType, Missing, Probe, Report, Request, RouteMessage, Trace, TraceHop,
-    TraceWay,
+    AdvertisedRoute, GatewayReport, MessageType, MissingParts, NeighbourProbe, RouteMessage,
+    RouteRequest, RouteTrace, TraceHop, TraceWay,
 };
-pub use notice::{REMOVAL_NOTICE_BYTES, Told, is_heartbeat};
-pub use orders::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
+pub use notice::{NoticeContent, REMOVAL_NOTICE_BYTES, is_heartbeat};
+pub use orders::{HeldOf, OrderPieces, OrdersHeld, PIECE_BYTES, PiecesAsked, RemovalMessage};
 pub use routes::margin;
 pub use sealane_frame::machine::{KeptGroup, Keys, Member, Rekeyed};
-pub use table::{Hop, Route, Table};
-pub use time::{Span, Time};
+pub use table::{MeshRoute, NextHop, RouteTable};
+pub use time::{MeshSpan, MeshTime};

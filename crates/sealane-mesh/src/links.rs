@@ -8,7 +8,7 @@ use crate::neighbour::LinkId;
 /// Things of neighbours, in the order of these: [`MAX_MESH_NEIGHBOURS`] at most, so that a byte
 /// says where one lies.
 #[derive(Debug)]
-pub(crate) struct Links<T> {
+pub(crate) struct NeighbourSlots<T> {
     ids: Vec<LinkId>,
     things: Vec<T>,
     /// By interface and slot, where the thing lies, and [`NOWHERE`] for who is no neighbour.
@@ -18,13 +18,13 @@ pub(crate) struct Links<T> {
 const NOWHERE: u8 = u8::MAX;
 const _: () = assert!(MAX_MESH_NEIGHBOURS < NOWHERE as usize);
 
-impl<T> Default for Links<T> {
+impl<T> Default for NeighbourSlots<T> {
     fn default() -> Self {
         Self { ids: vec![], things: vec![], places: vec![] }
     }
 }
 
-impl<T> Links<T> {
+impl<T> NeighbourSlots<T> {
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
@@ -122,7 +122,7 @@ mod tests {
             interface: InterfaceId(interface),
             slot: Slot::new(slot).unwrap(),
         };
-        let mut links = Links::default();
+        let mut links = NeighbourSlots::default();
         for (thing, (interface, slot)) in (0..).zip([(1, 5), (0, 9), (1, 2), (0, 300)]) {
             assert_eq!(links.insert(id(interface, slot), thing), None);
         }

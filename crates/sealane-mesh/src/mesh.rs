@@ -6,21 +6,22 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::{Epoch, Slot};
 
-use crate::budget::Budget;
-use crate::floods::Floods;
-use crate::interface::{Interface, News, Numbers, Whole};
+use crate::budget::AirTimeBudget;
+use crate::floods::MeshFloods;
+use crate::interface::{FullUpdate, InterfaceNumbers, MeshInterface, NewsCause};
 use crate::limits::MAX_MESH_INTERFACES;
-use crate::links::Links;
-use crate::neighbour::{LinkId, Neighbour};
-use crate::random::Random;
-use crate::reports::Reports;
-use crate::routes::{Routes, Way};
-use crate::slots::Slots;
-use crate::voice::Voice;
-use crate::ways::{NextHops, Ways};
+use crate::links::NeighbourSlots;
+use crate::neighbour::{LinkId, MeshNeighbour};
+use crate::random::MeshRandom;
+use crate::reports::GatewayReports;
+use crate::routes::{MeshRoutes, NeighbourLink};
+use crate::slots::SlotSet;
+use crate::voice::MeshVoice;
+use crate::ways::{NeighbourLinks, NextHops};
 use crate::{
-    Config, Counters, Event, Input, InterfaceId, Keys, Medium, MeshError, NeighbourStatus, Output,
-    Rekeyed, Role, Sources, Span, Table, Time, Urgency, WayStatus,
+    CarriedSources, Config, InterfaceId, Keys, MachineRole, MeshCounters, MeshError, MeshEvent,
+    MeshInput, MeshMedium, MeshNeighbourStatus, MeshOutput, MeshSpan, MeshTime, Rekeyed,
+    RouteTable, SendUrgency, WayStatus,
 };
 
 mod carry;
@@ -36,69 +37,69 @@ mod trace;
 /// One machine of a mesh.
 pub struct Mesh {
     config: Config,
-    voice: Voice,
-    random: Random,
+    voice: MeshVoice,
+    random: MeshRandom,
     /// The amount added to the time for the time stamps of hellos: nobody knows it beforehand.
     clock: u32,
-    now: Time,
-    started: Time,
+    now: MeshTime,
+    started: MeshTime,
     /// When it obeyed an order last, or started: what it says since then has to be announced anew.
-    obeyed_at: Time,
+    obeyed_at: MeshTime,
     /// Nobody takes this machine any more for the one that it was before it started: all routes
     /// were asked for, and are taken.
     has_asked: bool,
-    interfaces: BTreeMap<InterfaceId, Interface>,
+    interfaces: BTreeMap<InterfaceId, MeshInterface>,
     /// Where interfaces that were gone go on counting.
-    numbers: BTreeMap<InterfaceId, Numbers>,
+    numbers: BTreeMap<InterfaceId, InterfaceNumbers>,
     /// The air time of interfaces that are gone: one that comes back has no more than before.
-    budgets: BTreeMap<InterfaceId, Budget>,
-    neighbours: Links<Neighbour>,
-    routes: Routes,
+    budgets: BTreeMap<InterfaceId, AirTimeBudget>,
+    neighbours: NeighbourSlots<MeshNeighbour>,
+    routes: MeshRoutes,
     own_sequence: u16,
-    own_raised: Time,
+    own_raised: MeshTime,
     /// When the own routes were told last since somebody asked.
-    own_answered: Time,
+    own_answered: MeshTime,
     /// The sequence that others ask for.
     own_wanted: Option<u16>,
-    traces: trace::Traces,
+    traces: trace::TraceRates,
     /// Requests that were heard, passed on or made here lately.
     requests: VecDeque<requests::KnownRequest>,
     /// Machines to which there is no way, or a bad one; and when is asked again for what lacks.
-    starving: Slots,
+    starving: SlotSet,
     /// Neighbours that have not told all routes.
     lacking: BTreeSet<LinkId>,
-    starving_at: Option<Time>,
-    floods: Floods,
+    starving_at: Option<MeshTime>,
+    floods: MeshFloods,
     /// The digest that hellos carry of the held documents.
     digest: Option<[u8; 8]>,
     /// Documents are held here, or were.
     has_documents: bool,
-    reports: Reports,
+    reports: GatewayReports,
     /// The sources whose frames are carried, each with its group; where there is none, everybody's.
-    sources: Option<Arc<Sources>>,
-    report_at: Option<Time>,
+    sources: Option<Arc<CarriedSources>>,
+    report_at: Option<MeshTime>,
     /// Ways have to be chosen anew.
     is_stale: bool,
     /// Or ways to these machines alone.
-    stale: Slots,
+    stale: SlotSet,
     /// The ways by neighbours when ways to all machines were chosen last.
-    ways: Ways,
+    ways: NeighbourLinks,
     /// The next hops in use.
     used: NextHops,
     /// Members, or what is told of them beside their distance, have changed.
     is_renamed: bool,
     /// Nothing is to be done about a neighbour before.
-    neighbours_at: Time,
-    table: Arc<Table>,
-    second_at: Time,
-    warned_at: Option<Time>,
+    neighbours_at: MeshTime,
+    table: Arc<RouteTable>,
+    second_at: MeshTime,
+    warned_at: Option<MeshTime>,
     /// Signatures that members have brought in this second that do not verify.
     bad_signatures: BTreeMap<Slot, u8>,
     /// When it was told of members that they are faulty.
-    faulty: BTreeMap<Slot, Time>,
-    orders: orders::Orders,
-    counters: Counters,
-    outputs: VecDeque<Output>,
+    faulty: BTreeMap<Slot, MeshTime>,
+    orders: orders::MeshOrders,
+    counters: MeshCounters,
+    outputs: VecDeque<MeshOutput>,
 }
 
 impl Mesh {
@@ -107,21 +108,21 @@ impl Mesh {
     /// # Errors
     ///
     /// [`MeshError::Config`]; what the seal refuses.
-    pub fn new(config: Config, keys: Keys, start: Time) -> Result<Self, MeshError> {
+    pub fn new(config: Config, keys: Keys, start: MeshTime) -> Result<Self, MeshError> {
         config.check()?;
-        let mut random = Random::new(&config.seed);
+        let mut random = MeshRandom::new(&config.seed);
         let clock = random.word() as u32;
         // A machine that starts again goes on behind what it told before: sequences at random would
         // have no order, and the routes of three starts could lead in a circle.
         let own_sequence = (keys.start_ms / SEQUENCE_MS) as u16;
-        let is_gateway = config.role == Role::Gateway;
+        let is_gateway = config.role == MachineRole::Gateway;
         // Machines that start at once are not to do at once what they do each second.
-        let second_at = start + random.within(Span::seconds(1));
-        let voice = Voice::new(keys)?;
+        let second_at = start + random.within(MeshSpan::seconds(1));
+        let voice = MeshVoice::new(keys)?;
         let own = voice.kept_group();
         let mut mesh = Self {
             voice,
-            floods: Floods::new(&config.seed),
+            floods: MeshFloods::new(&config.seed),
             digest: None,
             has_documents: false,
             config,
@@ -134,23 +135,23 @@ impl Mesh {
             interfaces: BTreeMap::new(),
             numbers: BTreeMap::new(),
             budgets: BTreeMap::new(),
-            neighbours: Links::default(),
-            routes: Routes::default(),
+            neighbours: NeighbourSlots::default(),
+            routes: MeshRoutes::default(),
             own_sequence,
             own_raised: start,
             own_answered: start,
             own_wanted: None,
-            traces: trace::Traces::default(),
+            traces: trace::TraceRates::default(),
             requests: VecDeque::new(),
-            starving: Slots::default(),
+            starving: SlotSet::default(),
             lacking: BTreeSet::new(),
             starving_at: None,
-            reports: Reports::default(),
+            reports: GatewayReports::default(),
             sources: None,
-            report_at: is_gateway.then_some(start + Span::seconds(1)),
+            report_at: is_gateway.then_some(start + MeshSpan::seconds(1)),
             is_stale: false,
-            stale: Slots::default(),
-            ways: Ways::default(),
+            stale: SlotSet::default(),
+            ways: NeighbourLinks::default(),
             used: NextHops::default(),
             is_renamed: true,
             neighbours_at: start,
@@ -159,8 +160,8 @@ impl Mesh {
             warned_at: None,
             bad_signatures: BTreeMap::new(),
             faulty: BTreeMap::new(),
-            orders: orders::Orders::default(),
-            counters: Counters::default(),
+            orders: orders::MeshOrders::default(),
+            counters: MeshCounters::default(),
             outputs: VecDeque::new(),
         };
         own.into_iter().for_each(|own| mesh.keep_orders(own));
@@ -168,30 +169,32 @@ impl Mesh {
     }
 
     /// Takes what happens. What is bad about it is dropped and counted. The time never goes back.
-    pub fn take(&mut self, now: Time, input: Input<'_>) {
+    pub fn take(&mut self, now: MeshTime, input: MeshInput<'_>) {
         self.now = self.now.max(now);
         match input {
-            Input::Up { interface, medium } => self.up(interface, medium),
-            Input::Down { interface } => self.down(interface),
-            Input::Heard { interface, from, unit } => self.heard(interface, from, unit),
-            Input::Data { frame } => self.originate(frame),
-            Input::Keep(group) => self.keep_orders(group),
-            Input::Forget(group) => self.forget_orders(group),
-            Input::Notice { group, notice } => {
+            MeshInput::Up { interface, medium } => self.up(interface, medium),
+            MeshInput::Down { interface } => self.down(interface),
+            MeshInput::Heard { interface, from, unit } => self.heard(interface, from, unit),
+            MeshInput::Data { frame } => self.originate(frame),
+            MeshInput::Keep(group) => self.keep_orders(group),
+            MeshInput::Forget(group) => self.forget_orders(group),
+            MeshInput::Notice { group, notice } => {
                 // It is counted where it is refused.
                 let _ = self.take_notice(group, notice);
             }
-            Input::Trace { to, number } => self.trace(to, number),
-            Input::Came { source, frames } => self.came(source, frames),
-            Input::Went { leg, frames } => self.went(&leg, frames),
-            Input::Load { interface, busy_ppm } => {
+            MeshInput::Trace { to, number } => self.trace(to, number),
+            MeshInput::Came { source, frames } => self.came(source, frames),
+            MeshInput::Went { leg, frames } => self.went(&leg, frames),
+            MeshInput::Load { interface, busy_ppm } => {
                 if let Some(interface) = self.interfaces.get_mut(&interface) {
                     interface.hear_load(now, busy_ppm);
                 }
             }
-            Input::Digest { digest } => (self.digest, self.has_documents) = (digest, true),
-            Input::Documents { to, urgency, message } => self.tell_documents(to, urgency, message),
-            Input::Tick => {}
+            MeshInput::Digest { digest } => (self.digest, self.has_documents) = (digest, true),
+            MeshInput::Documents { to, urgency, message } => {
+                self.tell_documents(to, urgency, message)
+            }
+            MeshInput::Tick => {}
         }
         self.tick();
         self.settle();
@@ -200,13 +203,13 @@ impl Mesh {
 
     /// Carries no frames from now on but those of these sources, each of its group. Without this
     /// call those of everybody are carried.
-    pub fn set_sources(&mut self, sources: Arc<Sources>) {
+    pub fn set_sources(&mut self, sources: Arc<CarriedSources>) {
         self.sources = Some(sources);
     }
 
-    /// When [`Input::Tick`] is due. Later is allowed, and earlier does no harm.
-    pub fn next_wake(&self) -> Option<Time> {
-        let ticks = self.interfaces.values().map(Interface::due);
+    /// When [`MeshInput::Tick`] is due. Later is allowed, and earlier does no harm.
+    pub fn next_wake(&self) -> Option<MeshTime> {
+        let ticks = self.interfaces.values().map(MeshInterface::due);
         let neighbours = (!self.neighbours.is_empty()).then_some(self.neighbours_at);
         let report = self.report_at.filter(|_| !self.interfaces.is_empty());
         let asks = if self.has_asked { None } else { self.remembered_until() };
@@ -214,21 +217,21 @@ impl Mesh {
         let others =
             others.into_iter().chain([self.orders.wake(), self.documents_wake(), self.starving_at]);
         let all = ticks.chain(others.flatten());
-        all.min().map(|at| at.max(self.now + Span(1)))
+        all.min().map(|at| at.max(self.now + MeshSpan(1)))
     }
 
     /// The next thing that the machine wants done; to be called until there is none.
-    pub fn next_output(&mut self) -> Option<Output> {
+    pub fn next_output(&mut self) -> Option<MeshOutput> {
         self.outputs.pop_front()
     }
 
     /// The next hops of all machines that are reached.
-    pub fn table(&self) -> Arc<Table> {
+    pub fn table(&self) -> Arc<RouteTable> {
         Arc::clone(&self.table)
     }
 
     /// The counts so far.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> MeshCounters {
         self.counters
     }
 
@@ -238,14 +241,14 @@ impl Mesh {
         [true, false].map(|is_own| self.floods.unsent(is_own))
     }
 
-    /// The air time that an interface has spent, by urgency: [`Urgency::ALL`].
-    pub fn spent(&self, interface: InterfaceId) -> [Span; 4] {
+    /// The air time that an interface has spent, by urgency: [`SendUrgency::ALL`].
+    pub fn spent(&self, interface: InterfaceId) -> [MeshSpan; 4] {
         self.interfaces.get(&interface).map(|one| one.budget.spent()).unwrap_or_default()
     }
 
     /// The neighbours, by interface and slot.
-    pub fn neighbours(&self) -> Vec<NeighbourStatus> {
-        let status = |one: &Neighbour| NeighbourStatus {
+    pub fn neighbours(&self) -> Vec<MeshNeighbourStatus> {
+        let status = |one: &MeshNeighbour| MeshNeighbourStatus {
             tag: one.tag,
             slot: one.id.slot,
             interface: one.id.interface,
@@ -266,7 +269,7 @@ impl Mesh {
             via: via.slot,
             interface: via.interface,
             told,
-            cost: self.neighbours.get(&via).and_then(Neighbour::cost),
+            cost: self.neighbours.get(&via).and_then(MeshNeighbour::cost),
             is_used: destination.selected.is_some_and(|selected| selected.via == via),
             is_avoided: self
                 .neighbours
@@ -299,7 +302,7 @@ impl Mesh {
     /// # Errors
     ///
     /// The errors of the seal. The machine is to be made anew then.
-    pub fn rekey(&mut self, now: Time, rekeyed: Rekeyed) -> Result<(), MeshError> {
+    pub fn rekey(&mut self, now: MeshTime, rekeyed: Rekeyed) -> Result<(), MeshError> {
         self.now = self.now.max(now);
         let orders = rekeyed.orders;
         let stays = self.voice.rekey(rekeyed)?;
@@ -334,7 +337,7 @@ impl Mesh {
         self.voice.leaving().map(|one| (one.slot, one.order)).collect()
     }
 
-    fn up(&mut self, id: InterfaceId, medium: Medium) {
+    fn up(&mut self, id: InterfaceId, medium: MeshMedium) {
         let has_room =
             self.interfaces.len() < MAX_MESH_INTERFACES || self.interfaces.contains_key(&id);
         if medium.check().is_err() || !has_room {
@@ -342,9 +345,10 @@ impl Mesh {
             return;
         }
         self.down(id);
-        let fresh = Numbers { parts: self.random.word() as u16, ..Numbers::default() };
+        let fresh =
+            InterfaceNumbers { parts: self.random.word() as u16, ..InterfaceNumbers::default() };
         let numbers = *self.numbers.entry(id).or_insert(fresh);
-        let mut interface = Interface::new(medium, self.now, numbers);
+        let mut interface = MeshInterface::new(medium, self.now, numbers);
         if let Some(budget) = self.budgets.remove(&id).filter(|budget| budget.is_of(&medium)) {
             interface.budget = budget;
         }
@@ -364,7 +368,7 @@ impl Mesh {
 
     /// Until when others may have routes by this machine from before it started, of which it knows
     /// nothing: until then it takes none but those to neighbours.
-    fn remembered_until(&self) -> Option<Time> {
+    fn remembered_until(&self) -> Option<MeshTime> {
         let memory = self.interfaces.values().map(|one| one.memory()).max()?;
         Some(self.started + memory)
     }
@@ -377,13 +381,13 @@ impl Mesh {
         }
         self.routes.forget(id);
         self.is_stale = true;
-        self.event(Event::NeighbourLost { slot: id.slot, interface: id.interface });
+        self.event(MeshEvent::NeighbourLost { slot: id.slot, interface: id.interface });
     }
 
     /// Tells people something. That somebody is faulty is told once in a while, or it would fill
     /// their logs.
-    fn event(&mut self, event: Event) {
-        if let Event::Faulty { slot } = event {
+    fn event(&mut self, event: MeshEvent) {
+        if let MeshEvent::Faulty { slot } = event {
             let now = self.now;
             self.faulty.retain(|_, told| now.since(*told) < FAULTY_PAUSE);
             if self.faulty.contains_key(&slot) {
@@ -391,7 +395,7 @@ impl Mesh {
             }
             self.faulty.insert(slot, now);
         }
-        self.outputs.push_back(Output::Event(event));
+        self.outputs.push_back(MeshOutput::Event(event));
     }
 
     /// Whether a signature that a member brings is worth the time that it takes to verify.
@@ -407,8 +411,9 @@ impl Mesh {
     }
 
     /// A moment within the next part of a hello interval.
-    fn soon(&mut self, interface: InterfaceId, part: u64) -> Time {
-        let interval = self.interfaces.get(&interface).map_or(Span(0), |one| one.hello.interval);
+    fn soon(&mut self, interface: InterfaceId, part: u64) -> MeshTime {
+        let interval =
+            self.interfaces.get(&interface).map_or(MeshSpan(0), |one| one.hello.interval);
         self.now + self.random.within(interval.part(part))
     }
 
@@ -418,15 +423,15 @@ impl Mesh {
     }
 
     /// The properties of a neighbour that a choice of ways needs.
-    fn way_by(neighbour: &Neighbour, now: Time) -> Option<Way> {
+    fn way_by(neighbour: &MeshNeighbour, now: MeshTime) -> Option<NeighbourLink> {
         let cost = neighbour.cost()?;
         let patience = neighbour.hello.interval.times(PATIENCE);
         let (blame, is_anew) = (neighbour.blame.at(now), neighbour.blame.is_anew(now));
-        Some(Way { cost, blame, is_anew, patience })
+        Some(NeighbourLink { cost, blame, is_anew, patience })
     }
 
     /// Has the route to a destination told soon to all neighbours.
-    fn news(&mut self, slot: Slot, news: News) {
+    fn news(&mut self, slot: Slot, news: NewsCause) {
         for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
             self.news_on(id, slot, news);
         }
@@ -434,7 +439,7 @@ impl Mesh {
 
     /// Has the route to a destination told soon to the neighbours of an interface. What comes
     /// meanwhile goes with it.
-    fn news_on(&mut self, id: InterfaceId, slot: Slot, news: News) {
+    fn news_on(&mut self, id: InterfaceId, slot: Slot, news: NewsCause) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         if interface.note_news(slot, news) {
             let at = self.soon(id, 16);
@@ -448,7 +453,7 @@ impl Mesh {
     fn tell_all(&mut self, id: InterfaceId) {
         let at = self.soon(id, 8);
         if let Some(interface) = self.interfaces.get_mut(&id) {
-            interface.routes.want_all(at, Whole::Addresses);
+            interface.routes.want_all(at, FullUpdate::Addresses);
         }
     }
 
@@ -465,15 +470,15 @@ impl Mesh {
         tag == self.voice.tag() || self.config.attached.contains(&tag)
     }
 
-    fn dropped(&mut self, urgency: Urgency, is_own: bool) {
-        debug_assert!(urgency != Urgency::Control, "what controls is not dropped but put off");
+    fn dropped(&mut self, urgency: SendUrgency, is_own: bool) {
+        debug_assert!(urgency != SendUrgency::Control, "what controls is not dropped but put off");
         self.counters.no_air_time += 1;
         self.counters.own_no_air_time += u64::from(is_own);
     }
 }
 
 /// The shortest time between two warnings of one faulty member.
-const FAULTY_PAUSE: Span = Span::seconds(60);
+const FAULTY_PAUSE: MeshSpan = MeshSpan::seconds(60);
 /// Hello intervals for which another way has to be better.
 const PATIENCE: u64 = 16;
 /// So many milliseconds of a machine's clock are one sequence of its routes, when it starts: more

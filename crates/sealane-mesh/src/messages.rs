@@ -4,39 +4,39 @@
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
-use crate::bytes::{Fields, first, slot, version};
+use crate::bytes::{MessageBytes, first, slot, version};
 use crate::limits::{MAX_ATTACHED, MAX_MESSAGE_ROUTES, MAX_REPORTED};
-use crate::{Distance, MeshError};
+use crate::{MeshError, RouteDistance};
 
 mod trace;
 
-pub use trace::{Trace, TraceHop, TraceWay};
+pub use trace::{RouteTrace, TraceHop, TraceWay};
 
 /// The type of a frame of the mesh: its data type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum MessageType {
-    /// [`crate::Hello`].
+    /// [`crate::HelloMessage`].
     Hello = 1,
     /// [`RouteMessage`].
     Routes = 2,
-    /// [`Request`]s.
+    /// [`RouteRequest`]s.
     Request = 3,
-    /// [`Probe`].
+    /// [`NeighbourProbe`].
     Probe = 4,
-    /// [`Missing`].
+    /// [`MissingParts`].
     Missing = 5,
-    /// [`Report`].
+    /// [`GatewayReport`].
     Report = 6,
-    /// [`Trace`].
+    /// [`RouteTrace`].
     Trace = 7,
     /// About documents: `spec/document.md`, section *Exchange*.
     Documents = 8,
-    /// [`crate::Held`].
+    /// [`crate::OrdersHeld`].
     Held = 9,
-    /// [`crate::Asked`].
+    /// [`crate::PiecesAsked`].
     Asked = 10,
-    /// [`crate::Pieces`].
+    /// [`crate::OrderPieces`].
     Pieces = 11,
     /// [`crate::RemovalMessage`].
     Removal = 12,
@@ -71,31 +71,31 @@ pub struct RouteMessage {
     /// Counts the route messages of this sender on this interface.
     pub sequence: u16,
     /// The destinations.
-    pub routes: Vec<Advertised>,
+    pub routes: Vec<AdvertisedRoute>,
 }
 
 /// A destination in a route message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Advertised {
+pub struct AdvertisedRoute {
     /// Which one, and how far.
-    pub distance: Distance,
+    pub distance: RouteDistance,
     /// Whether it is a gateway.
     pub is_gateway: bool,
     /// The addresses of other groups that live there, if this message tells them.
     pub attached: Option<Vec<PeerTag>>,
 }
 
-impl Advertised {
+impl AdvertisedRoute {
     /// How many bytes it takes.
     pub fn bytes(&self) -> usize {
         let tags = self.attached.as_ref().map_or(0, |tags| 1 + 8 * tags.len());
         crate::hello::DISTANCE_BYTES + tags
     }
 
-    fn read(fields: &mut Fields<'_>) -> Result<Self, MeshError> {
+    fn read(fields: &mut MessageBytes<'_>) -> Result<Self, MeshError> {
         let word = fields.word()?;
         let slot = slot(word & !(GATEWAY | ATTACHED))?;
-        let distance = Distance { slot, sequence: fields.word()?, metric: fields.word()? };
+        let distance = RouteDistance { slot, sequence: fields.word()?, metric: fields.word()? };
         let mut attached = None;
         if word & ATTACHED != 0 {
             let count = usize::from(fields.byte()?);
@@ -137,9 +137,9 @@ impl RouteMessage {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields::new(body);
+        let mut fields = MessageBytes::new(body);
         zero(version(fields.byte()?)?)?;
         let mut message = Self { sequence: fields.word()?, routes: vec![] };
         message.routes.reserve(fields.rest().len() / crate::hello::DISTANCE_BYTES);
@@ -147,7 +147,7 @@ impl RouteMessage {
             if message.routes.len() == MAX_MESSAGE_ROUTES {
                 return Err(MeshError::Range);
             }
-            message.routes.push(Advertised::read(&mut fields)?);
+            message.routes.push(AdvertisedRoute::read(&mut fields)?);
         }
         Ok(message)
     }
@@ -155,7 +155,7 @@ impl RouteMessage {
 
 /// Somebody wants a route of a later sequence, lest it starve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct RouteRequest {
     /// The destination.
     pub slot: Slot,
     /// The sequence that is wanted, or a later one.
@@ -166,12 +166,12 @@ pub struct Request {
     pub to: Option<Slot>,
 }
 
-impl Request {
+impl RouteRequest {
     /// The bytes of one request.
     pub(crate) const BYTES: usize = 7;
 
     /// The body of a message of requests.
-    pub fn write(requests: &[Request]) -> Vec<u8> {
+    pub fn write(requests: &[RouteRequest]) -> Vec<u8> {
         let mut out = vec![first(0)];
         for one in requests.iter().take(MAX_MESSAGE_ROUTES) {
             out.extend(one.slot.number().to_le_bytes());
@@ -186,9 +186,9 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
-    pub fn parse(body: &[u8]) -> Result<Vec<Request>, MeshError> {
-        let mut fields = Fields::new(body);
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
+    pub fn parse(body: &[u8]) -> Result<Vec<RouteRequest>, MeshError> {
+        let mut fields = MessageBytes::new(body);
         zero(version(fields.byte()?)?)?;
         let mut requests = vec![];
         while !fields.is_empty() {
@@ -198,7 +198,7 @@ impl Request {
             let (wanted, sequence) = (fields.slot()?, fields.word()?);
             let (hops, to) = (fields.byte()?, fields.word()?);
             let to = if to == EACH { None } else { Some(slot(to)?) };
-            requests.push(Request { slot: wanted, sequence, hops, to });
+            requests.push(RouteRequest { slot: wanted, sequence, hops, to });
         }
         Ok(requests)
     }
@@ -206,7 +206,7 @@ impl Request {
 
 /// A question to one neighbour whether it is there, or the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Probe {
+pub struct NeighbourProbe {
     /// Whether it answers one.
     pub is_answer: bool,
     /// The neighbour that it is for.
@@ -215,7 +215,7 @@ pub struct Probe {
     pub number: u32,
 }
 
-impl Probe {
+impl NeighbourProbe {
     /// The bytes of a probe.
     pub const BYTES: usize = 7;
 
@@ -231,9 +231,9 @@ impl Probe {
     ///
     /// # Errors
     ///
-    /// All that [`crate::Hello::parse`] may say.
+    /// All that [`crate::HelloMessage::parse`] may say.
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields::new(body);
+        let mut fields = MessageBytes::new(body);
         let flags = version(fields.byte()?)?;
         let probe = Self { is_answer: flags == 1, to: fields.slot()?, number: fields.long()? };
         zero(flags & !1)?;
@@ -243,7 +243,7 @@ impl Probe {
 
 /// The parts that a neighbour has not got of a frame in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingParts {
     /// The neighbour that sent the parts.
     pub to: Slot,
     /// The id of the frame's parts.
@@ -253,7 +253,7 @@ pub struct Missing {
     pub parts: u64,
 }
 
-impl Missing {
+impl MissingParts {
     /// The body as it travels.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = vec![first(0)];
@@ -267,9 +267,9 @@ impl Missing {
     ///
     /// # Errors
     ///
-    /// All that [`crate::Hello::parse`] may say.
+    /// All that [`crate::HelloMessage::parse`] may say.
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields::new(body);
+        let mut fields = MessageBytes::new(body);
         zero(version(fields.byte()?)?)?;
         let (to, id) = (fields.slot()?, fields.word()?);
         let missing = Self { to, id, parts: fields.take().map(u64::from_le_bytes)? };
@@ -279,7 +279,7 @@ impl Missing {
 
 /// How many frames of whom came to a gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct GatewayReport {
     /// Whether all are in it whose frames came since the last one.
     pub is_complete: bool,
     /// When the gateway started: milliseconds since 1970-01-01 UTC.
@@ -290,7 +290,7 @@ pub struct Report {
     pub counts: Vec<(Slot, u16)>,
 }
 
-impl Report {
+impl GatewayReport {
     /// The bytes of a report that counts nothing.
     pub const BYTES_MIN: usize = 13;
 
@@ -310,9 +310,9 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// All that [`crate::Hello::parse`] may say.
+    /// All that [`crate::HelloMessage::parse`] may say.
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields::new(body);
+        let mut fields = MessageBytes::new(body);
         let flags = version(fields.byte()?)?;
         zero(flags & !1)?;
         let start = fields.take().map(u64::from_le_bytes)?;

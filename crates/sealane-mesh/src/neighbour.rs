@@ -11,14 +11,14 @@ use std::sync::Arc;
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
-pub(crate) use blame::{Blame, BlameHistory};
+pub(crate) use blame::{BlameHistory, NeighbourBlame};
 pub(crate) use quality::{COST_MIN, LinkQuality};
-pub(crate) use watch::{NeighbourWatch, Presence};
+pub(crate) use watch::{NeighbourPresence, NeighbourWatch};
 
 use crate::hop::HopReader;
 use crate::limits::{MAX_KEPT_FRAMES, MAX_MESH_NEIGHBOURS};
-use crate::slots::Slots;
-use crate::{Address, Hello, InterfaceId, Span, Time, Urgency};
+use crate::slots::SlotSet;
+use crate::{HelloMessage, InterfaceId, MeshAddress, MeshSpan, MeshTime, SendUrgency};
 
 /// A neighbour by the interface that it is heard on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,10 +31,10 @@ pub(crate) struct LinkId {
 
 /// One neighbour on one interface.
 #[derive(Debug)]
-pub(crate) struct Neighbour {
+pub(crate) struct MeshNeighbour {
     pub(crate) id: LinkId,
     pub(crate) tag: PeerTag,
-    pub(crate) address: Address,
+    pub(crate) address: MeshAddress,
     pub(crate) hop: HopReader,
     pub(crate) hello: LastHello,
     pub(crate) watch: NeighbourWatch,
@@ -50,7 +50,7 @@ pub(crate) struct Neighbour {
 #[derive(Debug)]
 pub(crate) struct LastHello {
     pub(crate) sequence: u16,
-    pub(crate) interval: Span,
+    pub(crate) interval: MeshSpan,
     pub(crate) sleeps: bool,
     /// The machines that it hears well, as its last hellos told.
     near: VecDeque<Slot>,
@@ -74,7 +74,7 @@ pub(crate) struct RouteIntake {
     /// It has told all routes since this machine takes them.
     pub(crate) has_told_all: bool,
     /// When it was asked for all routes, and how often.
-    asked: Option<Time>,
+    asked: Option<MeshTime>,
     asks: u8,
 }
 
@@ -85,14 +85,14 @@ pub(crate) struct HelloListing {
     pub(crate) listed: u64,
     pub(crate) echoed: u64,
     /// The time stamp that it waits for.
-    pub(crate) stamp: Option<Stamp>,
+    pub(crate) stamp: Option<HelloStamp>,
     /// How well it is heard, as it was told.
     heard_told: u8,
 }
 
 /// A time stamp that a neighbour waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct HelloStamp {
     /// When its hello was sent, by its own clock.
     pub(crate) sent: u32,
     /// When it was heard, by the own one.
@@ -101,28 +101,28 @@ pub(crate) struct Stamp {
 
 /// A frame for one neighbour.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct NeighbourFrame {
     pub(crate) frame: Arc<[u8]>,
-    pub(crate) urgency: Urgency,
+    pub(crate) urgency: SendUrgency,
     /// The neighbour that brought it; nobody, if it was made on this machine.
     pub(crate) from: Option<LinkId>,
 }
 
 /// Frames for a neighbour that wait until it wakes up.
 #[derive(Debug, Default)]
-pub(crate) struct KeptFrames(VecDeque<Kept>);
+pub(crate) struct KeptFrames(VecDeque<NeighbourFrame>);
 
 /// Where a hello came from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeardAt {
     pub(crate) id: LinkId,
     pub(crate) tag: PeerTag,
-    pub(crate) address: Address,
-    pub(crate) now: Time,
+    pub(crate) address: MeshAddress,
+    pub(crate) now: MeshTime,
 }
 
-impl Neighbour {
-    pub(crate) fn new(at: HeardAt, hello: &Hello, hop: HopReader) -> Self {
+impl MeshNeighbour {
+    pub(crate) fn new(at: HeardAt, hello: &HelloMessage, hop: HopReader) -> Self {
         Self {
             id: at.id,
             tag: at.tag,
@@ -145,7 +145,7 @@ impl Neighbour {
     }
 
     /// Takes a hello that is later than the last one.
-    pub(crate) fn hear(&mut self, at: HeardAt, hello: &Hello) {
+    pub(crate) fn hear(&mut self, at: HeardAt, hello: &HelloMessage) {
         self.quality.arrived(hello.sequence.wrapping_sub(self.hello.sequence).wrapping_sub(1));
         if self.address != at.address {
             // The echoes of before were of the other address: a hello may be recorded and played
@@ -158,7 +158,7 @@ impl Neighbour {
     }
 
     /// It was heard: whatever was thought of it, it is there.
-    pub(crate) fn is_there(&mut self, now: Time) {
+    pub(crate) fn is_there(&mut self, now: MeshTime) {
         let interval = self.hello.interval;
         let way = self.quality.round_trip().unwrap_or_default().part(2);
         self.watch.is_there(now, way.min(interval.part(LAG_PART)), interval);
@@ -185,13 +185,13 @@ impl Neighbour {
 
     /// Whether it needs no announcement of this machine: it has opened what followed the last one,
     /// and still lists this machine.
-    pub(crate) fn knows_this(&self, now: Time) -> bool {
+    pub(crate) fn knows_this(&self, now: MeshTime) -> bool {
         let is_old = self.quality.is_told_old(now, self.hello.interval);
         self.proof.has_opened && self.quality.told() > 0 && !is_old
     }
 
     /// Follows what loss and delay are now.
-    pub(crate) fn settle(&mut self, now: Time) {
+    pub(crate) fn settle(&mut self, now: MeshTime) {
         self.quality.settle(now, self.hello.interval);
     }
 
@@ -203,15 +203,15 @@ impl Neighbour {
 }
 
 impl LastHello {
-    fn take(&mut self, hello: &Hello) {
+    fn take(&mut self, hello: &HelloMessage) {
         self.sequence = hello.sequence;
         self.interval = hello.interval();
         self.sleeps = hello.sleeps;
         self.note_near(hello);
     }
 
-    fn note_near(&mut self, hello: &Hello) {
-        let mut named = Slots::default();
+    fn note_near(&mut self, hello: &HelloMessage) {
+        let mut named = SlotSet::default();
         hello.neighbours.iter().for_each(|listed| named.insert(listed.slot));
         self.near.retain(|slot| !named.contains(*slot));
         for listed in &hello.neighbours {
@@ -247,7 +247,12 @@ impl RouteIntake {
 
     /// Whether the neighbour, whose hellos come at that interval, was not asked for all routes just
     /// before; notes that it is now.
-    pub(crate) fn may_ask_all(&mut self, now: Time, interval: Span, pause: Span) -> bool {
+    pub(crate) fn may_ask_all(
+        &mut self,
+        now: MeshTime,
+        interval: MeshSpan,
+        pause: MeshSpan,
+    ) -> bool {
         let is_seldom = self.asks >= ASKS_SOON;
         let pause = if is_seldom { interval.times(ASK_INTERVALS) } else { pause };
         let may = self.asked.is_none_or(|asked| now.since(asked) >= pause);
@@ -261,7 +266,7 @@ impl RouteIntake {
 
 impl KeptFrames {
     /// Keeps a frame. Gives the one that there is no room for: the oldest of the least urgent.
-    pub(crate) fn keep(&mut self, kept: Kept) -> Option<Kept> {
+    pub(crate) fn keep(&mut self, kept: NeighbourFrame) -> Option<NeighbourFrame> {
         self.0.push_back(kept);
         if self.0.len() <= MAX_KEPT_FRAMES {
             return None;
@@ -271,7 +276,7 @@ impl KeptFrames {
         self.0.remove(oldest)
     }
 
-    pub(crate) fn take(&mut self) -> VecDeque<Kept> {
+    pub(crate) fn take(&mut self) -> VecDeque<NeighbourFrame> {
         std::mem::take(&mut self.0)
     }
 }

@@ -10,7 +10,7 @@ use crate::limits::MAX_NOTICE_BYTES;
 
 /// The content of a notice, once the authority's signature verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum NoticeContent {
     /// An order, or one that does not begin anew.
     Order {
         /// Its number.
@@ -48,12 +48,12 @@ pub fn is_heartbeat(notice: &[u8]) -> bool {
     notice.first() == Some(&HEARTBEAT)
 }
 
-impl Told {
+impl NoticeContent {
     /// What a notice says of itself, if the authority of that group has signed it.
     ///
     /// # Errors
     ///
-    /// [`MeshError::TooLong`], [`MeshError::Truncated`], [`MeshError::Range`],
+    /// [`MeshError::TooLong`], [`MeshError::Truncated`], [`MeshError::OrderRange`],
     /// [`MeshError::NotOurs`] for the renewal of another group, and what the seal says of the
     /// signature.
     pub fn verify(of: &KeptGroup, notice: &[u8]) -> Result<Self, MeshError> {

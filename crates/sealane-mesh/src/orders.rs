@@ -5,7 +5,10 @@ mod keep;
 mod messages;
 mod pace;
 
-pub(crate) use collect::Collections;
-pub(crate) use keep::Keeper;
-pub use messages::{Asked, Held, HeldOf, PIECE_BYTES, Pieces, RemovalMessage};
-pub(crate) use pace::{Ask, Behind, Give, Giver, Giving, Range, Repeat, Trickle};
+pub(crate) use collect::OrderCollections;
+pub(crate) use keep::OrderKeeper;
+pub use messages::{HeldOf, OrderPieces, OrdersHeld, PIECE_BYTES, PiecesAsked, RemovalMessage};
+pub(crate) use pace::{
+    EpochBehind, OrderAsk, OrderGiver, OrderRange, OrderTrickle, PieceQueue, PieceToSend,
+    RemovalRepeat,
+};

@@ -1,15 +1,15 @@
 //! Numbers that nobody outside can foresee, out of the seed that the driver gave.
 
-use crate::Span;
+use crate::MeshSpan;
 
 /// A stream of numbers: BLAKE3 of a counter, keyed with the seed.
 #[derive(Debug)]
-pub(crate) struct Random {
+pub(crate) struct MeshRandom {
     key: [u8; 32],
     drawn: u64,
 }
 
-impl Random {
+impl MeshRandom {
     pub(crate) fn new(seed: &[u8; 32]) -> Self {
         Self { key: blake3::derive_key("Sealane 1.0 mesh random", seed), drawn: 0 }
     }
@@ -22,7 +22,7 @@ impl Random {
     }
 
     /// A part of that time, from none of it to nearly all.
-    pub(crate) fn within(&mut self, span: Span) -> Span {
-        if span.0 == 0 { span } else { Span(self.word() % span.0) }
+    pub(crate) fn within(&mut self, span: MeshSpan) -> MeshSpan {
+        if span.0 == 0 { span } else { MeshSpan(self.word() % span.0) }
     }
 }

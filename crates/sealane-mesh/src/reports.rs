@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use sealane_seal::Slot;
 
 use crate::limits::{MAX_CARRIED_COUNTS, MAX_REPORTED};
-use crate::messages::Report;
+use crate::messages::GatewayReport;
 use crate::neighbour::LinkId;
 
 /// The frames that came to this machine, and those that it has sent or carried to gateways.
 #[derive(Debug, Default)]
-pub(crate) struct Reports {
+pub(crate) struct GatewayReports {
     sequence: u32,
-    came: BTreeMap<Slot, Came>,
-    carried: BTreeMap<Pair, Carried>,
-    heard: BTreeMap<Slot, Last>,
+    came: BTreeMap<Slot, FramesCame>,
+    carried: BTreeMap<GatewayPair, FramesCarried>,
+    heard: BTreeMap<Slot, LastReport>,
 }
 
 /// The source of frames, and their gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pair {
+pub(crate) struct GatewayPair {
     pub(crate) gateway: Slot,
     pub(crate) of: Slot,
 }
 
 /// Frames of one machine that came to this gateway.
 #[derive(Debug, Default, Clone, Copy)]
-struct Came {
+struct FramesCame {
     total: u16,
     told: u16,
     /// In which report they were new last.
@@ -35,7 +35,7 @@ struct Came {
 
 /// Frames of one machine to one gateway, since a report last said that they come.
 #[derive(Debug, Clone, Copy)]
-struct Carried {
+struct FramesCarried {
     via: LinkId,
     count: u32,
     /// How many of them were sent before the last report: they have had their time.
@@ -51,21 +51,21 @@ struct Carried {
 
 /// The fate of frames behind a next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fate {
+pub(crate) enum FrameFate {
     Arrive,
     Vanish,
 }
 
 /// The last report of a gateway.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastReport {
     start: u64,
     sequence: u32,
 }
 
 /// The evidence that it takes to say that frames have vanished behind a next hop.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Proof {
+pub(crate) struct VanishProof {
     /// Reports in a row.
     pub(crate) reports: u8,
     /// Frames that have to be on their way, lest it be chance that none comes; half of them have
@@ -80,7 +80,7 @@ const REPEATED: u32 = 4;
 /// Reports after which a pair is forgotten that has no frames.
 const IDLE_MAX: u8 = 8;
 
-impl Reports {
+impl GatewayReports {
     /// Frames of a machine have come to this gateway.
     pub(crate) fn came(&mut self, of: Slot, frames: u16) {
         let came = self.came.entry(of).or_default();
@@ -89,12 +89,12 @@ impl Reports {
 
     /// Frames of `pair` go by that neighbour. Where there is no room for one more pair, nothing is
     /// counted.
-    pub(crate) fn carried(&mut self, pair: Pair, via: LinkId, frames: u32) {
+    pub(crate) fn carried(&mut self, pair: GatewayPair, via: LinkId, frames: u32) {
         let has_room = self.carried.len() < MAX_CARRIED_COUNTS || self.carried.contains_key(&pair);
         if !has_room {
             return;
         }
-        let carried = self.carried.entry(pair).or_insert(Carried {
+        let carried = self.carried.entry(pair).or_insert(FramesCarried {
             via,
             count: 0,
             settled: 0,
@@ -117,20 +117,20 @@ impl Reports {
         self.of(gateway).next().is_some()
     }
 
-    fn of(&self, gateway: Slot) -> impl Iterator<Item = (&Pair, &Carried)> {
-        let first = Pair { gateway, of: Slot::new(0).unwrap_or(gateway) };
+    fn of(&self, gateway: Slot) -> impl Iterator<Item = (&GatewayPair, &FramesCarried)> {
+        let first = GatewayPair { gateway, of: Slot::new(0).unwrap_or(gateway) };
         self.carried.range(first..).take_while(move |(pair, _)| pair.gateway == gateway)
     }
 
     /// The next report: those first of whom the most is new.
-    pub(crate) fn next(&mut self, start: u64) -> Report {
+    pub(crate) fn next(&mut self, start: u64) -> GatewayReport {
         self.sequence = self.sequence.wrapping_add(1);
         let sequence = self.sequence;
-        let new = |came: &Came| came.total.wrapping_sub(came.told);
+        let new = |came: &FramesCame| came.total.wrapping_sub(came.told);
         for came in self.came.values_mut().filter(|came| new(came) > 0) {
             came.new_in = sequence;
         }
-        let is_told = |came: &Came| sequence.wrapping_sub(came.new_in) < REPEATED;
+        let is_told = |came: &FramesCame| sequence.wrapping_sub(came.new_in) < REPEATED;
         let mut told: Vec<_> =
             self.came.iter_mut().filter(|(_, came)| came.new_in > 0 && is_told(came)).collect();
         told.sort_by_key(|(slot, came)| (u16::MAX - new(came), **slot));
@@ -139,12 +139,12 @@ impl Reports {
             came.told = came.total;
             (*slot, came.total)
         });
-        Report { is_complete, start, sequence, counts: counts.collect() }
+        GatewayReport { is_complete, start, sequence, counts: counts.collect() }
     }
 
     /// Whether nothing has come for some reports, so that the next one may wait.
     pub(crate) fn is_quiet(&self) -> bool {
-        let is_old = |came: &Came| self.sequence.wrapping_sub(came.new_in) >= 2 * REPEATED;
+        let is_old = |came: &FramesCame| self.sequence.wrapping_sub(came.new_in) >= 2 * REPEATED;
         self.came.values().all(|came| came.total == came.told && is_old(came))
     }
 
@@ -153,15 +153,15 @@ impl Reports {
     pub(crate) fn hear(
         &mut self,
         gateway: Slot,
-        report: &Report,
-        needed: impl Fn(LinkId) -> Proof,
-    ) -> Vec<(LinkId, Fate)> {
+        report: &GatewayReport,
+        needed: impl Fn(LinkId) -> VanishProof,
+    ) -> Vec<(LinkId, FrameFate)> {
         let last = self.heard.get(&gateway).copied();
         let (start, sequence) = (report.start, report.sequence);
         if last.is_some_and(|last| (start, sequence) <= (last.start, last.sequence)) {
             return vec![];
         }
-        self.heard.insert(gateway, Last { start, sequence });
+        self.heard.insert(gateway, LastReport { start, sequence });
         let last = last.filter(|last| last.start == start);
         let gap = last.map_or(u32::MAX, |last| sequence - last.sequence);
         let silence = report.is_complete && gap <= REPEATED;
@@ -196,14 +196,14 @@ impl Reports {
     }
 }
 
-impl Carried {
+impl FramesCarried {
     /// Counts anew.
     fn begin(&mut self) {
         (self.count, self.settled, self.came, self.vanished) = (0, 0, 0, 0);
     }
 
     /// Takes how many came since the last report, if that is known.
-    fn hear(&mut self, came: Option<u16>, needed: Proof) -> Option<Fate> {
+    fn hear(&mut self, came: Option<u16>, needed: VanishProof) -> Option<FrameFate> {
         self.idle = self.idle.saturating_add(1);
         let Some(came) = came else {
             self.begin();
@@ -212,7 +212,7 @@ impl Carried {
         self.came = self.came.saturating_add(came.into());
         if self.came.saturating_mul(NEARLY_ALL) > self.count {
             self.begin();
-            return Some(Fate::Arrive);
+            return Some(FrameFate::Arrive);
         }
         let are_enough = self.count >= needed.frames && self.settled >= needed.frames / 2;
         let have_vanished = self.came.saturating_mul(NEARLY_ALL) <= self.settled;
@@ -222,7 +222,7 @@ impl Carried {
             return None;
         }
         self.begin();
-        Some(Fate::Vanish)
+        Some(FrameFate::Vanish)
     }
 }
 

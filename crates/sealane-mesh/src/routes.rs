@@ -4,121 +4,121 @@
 use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
-use crate::candidates::Candidates;
-use crate::hello::{Distance, INFINITE};
+use crate::candidates::RouteCandidates;
+use crate::hello::{INFINITE, RouteDistance};
 use crate::interface::WHOLE_HELLOS;
 use crate::limits::{MAX_ATTACHED_TOTAL, MAX_CANDIDATES};
-use crate::messages::Advertised;
-use crate::neighbour::{Blame, LinkId};
+use crate::messages::AdvertisedRoute;
+use crate::neighbour::{LinkId, NeighbourBlame};
 use crate::slots::BySlot;
-use crate::{Span, Time};
+use crate::{MeshSpan, MeshTime};
 
 /// The known routes to all machines.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
-    destinations: BySlot<Destination>,
+pub(crate) struct MeshRoutes {
+    destinations: BySlot<RouteDestination>,
     attached: usize,
     /// Addresses, or who is a gateway, have changed since that was asked last.
     is_renamed: bool,
     /// The longest hello interval: how seldom others are told.
-    interval: Span,
+    interval: MeshSpan,
 }
 
 /// The known routes to one machine.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(crate) struct Destination {
+pub(crate) struct RouteDestination {
     /// The shortest distance that was ever told to others, of the latest sequence.
-    feasible: Option<Feasible>,
-    candidates: Candidates<Candidate>,
-    pub(crate) selected: Option<Selected>,
+    feasible: Option<FeasibleDistance>,
+    candidates: RouteCandidates<RouteCandidate>,
+    pub(crate) selected: Option<SelectedRoute>,
     /// Another way is better since then.
-    better: Option<Better>,
+    better: Option<BetterRoute>,
     pub(crate) is_gateway: bool,
     pub(crate) attached: Vec<PeerTag>,
     /// When a later sequence was asked for last.
-    asked: Option<Time>,
+    asked: Option<MeshTime>,
     /// A sequence that others have asked for again.
-    wanted: Option<Wanted>,
+    wanted: Option<SequenceWanted>,
     /// The sequence of the last route, and when it was lost.
-    lost: Option<(u16, Time)>,
-    found_at: Time,
-    told_at: Time,
+    lost: Option<(u16, MeshTime)>,
+    found_at: MeshTime,
+    told_at: MeshTime,
     /// The metric that others know, if it was told since the way was found.
     told: Option<u16>,
     /// Until then a choice changes nothing, as long as the ways stay what they are.
-    rests_until: Time,
+    rests_until: MeshTime,
 }
 
 /// A sequence and a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Feasible {
+struct FeasibleDistance {
     sequence: u16,
     metric: u16,
 }
 
 /// The route that one neighbour told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Candidate {
+struct RouteCandidate {
     via: LinkId,
     sequence: u16,
     metric: u16,
-    until: Time,
+    until: MeshTime,
 }
 
 /// The way that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Selected {
+pub(crate) struct SelectedRoute {
     pub(crate) via: LinkId,
     pub(crate) sequence: u16,
     /// From here on, the hop to the neighbour too.
     pub(crate) metric: u16,
-    blame: Blame,
+    blame: NeighbourBlame,
     is_anew: bool,
 }
 
-impl Selected {
+impl SelectedRoute {
     /// The best way has the least.
-    fn rank(&self) -> (Blame, u16, LinkId) {
+    fn rank(&self) -> (NeighbourBlame, u16, LinkId) {
         (self.blame, self.metric, self.via)
     }
 }
 
 /// A way, as a choice sees it.
 #[derive(Debug, Clone, Copy)]
-struct Weighed {
-    way: Selected,
+struct WeighedRoute {
+    way: SelectedRoute,
     /// How long another one has to be better.
-    patience: Span,
+    patience: MeshSpan,
     is_feasible: bool,
 }
 
 /// A sequence that somebody asks for again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Wanted {
+struct SequenceWanted {
     sequence: u16,
-    until: Time,
+    until: MeshTime,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Better {
+struct BetterRoute {
     via: LinkId,
-    since: Time,
+    since: MeshTime,
 }
 
 /// The machine's knowledge of a neighbour, as a choice needs it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct NeighbourLink {
     pub(crate) cost: u16,
-    pub(crate) blame: Blame,
+    pub(crate) blame: NeighbourBlame,
     /// That was just now.
     pub(crate) is_anew: bool,
     /// How long another way has to be better than this one: some hello intervals.
-    pub(crate) patience: Span,
+    pub(crate) patience: MeshSpan,
 }
 
 /// The result of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum UpdateResult {
     /// It counts.
     Taken,
     /// It says what was known: nothing follows from it.
@@ -129,9 +129,9 @@ pub(crate) enum Heard {
 
 /// The change that a choice has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Choice {
-    pub(crate) before: Option<Selected>,
-    pub(crate) now: Option<Selected>,
+pub(crate) struct RouteChoice {
+    pub(crate) before: Option<SelectedRoute>,
+    pub(crate) now: Option<SelectedRoute>,
     /// There are ways, but none that is surely without a loop; or the last was lost, or blamed,
     /// just now.
     pub(crate) starves: bool,
@@ -140,13 +140,13 @@ pub(crate) struct Choice {
 /// Hello intervals for which a route holds that is not told again.
 pub(crate) const ROUTE_INTERVALS: u64 = 5 * WHOLE_HELLOS + 4;
 /// A route is told as lost for so long, and at least once with all others.
-const LOST: Span = Span::seconds(30);
+const LOST: MeshSpan = MeshSpan::seconds(30);
 const LOST_INTERVALS: u64 = WHOLE_HELLOS + 1;
 /// A route that was lost is asked for again and again for so long.
-const MISSED: Span = Span::seconds(4);
+const MISSED: MeshSpan = MeshSpan::seconds(4);
 /// The feasible distance of a destination is remembered for so long: RFC 8966, appendix B. It is
 /// kept at least for as long as others hold a route by this machine that it has told.
-const REMEMBERED: Span = Span::seconds(180);
+const REMEMBERED: MeshSpan = MeshSpan::seconds(180);
 const REMEMBERED_INTERVALS: u64 = ROUTE_INTERVALS + 4;
 
 /// A sequence that is later by more is not taken: with a few such steps a false one would come
@@ -162,7 +162,7 @@ pub(crate) fn is_later(sequence: u16, than: u16) -> bool {
     ahead != 0 && ahead < 1 << 15
 }
 
-impl Destination {
+impl RouteDestination {
     /// RFC 8966, section 3.5.1: shorter than all that was ever told, or of a later sequence.
     fn is_feasible(&self, sequence: u16, metric: u16) -> bool {
         self.feasible.is_none_or(|told| {
@@ -179,7 +179,7 @@ impl Destination {
     }
 
     /// Whether a later sequence may be asked for again.
-    pub(crate) fn may_ask(&mut self, now: Time, pause: Span) -> bool {
+    pub(crate) fn may_ask(&mut self, now: MeshTime, pause: MeshSpan) -> bool {
         let may = self.asked.is_none_or(|asked| now.since(asked) >= pause);
         if may {
             self.asked = Some(now);
@@ -196,15 +196,15 @@ impl Destination {
         self.candidates.iter().map(|one| (one.via, one.metric))
     }
 
-    fn hear(&mut self, via: LinkId, distance: Distance, until: Time) -> Heard {
-        let Distance { sequence, metric, .. } = distance;
+    fn hear(&mut self, via: LinkId, distance: RouteDistance, until: MeshTime) -> UpdateResult {
+        let RouteDistance { sequence, metric, .. } = distance;
         let known = self.candidates.iter().position(|one| one.via == via);
         if metric == INFINITE {
-            self.rests_until = Time(0);
+            self.rests_until = MeshTime(0);
             self.candidates.retain(|one| one.via != via);
-            return if known.is_some() { Heard::Taken } else { Heard::Known };
+            return if known.is_some() { UpdateResult::Taken } else { UpdateResult::Known };
         }
-        let fresh = Candidate { via, sequence, metric, until };
+        let fresh = RouteCandidate { via, sequence, metric, until };
         let is_feasible = self.is_feasible(sequence, metric);
         let is_selected = self.selected.is_some_and(|selected| selected.via == via);
         if !is_feasible && is_selected {
@@ -212,40 +212,40 @@ impl Destination {
             let told = known.and_then(|at| self.candidates.get_mut(at));
             told.into_iter().for_each(|candidate| candidate.until = until);
             self.rests_until = self.rests_until.min(until);
-            return Heard::Unfeasible;
+            return UpdateResult::Unfeasible;
         }
         match known.and_then(|at| self.candidates.get_mut(at)) {
             Some(candidate) if (candidate.sequence, candidate.metric) == (sequence, metric) => {
                 candidate.until = until;
                 self.rests_until = self.rests_until.min(until);
                 if is_feasible {
-                    return Heard::Known;
+                    return UpdateResult::Known;
                 }
             }
             Some(candidate) => {
                 *candidate = fresh;
-                self.rests_until = Time(0);
+                self.rests_until = MeshTime(0);
             }
             None => {
                 let is_kept = self.candidates.push(fresh) || self.replace_worst(fresh);
                 if !is_kept && (is_feasible || self.selected.is_some()) {
                     // There are better ways enough.
-                    return Heard::Known;
+                    return UpdateResult::Known;
                 }
-                self.rests_until = Time(0);
+                self.rests_until = MeshTime(0);
             }
         }
         match is_feasible || self.selected.is_some() {
-            true => Heard::Taken,
-            false => Heard::Unfeasible,
+            true => UpdateResult::Taken,
+            false => UpdateResult::Unfeasible,
         }
     }
 
     /// Takes a way in place of the worst of the others, if that is worse. Whether it did.
-    fn replace_worst(&mut self, fresh: Candidate) -> bool {
+    fn replace_worst(&mut self, fresh: RouteCandidate) -> bool {
         let selected = self.selected.map(|selected| selected.via);
-        let rank = |one: &Candidate| (self.is_feasible(one.sequence, one.metric), one.metric);
-        let worse = |one: &Candidate| {
+        let rank = |one: &RouteCandidate| (self.is_feasible(one.sequence, one.metric), one.metric);
+        let worse = |one: &RouteCandidate| {
             let (feasible, metric) = rank(one);
             (!feasible, metric)
         };
@@ -258,15 +258,19 @@ impl Destination {
     }
 
     /// Has a way of that sequence taken at once if there is one: it was asked for again.
-    pub(crate) fn want(&mut self, sequence: u16, until: Time) {
-        self.wanted = Some(Wanted { sequence, until });
-        self.rests_until = Time(0);
+    pub(crate) fn want(&mut self, sequence: u16, until: MeshTime) {
+        self.wanted = Some(SequenceWanted { sequence, until });
+        self.rests_until = MeshTime(0);
     }
 
     /// Chooses a way. The one in use stays unless it is lost, or another is clearly better for a
     /// while.
-    fn choose(&mut self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> Choice {
-        self.rests_until = Time(0);
+    fn choose(
+        &mut self,
+        now: MeshTime,
+        way: &impl Fn(LinkId) -> Option<NeighbourLink>,
+    ) -> RouteChoice {
+        self.rests_until = MeshTime(0);
         self.candidates.retain(|one| now < one.until);
         let mut ways = [None; MAX_CANDIDATES];
         for (place, one) in ways.iter_mut().zip(self.candidates.iter()) {
@@ -285,17 +289,17 @@ impl Destination {
         let is_missed = self.lost.is_some_and(|(_, at)| now.since(at) < MISSED);
         let has_none = chosen.is_none() && (is_missed || ways.iter().any(Option::is_some));
         let starves = has_none || chosen.is_some_and(|one| one.is_anew);
-        Choice { before, now: chosen, starves }
+        RouteChoice { before, now: chosen, starves }
     }
 
     fn stay_or_go(
         &mut self,
-        now: Time,
-        current: Weighed,
-        best: Selected,
-        ways: &[Option<Weighed>],
-    ) -> Selected {
-        let Weighed { way: current, patience, .. } = current;
+        now: MeshTime,
+        current: WeighedRoute,
+        best: SelectedRoute,
+        ways: &[Option<WeighedRoute>],
+    ) -> SelectedRoute {
+        let WeighedRoute { way: current, patience, .. } = current;
         if best.blame < current.blame {
             return best;
         }
@@ -303,12 +307,12 @@ impl Destination {
             return wanted;
         }
         let is_clear =
-            |one: Selected| one.metric.saturating_add(margin(current.metric)) < current.metric;
+            |one: SelectedRoute| one.metric.saturating_add(margin(current.metric)) < current.metric;
         if best.via != current.via && is_clear(best) {
             return if self.is_better_long(now, best.via, patience) { best } else { current };
         }
         // One that is not feasible until it is told with the latest sequence is better too.
-        let waits = |better: Better| {
+        let waits = |better: BetterRoute| {
             let mut others = ways.iter().flatten().filter(|one| one.way.via == better.via);
             others.any(|one| !one.is_feasible && is_clear(one.way))
         };
@@ -320,30 +324,34 @@ impl Destination {
     /// one.
     fn wanted_way(
         &self,
-        now: Time,
-        current: Selected,
-        ways: &[Option<Weighed>],
-    ) -> Option<Selected> {
+        now: MeshTime,
+        current: SelectedRoute,
+        ways: &[Option<WeighedRoute>],
+    ) -> Option<SelectedRoute> {
         let wanted = self.wanted.filter(|wanted| now < wanted.until)?;
-        let is_it = |one: &Selected| !is_later(wanted.sequence, one.sequence);
+        let is_it = |one: &SelectedRoute| !is_later(wanted.sequence, one.sequence);
         let others = ways.iter().flatten().filter(|one| one.is_feasible).map(|one| one.way);
         let others = others.filter(|one| is_it(one) && one.blame <= current.blame);
-        others.min_by_key(Selected::rank).filter(|_| !is_it(&current))
+        others.min_by_key(SelectedRoute::rank).filter(|_| !is_it(&current))
     }
 
     /// The metric of a way, with the hop to the neighbour.
-    fn weigh(&self, one: &Candidate, way: &impl Fn(LinkId) -> Option<Way>) -> Option<Weighed> {
+    fn weigh(
+        &self,
+        one: &RouteCandidate,
+        way: &impl Fn(LinkId) -> Option<NeighbourLink>,
+    ) -> Option<WeighedRoute> {
         let way = way(one.via)?;
         let metric = one.metric.checked_add(way.cost).filter(|metric| *metric < INFINITE)?;
         let is_feasible = self.is_feasible(one.sequence, one.metric);
         let (via, sequence) = (one.via, one.sequence);
-        let Way { blame, is_anew, patience, .. } = way;
-        let way = Selected { via, sequence, metric, blame, is_anew };
-        Some(Weighed { way, patience, is_feasible })
+        let NeighbourLink { blame, is_anew, patience, .. } = way;
+        let way = SelectedRoute { via, sequence, metric, blame, is_anew };
+        Some(WeighedRoute { way, patience, is_feasible })
     }
 
     /// Whether one way has been the better one for as long as that.
-    fn is_better_long(&mut self, now: Time, via: LinkId, patience: Span) -> bool {
+    fn is_better_long(&mut self, now: MeshTime, via: LinkId, patience: MeshSpan) -> bool {
         match self.better {
             Some(better) if better.via == via => {
                 // The first way that was found is seldom the best.
@@ -352,13 +360,13 @@ impl Destination {
                 now.since(better.since) >= patience
             }
             _ => {
-                self.better = Some(Better { via, since: now });
+                self.better = Some(BetterRoute { via, since: now });
                 false
             }
         }
     }
 
-    fn select(&mut self, now: Time, chosen: Option<Selected>) {
+    fn select(&mut self, now: MeshTime, chosen: Option<SelectedRoute>) {
         match (self.selected, chosen) {
             (Some(before), None) => {
                 self.lost = Some((before.sequence, now));
@@ -374,25 +382,25 @@ impl Destination {
     }
 
     /// The distance to tell others. What is told is remembered, so that nothing longer is taken.
-    fn tell(&mut self, slot: Slot, now: Time, interval: Span) -> Option<Distance> {
+    fn tell(&mut self, slot: Slot, now: MeshTime, interval: MeshSpan) -> Option<RouteDistance> {
         let Some(selected) = self.selected else {
             let (sequence, at) = self.lost?;
             let is_fresh = now.since(at) < LOST.max(interval.times(LOST_INTERVALS));
-            return is_fresh.then_some(Distance { slot, sequence, metric: INFINITE });
+            return is_fresh.then_some(RouteDistance { slot, sequence, metric: INFINITE });
         };
-        let Selected { sequence, metric, is_anew, .. } = selected;
+        let SelectedRoute { sequence, metric, is_anew, .. } = selected;
         if is_anew {
             // Another way is looked for. Were this one told with a later sequence, the others of
             // that sequence would not be feasible.
             return None;
         }
         if self.is_feasible(sequence, metric) {
-            self.feasible = Some(Feasible { sequence, metric });
-            self.rests_until = Time(0);
+            self.feasible = Some(FeasibleDistance { sequence, metric });
+            self.rests_until = MeshTime(0);
         }
         self.told_at = now;
         self.told = Some(metric);
-        Some(Distance { slot, sequence, metric })
+        Some(RouteDistance { slot, sequence, metric })
     }
 
     /// Notes that nothing has followed from the choice that was just made: nothing does until a way
@@ -400,12 +408,16 @@ impl Destination {
     fn rest(&mut self) {
         let runs_out = self.candidates.iter().map(|one| one.until).min();
         if self.better.is_none() {
-            self.rests_until = runs_out.unwrap_or(Time(u64::MAX));
+            self.rests_until = runs_out.unwrap_or(MeshTime(u64::MAX));
         }
     }
 
     /// Whether a choice would leave all as it is.
-    fn is_same_chosen_again(&self, now: Time, way: &impl Fn(LinkId) -> Option<Way>) -> bool {
+    fn is_same_chosen_again(
+        &self,
+        now: MeshTime,
+        way: &impl Fn(LinkId) -> Option<NeighbourLink>,
+    ) -> bool {
         let mut again = self.clone();
         let choice = again.choose(now, way);
         again.rests_until = self.rests_until;
@@ -413,27 +425,32 @@ impl Destination {
     }
 
     /// Whether a choice would change nothing, now that the ways by some neighbours are others.
-    fn rests(&self, now: Time, others: &[LinkId]) -> bool {
-        let is_by = |one: &Candidate| others.contains(&one.via);
+    fn rests(&self, now: MeshTime, others: &[LinkId]) -> bool {
+        let is_by = |one: &RouteCandidate| others.contains(&one.via);
         now < self.rests_until && !self.candidates.iter().any(is_by)
     }
 
-    fn is_forgotten(&self, now: Time, interval: Span) -> bool {
+    fn is_forgotten(&self, now: MeshTime, interval: MeshSpan) -> bool {
         let is_used = self.selected.is_some() || !self.candidates.is_empty();
         let lost = self.lost.map_or(self.told_at, |(_, at)| at.max(self.told_at));
         !is_used && now.since(lost) >= REMEMBERED.max(interval.times(REMEMBERED_INTERVALS))
     }
 }
 
-impl Routes {
+impl MeshRoutes {
     /// Takes what a neighbour tells of a destination that is not this machine.
-    pub(crate) fn hear(&mut self, via: LinkId, told: &Advertised, until: Time) -> Heard {
+    pub(crate) fn hear(
+        &mut self,
+        via: LinkId,
+        told: &AdvertisedRoute,
+        until: MeshTime,
+    ) -> UpdateResult {
         let slot = told.distance.slot;
         let is_lost = told.distance.metric == INFINITE;
         if !is_lost && self.destinations.get(slot).is_none() {
-            self.destinations.insert(slot, Destination::default());
+            self.destinations.insert(slot, RouteDestination::default());
         }
-        let Some(destination) = self.destinations.get_mut(slot) else { return Heard::Known };
+        let Some(destination) = self.destinations.get_mut(slot) else { return UpdateResult::Known };
         let heard = destination.hear(via, told.distance, until);
         let is_its = destination.selected.is_none_or(|selected| selected.via == via);
         if !is_lost && is_its {
@@ -452,7 +469,7 @@ impl Routes {
     }
 
     /// Takes how seldom this machine says hello.
-    pub(crate) fn pace(&mut self, interval: Span) {
+    pub(crate) fn pace(&mut self, interval: MeshSpan) {
         self.interval = interval;
     }
 
@@ -461,11 +478,11 @@ impl Routes {
         std::mem::take(&mut self.is_renamed)
     }
 
-    pub(crate) fn get(&self, slot: Slot) -> Option<&Destination> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&RouteDestination> {
         self.destinations.get(slot)
     }
 
-    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Destination> {
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut RouteDestination> {
         self.destinations.get_mut(slot)
     }
 
@@ -480,7 +497,7 @@ impl Routes {
     }
 
     /// All destinations, by slot.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Destination)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &RouteDestination)> {
         self.destinations.iter()
     }
 
@@ -488,9 +505,9 @@ impl Routes {
     pub(crate) fn choose(
         &mut self,
         slot: Slot,
-        now: Time,
-        way: &impl Fn(LinkId) -> Option<Way>,
-    ) -> Option<Choice> {
+        now: MeshTime,
+        way: &impl Fn(LinkId) -> Option<NeighbourLink>,
+    ) -> Option<RouteChoice> {
         self.destinations.get_mut(slot).map(|destination| destination.choose(now, way))
     }
 
@@ -498,9 +515,9 @@ impl Routes {
     /// neighbours are others.
     pub(crate) fn restless(
         &self,
-        now: Time,
+        now: MeshTime,
         others: &[LinkId],
-        way: &impl Fn(LinkId) -> Option<Way>,
+        way: &impl Fn(LinkId) -> Option<NeighbourLink>,
     ) -> Vec<Slot> {
         let mut restless = vec![];
         for (slot, one) in self.destinations.iter() {
@@ -523,26 +540,31 @@ impl Routes {
     }
 
     /// The route that is told of a destination.
-    pub(crate) fn tell(&mut self, slot: Slot, now: Time, with_tags: bool) -> Option<Advertised> {
+    pub(crate) fn tell(
+        &mut self,
+        slot: Slot,
+        now: MeshTime,
+        with_tags: bool,
+    ) -> Option<AdvertisedRoute> {
         let destination = self.destinations.get_mut(slot)?;
         let distance = destination.tell(slot, now, self.interval)?;
         let has_tags = with_tags && distance.metric < INFINITE;
         let attached = has_tags.then(|| destination.attached.clone());
         let attached = attached.filter(|tags| !tags.is_empty());
-        Some(Advertised { distance, is_gateway: destination.is_gateway, attached })
+        Some(AdvertisedRoute { distance, is_gateway: destination.is_gateway, attached })
     }
 
     /// Forgets all that a neighbour told.
     pub(crate) fn forget(&mut self, via: LinkId) {
         for destination in self.destinations.values_mut() {
             destination.candidates.retain(|one| one.via != via);
-            destination.rests_until = Time(0);
+            destination.rests_until = MeshTime(0);
         }
     }
 
     /// Forgets the destinations of which nothing was known for long, and those that are no members
     /// any more.
-    pub(crate) fn sweep(&mut self, now: Time, is_member: impl Fn(Slot) -> bool) {
+    pub(crate) fn sweep(&mut self, now: MeshTime, is_member: impl Fn(Slot) -> bool) {
         let interval = self.interval;
         self.destinations.retain(|slot, one| is_member(slot) && !one.is_forgotten(now, interval));
         let attached = self.destinations.iter().map(|(_, one)| one.attached.len()).sum();

@@ -7,9 +7,9 @@ const WORDS: usize = (MAX_SLOT as usize + 1).div_ceil(64);
 
 /// One bit for each slot that a group can have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Slots([u64; WORDS]);
+pub(crate) struct SlotSet([u64; WORDS]);
 
-impl Slots {
+impl SlotSet {
     pub(crate) fn insert(&mut self, slot: Slot) {
         let (word, bit) = place(slot);
         if let Some(word) = self.0.get_mut(word) {
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn a_set_of_slots_gives_each_once_and_in_order() {
         let slot = |number| Slot::new(number).unwrap();
-        let mut slots = Slots::default();
+        let mut slots = SlotSet::default();
         [1023, 64, 0, 63, 64, 700].into_iter().for_each(|number| slots.insert(slot(number)));
-        let numbers = |slots: &Slots| slots.iter().map(Slot::number).collect::<Vec<_>>();
+        let numbers = |slots: &SlotSet| slots.iter().map(Slot::number).collect::<Vec<_>>();
         assert_eq!(numbers(&slots), [0, 63, 64, 700, 1023]);
         assert!(slots.remove(slot(64)) && !slots.remove(slot(64)) && !slots.contains(slot(64)));
         assert!(slots.contains(slot(1023)) && !slots.contains(slot(1)));

@@ -6,26 +6,26 @@ use sealane_frame::PeerTag;
 use sealane_seal::Slot;
 
 use crate::slots::BySlot;
-use crate::{Address, InterfaceId};
+use crate::{InterfaceId, MeshAddress};
 
 /// The next hops of all destinations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Table {
-    routes: BySlot<Route>,
+pub struct RouteTable {
+    routes: BySlot<MeshRoute>,
     /// Which machines claim which addresses: by address, of one address by slot.
-    claims: Arc<[Claim]>,
+    claims: Arc<[AddressClaim]>,
 }
 
 /// An address that a machine says lives on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Claim {
+pub(crate) struct AddressClaim {
     pub(crate) address: PeerTag,
     pub(crate) by: Slot,
 }
 
 /// A neighbour that takes frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hop {
+pub struct NextHop {
     /// The neighbour.
     pub slot: Slot,
     /// Its address in the mesh.
@@ -33,12 +33,12 @@ pub struct Hop {
     /// The interface that it is on.
     pub interface: InterfaceId,
     /// Its address there.
-    pub address: Address,
+    pub address: MeshAddress,
 }
 
 /// How a machine is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Route {
+pub struct MeshRoute {
     /// The machine.
     pub to: Slot,
     /// Whether it is a gateway.
@@ -46,15 +46,15 @@ pub struct Route {
     /// How far it is.
     pub metric: u16,
     /// The neighbour that takes frames for it.
-    pub hop: Hop,
+    pub hop: NextHop,
     /// The ways that are known, this one too.
     pub candidates: u8,
 }
 
-impl Table {
+impl RouteTable {
     /// Takes the way to a machine in place of the one before, or takes that away. Gives the one
     /// before.
-    pub(crate) fn set(&mut self, to: Slot, route: Option<Route>) -> Option<Route> {
+    pub(crate) fn set(&mut self, to: Slot, route: Option<MeshRoute>) -> Option<MeshRoute> {
         match route {
             Some(route) => self.routes.insert(to, route),
             None => self.routes.remove(to),
@@ -62,13 +62,13 @@ impl Table {
     }
 
     /// Takes other claims in place of those before. Machines that are not reached may claim too.
-    pub(crate) fn set_claims(&mut self, mut claims: Vec<Claim>) {
+    pub(crate) fn set_claims(&mut self, mut claims: Vec<AddressClaim>) {
         claims.sort_unstable();
         self.claims = claims.into();
     }
 
     /// The next hop for an address.
-    pub fn next(&self, destination: PeerTag) -> Option<&Hop> {
+    pub fn next(&self, destination: PeerTag) -> Option<&NextHop> {
         self.hop(self.machine(destination)?)
     }
 
@@ -82,17 +82,17 @@ impl Table {
     }
 
     /// The next hop for a machine.
-    pub fn hop(&self, slot: Slot) -> Option<&Hop> {
+    pub fn hop(&self, slot: Slot) -> Option<&NextHop> {
         self.route(slot).map(|route| &route.hop)
     }
 
     /// How a machine is reached.
-    pub fn route(&self, slot: Slot) -> Option<&Route> {
+    pub fn route(&self, slot: Slot) -> Option<&MeshRoute> {
         self.routes.get(slot)
     }
 
     /// All routes, by slot.
-    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+    pub fn routes(&self) -> impl Iterator<Item = &MeshRoute> {
         self.routes.iter().map(|(_, route)| route)
     }
 
@@ -102,7 +102,7 @@ impl Table {
     }
 
     /// All addresses that are reached.
-    pub fn addresses(&self) -> impl Iterator<Item = (PeerTag, &Route)> {
+    pub fn addresses(&self) -> impl Iterator<Item = (PeerTag, &MeshRoute)> {
         let mut last = None;
         let reached =
             self.claims.iter().filter_map(|claim| Some((claim.address, self.route(claim.by)?)));
@@ -110,7 +110,7 @@ impl Table {
     }
 
     /// The nearest gateway.
-    pub fn gateway(&self) -> Option<&Route> {
+    pub fn gateway(&self) -> Option<&MeshRoute> {
         let gateways = self.routes().filter(|route| route.is_gateway);
         gateways.min_by_key(|route| (route.metric, route.to))
     }
@@ -128,16 +128,20 @@ mod tests {
         PeerTag::from_hash([number; 8])
     }
 
-    fn route(to: u16) -> Route {
-        let hop =
-            Hop { slot: slot(to), tag: tag(1), interface: InterfaceId(0), address: Address(0) };
-        Route { to: slot(to), is_gateway: false, metric: 64 * to, hop, candidates: 1 }
+    fn route(to: u16) -> MeshRoute {
+        let hop = NextHop {
+            slot: slot(to),
+            tag: tag(1),
+            interface: InterfaceId(0),
+            address: MeshAddress(0),
+        };
+        MeshRoute { to: slot(to), is_gateway: false, metric: 64 * to, hop, candidates: 1 }
     }
 
     #[test]
     fn an_address_that_two_claim_is_of_the_lesser_slot_that_is_reached() {
-        let mut table = Table::default();
-        let claim = |address, by| Claim { address: tag(address), by: slot(by) };
+        let mut table = RouteTable::default();
+        let claim = |address, by| AddressClaim { address: tag(address), by: slot(by) };
         table.set_claims(vec![claim(9, 5), claim(3, 3), claim(9, 2), claim(5, 5)]);
         assert!([7, 5].iter().all(|to| table.set(slot(*to), Some(route(*to))).is_none()));
         assert_eq!((table.machine(tag(9)), table.machine(tag(3))), (Some(slot(5)), None));
@@ -147,7 +151,8 @@ mod tests {
         let addresses: Vec<_> = table.addresses().map(|(tag, route)| (tag, route.to)).collect();
         assert_eq!(addresses.len(), 2, "each once");
         assert!(addresses.contains(&(tag(9), slot(2))));
-        let slots = |table: &Table| table.routes().map(|one| one.to.number()).collect::<Vec<_>>();
+        let slots =
+            |table: &RouteTable| table.routes().map(|one| one.to.number()).collect::<Vec<_>>();
         assert_eq!(slots(&table), [2, 5, 7]);
         assert_eq!(table.set(slot(2), None), Some(route(2)));
         assert_eq!(table.set(slot(2), None), None);

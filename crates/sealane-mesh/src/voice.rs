@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Announced, CompactUnit, CompactView, Dictionary, FrameBuf, FrameView,
-    GroupTag, Header, HeaderFields, Kind, LinkContext, LongFrame, PeerTag, Roster,
-    open_announcement, open_compact, open_frame, open_stored, seal_compact, seal_frame,
+    ANNOUNCEMENT_TYPE, CompactUnit, CompactView, FrameAnnouncement, FrameBuf, FrameDictionary,
+    FrameKind, FrameRoster, FrameView, GroupTag, Header, HeaderFields, LinkContext, LongFrame,
+    PeerTag, open_announcement, open_compact, open_frame, open_stored, seal_compact, seal_frame,
 };
 use sealane_seal::{
-    Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, Opened, Opener, Sealer,
+    Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, OpenedMessage, Opener, Sealer,
     SenderContext, SigningKey, Slot,
 };
 
 use crate::hop::{HopSender, HopWriter};
 use crate::keys::member_at;
 use crate::messages::MessageType;
-use crate::slots::{BySlot, Slots};
+use crate::slots::{BySlot, SlotSet};
 use crate::{KeptGroup, Keys, Member, MeshError, Rekeyed};
 
 /// The mesh's group at work.
-pub(crate) struct Voice {
+pub(crate) struct MeshVoice {
     group: GroupTag,
     sealing: Group,
     slot: Slot,
@@ -45,13 +45,13 @@ pub(crate) struct Voice {
     /// The latest epoch in which each slot was heard live.
     heard: BTreeMap<Slot, Epoch>,
     /// The slots whose terms the opener was told: those of whom anything came.
-    told: Slots,
+    told: SlotSet,
     /// Slots that may still be told to it, until more are allowed.
     tries: u32,
     /// Frames of earlier epochs that may still be looked at, until more are allowed.
     behind_tries: u32,
-    roster: Roster,
-    dictionary: Dictionary,
+    roster: FrameRoster,
+    dictionary: FrameDictionary,
     hop: HopWriter,
     buf: FrameBuf,
     /// Where what was heard is opened; kept for its room.
@@ -60,7 +60,7 @@ pub(crate) struct Voice {
 
 /// A message that a neighbour, or a gateway, has sent.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct HopMessage {
     pub(crate) by: HopSender,
     pub(crate) tag: PeerTag,
     pub(crate) what: MessageType,
@@ -69,7 +69,7 @@ pub(crate) struct Said {
 
 /// A member whose removal was announced, and the order that it was announced for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Leaves {
+pub(crate) struct MemberLeaves {
     pub(crate) slot: Slot,
     pub(crate) order: u64,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Leaves {
 /// Slots that may be told to the opener in one second.
 const TRIES: u32 = 32;
 
-impl Voice {
+impl MeshVoice {
     pub(crate) fn new(keys: Keys) -> Result<Self, MeshError> {
         let Keys { group, tag, slot, context, start_ms, orders, epochs, members, signing } = keys;
         let own = member_at(&members, slot, epochs.newest());
@@ -103,11 +103,11 @@ impl Voice {
             leaving: BTreeMap::new(),
             opener,
             heard: BTreeMap::new(),
-            told: Slots::default(),
+            told: SlotSet::default(),
             tries: TRIES,
             behind_tries: behind::BEHIND_TRIES,
-            roster: Roster::new(),
-            dictionary: Dictionary::fixed(&[tag]),
+            roster: FrameRoster::new(),
+            dictionary: FrameDictionary::fixed(&[tag]),
             hop,
             buf: FrameBuf::new(),
             heard_frame: Vec::new(),
@@ -172,7 +172,7 @@ impl Voice {
 
     /// Takes over what an order has changed, and gives those whose announced removal it has not
     /// made true.
-    pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<Vec<Leaves>, MeshError> {
+    pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<Vec<MemberLeaves>, MeshError> {
         let Rekeyed { epochs, members, orders, signing } = rekeyed;
         for (epoch, secret) in epochs.held() {
             self.opener.insert(epoch, secret.clone())?;
@@ -207,7 +207,7 @@ impl Voice {
     pub(crate) fn announcement(&mut self) -> Result<Vec<u8>, MeshError> {
         let body = Announcement { start: self.start_ms, orders: self.orders }.to_bytes();
         let fields = HeaderFields {
-            kind: Kind::Control,
+            kind: FrameKind::Control,
             class: Class::Signed,
             ..self.fields(ANNOUNCEMENT_TYPE)
         };
@@ -260,7 +260,7 @@ impl Voice {
         let [orders, ..] = self.orders.to_le_bytes();
         HeaderFields {
             hop_limit: 0,
-            kind: Kind::Routing,
+            kind: FrameKind::Routing,
             class: Class::Authenticated,
             codec: 0,
             orders,
@@ -272,7 +272,7 @@ impl Voice {
     pub(crate) fn hear_announcement(&mut self, frame: &[u8]) -> Result<bool, MeshError> {
         let slot = self.slot_of(frame)?;
         let header = *FrameView::parse(frame)?.header();
-        let announced = Announced { context: header.context(), orders: header.orders() };
+        let announced = FrameAnnouncement { context: header.context(), orders: header.orders() };
         let key = FrameView::parse(frame)?.seal_header().key;
         let is_newest = key == KeyId::new(slot, key.class, self.epochs.newest());
         if is_newest && self.roster.announced(self.group, slot) == Some(announced) {
@@ -293,7 +293,7 @@ impl Voice {
     }
 
     /// Opens what a neighbour says, in a unit of either form.
-    pub(crate) fn hear(&mut self, form: Form, unit: &[u8]) -> Result<Said, MeshError> {
+    pub(crate) fn hear(&mut self, form: Form, unit: &[u8]) -> Result<HopMessage, MeshError> {
         let frame = &mut self.heard_frame;
         frame.clear();
         frame.extend_from_slice(unit);
@@ -343,7 +343,7 @@ impl Voice {
     }
 
     /// Opens a gateway's report. Nothing is remembered: a report says itself which is later.
-    pub(crate) fn hear_report(&mut self, frame: &[u8]) -> Result<Said, MeshError> {
+    pub(crate) fn hear_report(&mut self, frame: &[u8]) -> Result<HopMessage, MeshError> {
         self.slot_of(frame)?;
         let newest = self.epochs.newest();
         let mut frame = frame.to_vec();
@@ -385,7 +385,7 @@ impl Voice {
     ) -> Result<(), MeshError> {
         let [orders, ..] = orders.to_le_bytes();
         self.roster.insert(self.group, slot, tag)?;
-        self.roster.announce(self.group, slot, Announced { context, orders })?;
+        self.roster.announce(self.group, slot, FrameAnnouncement { context, orders })?;
         Ok(())
     }
 }
@@ -411,13 +411,13 @@ fn hop_writer(epochs: &Epochs, sealer: &Sealer, next: u64) -> Result<HopWriter, 
 fn said(
     group: GroupTag,
     fields: &HeaderFields,
-    by: &Opened,
+    by: &OpenedMessage,
     body: Vec<u8>,
     class: Class,
-) -> Result<Said, MeshError> {
+) -> Result<HopMessage, MeshError> {
     let what = message_type(group, fields, class)?;
     let by = HopSender { slot: by.slot(), context: by.context(), epoch: by.epoch() };
-    Ok(Said { by, tag: fields.source, what, body })
+    Ok(HopMessage { by, tag: fields.source, what, body })
 }
 
 /// Whether a frame of that header is one of the mesh's own, which its seal alone protects.
@@ -428,7 +428,7 @@ fn is_own(group: GroupTag, header: &Header) -> bool {
         return false;
     }
     let is_report = header.data_type() == MessageType::Report as u16;
-    header.kind() == Kind::Control || header.kind() == Kind::Routing && !is_report
+    header.kind() == FrameKind::Control || header.kind() == FrameKind::Routing && !is_report
 }
 
 /// Which message of the mesh a frame carries, by its header.
@@ -437,7 +437,8 @@ fn message_type(
     fields: &HeaderFields,
     class: Class,
 ) -> Result<MessageType, MeshError> {
-    let is_ours = fields.kind == Kind::Routing && fields.group == group && fields.class == class;
+    let is_ours =
+        fields.kind == FrameKind::Routing && fields.group == group && fields.class == class;
     let is_signed = class == Class::Signed;
     // Reports alone are sent on.
     let is_ours = is_ours && (is_signed || fields.hop_limit == 0);
@@ -456,17 +457,17 @@ mod tests {
         let header =
             |fields: &HeaderFields| Header::new(fields, 0, 0, SenderContext([0xff; 8])).unwrap();
         let hello = HeaderFields {
-            kind: Kind::Routing,
+            kind: FrameKind::Routing,
             hop_limit: 0,
             ..HeaderFields::new(group, PeerTag::from_hash([2; 8]), MessageType::Hello as u16)
         };
         let announcement =
-            HeaderFields { kind: Kind::Control, data_type: ANNOUNCEMENT_TYPE, ..hello };
+            HeaderFields { kind: FrameKind::Control, data_type: ANNOUNCEMENT_TYPE, ..hello };
         for own in [hello, announcement] {
             assert!(is_own(group, &header(&own)));
             for other in [
-                HeaderFields { kind: Kind::Message, ..own },
-                HeaderFields { kind: Kind::Gossip, ..own },
+                HeaderFields { kind: FrameKind::Message, ..own },
+                HeaderFields { kind: FrameKind::Gossip, ..own },
                 HeaderFields { hop_limit: 1, ..own },
                 HeaderFields { group: GroupTag::from_bytes([3; 4]), ..own },
             ] {
@@ -482,10 +483,10 @@ mod tests {
         let (group, class) = (GroupTag::from_bytes([1; 4]), Class::Authenticated);
         let hello = MessageType::Hello as u16;
         let fields = HeaderFields::new(group, PeerTag::from_hash([2; 8]), hello);
-        let ours = HeaderFields { kind: Kind::Routing, class, hop_limit: 0, ..fields };
+        let ours = HeaderFields { kind: FrameKind::Routing, class, hop_limit: 0, ..fields };
         assert!(message_type(group, &ours, class).is_ok());
         for other in [
-            HeaderFields { kind: Kind::Message, ..ours },
+            HeaderFields { kind: FrameKind::Message, ..ours },
             HeaderFields { hop_limit: 15, ..ours },
             HeaderFields { group: GroupTag::from_bytes([3; 4]), ..ours },
             HeaderFields { class: Class::Group, ..ours },

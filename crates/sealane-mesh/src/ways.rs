@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::neighbour::LinkId;
-use crate::routes::Way;
+use crate::routes::NeighbourLink;
 
 /// The ways by all neighbours at one moment, in the order of the neighbours.
 #[derive(Debug, Default)]
-pub(crate) struct Ways {
+pub(crate) struct NeighbourLinks {
     known: Vec<KnownWay>,
     /// Those before; kept for its room.
     before: Vec<KnownWay>,
@@ -17,7 +17,7 @@ pub(crate) struct Ways {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownWay {
     pub(crate) id: LinkId,
-    pub(crate) way: Way,
+    pub(crate) way: NeighbourLink,
 }
 
 /// Of a cost that has changed by no more than one part of so many nobody takes notice: it changes a
@@ -33,7 +33,7 @@ impl KnownWay {
     }
 }
 
-impl Ways {
+impl NeighbourLinks {
     /// Takes the ways that there are now, in the order of their neighbours, and gives those
     /// neighbours whose ways are others than before, or are new, or are no more.
     pub(crate) fn renew(&mut self, fresh: impl Iterator<Item = KnownWay>) -> Vec<LinkId> {
@@ -58,9 +58,9 @@ impl Ways {
     }
 }
 
-impl Ways {
+impl NeighbourLinks {
     /// The way by a neighbour, as it was noticed last.
-    pub(crate) fn get(&self, id: LinkId) -> Option<Way> {
+    pub(crate) fn get(&self, id: LinkId) -> Option<NeighbourLink> {
         let at = self.known.binary_search_by_key(&id, |one| one.id).ok()?;
         self.known.get(at).map(|one| one.way)
     }
@@ -100,37 +100,45 @@ mod tests {
     use sealane_seal::Slot;
 
     use super::*;
-    use crate::neighbour::Blame;
-    use crate::{InterfaceId, Span};
+    use crate::neighbour::NeighbourBlame;
+    use crate::{InterfaceId, MeshSpan};
 
     fn id(number: u16) -> LinkId {
         LinkId { interface: InterfaceId(0), slot: Slot::new(number).unwrap() }
     }
 
     fn way(number: u16, cost: u16) -> KnownWay {
-        let way =
-            Way { cost, blame: Blame::default(), is_anew: false, patience: Span(u64::from(cost)) };
+        let way = NeighbourLink {
+            cost,
+            blame: NeighbourBlame::default(),
+            is_anew: false,
+            patience: MeshSpan(u64::from(cost)),
+        };
         KnownWay { id: id(number), way }
     }
 
     #[test]
     fn ways_that_come_go_or_change_are_told_and_others_are_not() {
-        let mut ways = Ways::default();
+        let mut ways = NeighbourLinks::default();
         let mut renew = |all: &[KnownWay]| ways.renew(all.iter().copied());
         assert_eq!(renew(&[way(1, 64), way(3, 64), way(5, 64)]), [1, 3, 5].map(id));
         assert_eq!(renew(&[way(1, 64), way(3, 64), way(5, 64)]), []);
         assert_eq!(renew(&[way(1, 64), way(2, 64), way(5, 70)]), [2, 3, 5].map(id));
-        let patient = KnownWay { way: Way { patience: Span(9), ..way(1, 64).way }, ..way(1, 64) };
-        let blame = Blame { times: 1, ..Blame::default() };
-        let blamed = KnownWay { way: Way { blame, ..way(2, 64).way }, ..way(2, 64) };
-        let anew = KnownWay { way: Way { is_anew: true, ..way(5, 70).way }, ..way(5, 70) };
+        let patient = KnownWay {
+            way: NeighbourLink { patience: MeshSpan(9), ..way(1, 64).way },
+            ..way(1, 64)
+        };
+        let blame = NeighbourBlame { times: 1, ..NeighbourBlame::default() };
+        let blamed = KnownWay { way: NeighbourLink { blame, ..way(2, 64).way }, ..way(2, 64) };
+        let anew =
+            KnownWay { way: NeighbourLink { is_anew: true, ..way(5, 70).way }, ..way(5, 70) };
         assert_eq!(renew(&[patient, blamed, anew]), [2, 5].map(id));
         assert_eq!(renew(&[]), [1, 2, 5].map(id));
     }
 
     #[test]
     fn small_changes_of_a_cost_are_noticed_once_they_add_up() {
-        let mut ways = Ways::default();
+        let mut ways = NeighbourLinks::default();
         ways.renew([way(1, 160)].into_iter());
         for (cost, is_noticed) in [(165, false), (170, false), (171, true), (163, false)] {
             let others = ways.renew([way(1, cost)].into_iter());

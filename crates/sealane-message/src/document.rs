@@ -21,9 +21,9 @@ pub enum Document<'a> {
     /// That it calls for help.
     Emergency(Emergency<'a>),
     /// That it has seen a call for help.
-    Acknowledgement(Call),
+    Acknowledgement(EmergencyCall),
     /// That a call for help is over.
-    Clear(Call),
+    Clear(EmergencyCall),
 }
 
 impl Document<'_> {
@@ -277,7 +277,7 @@ pub struct Emergency<'a> {
 
 /// A call for help, named by whoever answers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Call {
+pub struct EmergencyCall {
     /// The slot of the member that called.
     pub slot: u16,
     /// The number that it gave to the call.

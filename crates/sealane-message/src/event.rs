@@ -17,7 +17,7 @@ pub struct Reference {
 }
 
 /// Two texts that belong together: an option's id and words, a fact's name and value.
-pub type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+pub type TextPair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// One thing that somebody did in a conversation. It never changes: what was said is edited,
 /// deleted and reacted to by further events, and threads, counts, receipts and polls are what a
@@ -208,7 +208,7 @@ pub enum Content<'a> {
         /// The question.
         question: Cow<'a, str>,
         /// Id and text of each answer, at most [`crate::limits::MAX_POLL_OPTIONS`].
-        options: Vec<Pair<'a>>,
+        options: Vec<TextPair<'a>>,
         /// Whether one may choose several.
         is_multiple: bool,
         /// Whether readers hide who chose what.
@@ -269,7 +269,7 @@ pub struct Attachment<'a> {
     /// The key that opens it, if it has a key of its own.
     pub key: Option<Cow<'a, [u8]>>,
     /// Further facts of it, by name.
-    pub metadata: Vec<Pair<'a>>,
+    pub metadata: Vec<TextPair<'a>>,
 }
 
 impl<'a> Event<'a> {
@@ -392,6 +392,6 @@ fn all(values: Vec<Cow<'_, str>>) -> Vec<Cow<'static, str>> {
     values.into_iter().map(own).collect()
 }
 
-fn pairs(values: Vec<Pair<'_>>) -> Vec<Pair<'static>> {
+fn pairs(values: Vec<TextPair<'_>>) -> Vec<TextPair<'static>> {
     values.into_iter().map(|(name, value)| (own(name), own(value))).collect()
 }

@@ -39,7 +39,7 @@ mod topic;
 mod value;
 
 pub use data_type::{DataType, UnknownDataType};
-pub use input_error::InputError;
 pub use error::{ErrorInfo, Exit, Retry};
+pub use input_error::InputError;
 pub use topic::{ERRORS, Pattern, System, Topic, TopicError};
 pub use value::Value;

@@ -17,37 +17,41 @@ use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use sealane_message::{Pattern, Topic};
 use tokio::sync::watch;
 
-pub use file::{FileError, Tokens};
-pub(crate) use grant::Grant;
-pub(crate) use site::{Site, cross_site};
-pub use token::{Right, Rights, Secret, Token};
+pub use file::{FileError, TokenFile};
+pub(crate) use grant::ConnectionGrant;
+pub(crate) use site::{AllowedSites, cross_site};
+pub use token::{AccessToken, TokenRight, TokenRights, TokenSecret};
 
-use crate::followed::Followed;
-use crate::refusal::Refusal;
+use crate::followed::FollowedFiles;
+use crate::refusal::HttpRefusal;
 
 /// The prefix of the sub-protocol that brings a token.
 const SUBPROTOCOL: &str = "sealane.token.";
 
 /// The tokens in effect.
-pub(crate) struct Access {
+pub(crate) struct AccessTokens {
     file: PathBuf,
-    tokens: Followed<Tokens>,
+    tokens: FollowedFiles<TokenFile>,
     /// When it was last looked which tokens have expired.
     looked: Mutex<SystemTime>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
-    site: Site,
+    site: AllowedSites,
     /// Others reach the node: whatever becomes of the file, it is not open to them.
     is_exposed: bool,
 }
 
-impl Access {
+impl AccessTokens {
     /// Reads the tokens of a data folder, which may have none.
-    pub(crate) fn open(folder: &Path, site: Site, is_exposed: bool) -> Result<Self, FileError> {
-        let file = Tokens::path(folder);
+    pub(crate) fn open(
+        folder: &Path,
+        site: AllowedSites,
+        is_exposed: bool,
+    ) -> Result<Self, FileError> {
+        let file = TokenFile::path(folder);
         // A file that cannot be read ends the start. A node that guessed would be open or closed by
         // accident.
-        let tokens = Followed::open(vec![file.clone()], || Tokens::read(&file))?;
+        let tokens = FollowedFiles::open(vec![file.clone()], || TokenFile::read(&file))?;
         remember(folder, &tokens.current());
         let (changes, _) = watch::channel(0);
         let looked = Mutex::new(SystemTime::now());
@@ -64,31 +68,31 @@ impl Access {
         self.is_exposed || self.tokens().guards()
     }
 
-    fn tokens(&self) -> Arc<Tokens> {
+    fn tokens(&self) -> Arc<TokenFile> {
         self.tokens.current()
     }
 
     /// The pass of the request's sender, or the reason why the request is refused.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<Pass, Refusal> {
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<RequestPass, HttpRefusal> {
         // The site comes first: a page of the web must not even find out whether a token is right.
         self.site.check(headers, self.is_guarded())?;
         let secret = secret(headers);
-        let pass = Pass { hash: secret.map(|secret| secret.hash()), token: None };
+        let pass = RequestPass { hash: secret.map(|secret| secret.hash()), token: None };
         self.renew(pass)
     }
 
     /// The same pass as of now.
-    pub(crate) fn renew(&self, mut pass: Pass) -> Result<Pass, Refusal> {
+    pub(crate) fn renew(&self, mut pass: RequestPass) -> Result<RequestPass, HttpRefusal> {
         let tokens = self.tokens();
         if !self.is_guarded() {
             // If the last token is removed, its rights do not pass to everybody.
-            return if pass.token.is_some() { Err(Refusal::Unauthorized) } else { Ok(pass) };
+            return if pass.token.is_some() { Err(HttpRefusal::Unauthorized) } else { Ok(pass) };
         }
         // Hashes are compared and never texts, so that the time of a look-up tells nothing about a
         // token.
         let known = pass.hash.and_then(|hash| tokens.find(&hash));
         let alive = known.filter(|token| token.is_valid(SystemTime::now()));
-        pass.token = Some(alive.ok_or(Refusal::Unauthorized)?);
+        pass.token = Some(alive.ok_or(HttpRefusal::Unauthorized)?);
         Ok(pass)
     }
 
@@ -101,7 +105,7 @@ impl Access {
     /// nobody in: what a running node was told to guard it does not open.
     pub(crate) fn reload(&self) -> Result<(), FileError> {
         self.tokens.reload(|| {
-            let mut tokens = Tokens::read(&self.file)?;
+            let mut tokens = TokenFile::read(&self.file)?;
             if self.tokens().guards() {
                 // A file that vanished while the node runs must not open it, even if the mark could
                 // not be written.
@@ -132,14 +136,14 @@ impl Access {
 }
 
 /// Notes in the data folder that there are or were tokens, and says so where none is left.
-fn remember(folder: &Path, tokens: &Tokens) {
+fn remember(folder: &Path, tokens: &TokenFile) {
     if !tokens.guards() {
         return;
     }
     if tokens.is_empty() {
         tracing::warn!("no token is left, or their file has gone: nobody is let in");
     }
-    if let Err(error) = Tokens::mark(folder) {
+    if let Err(error) = TokenFile::mark(folder) {
         // As long as the node runs it knows by itself.
         tracing::error!(%error, "the data folder does not take the mark that there are tokens");
     }
@@ -147,13 +151,13 @@ fn remember(folder: &Path, tokens: &Tokens) {
 
 /// The sender of a request, and its rights.
 #[derive(Debug, Clone)]
-pub(crate) struct Pass {
+pub(crate) struct RequestPass {
     hash: Option<[u8; 32]>,
     /// None: a node without tokens, which serves its own machine.
-    token: Option<Arc<Token>>,
+    token: Option<Arc<AccessToken>>,
 }
 
-impl Pass {
+impl RequestPass {
     /// The name of the token, empty where there are none.
     pub(crate) fn name(&self) -> &str {
         self.token.as_ref().map_or("", |token| token.name())
@@ -166,57 +170,60 @@ impl Pass {
 
     /// The patterns of what may be read; none: everything.
     pub(crate) fn readable(&self) -> Option<&[Pattern]> {
-        self.token.as_ref().map(|token| token.rights().of(Right::Read))
+        self.token.as_ref().map(|token| token.rights().of(TokenRight::Read))
     }
 
     /// Whether the right that one topic asks for is granted.
-    pub(crate) fn may(&self, right: Right, topic: &Topic) -> bool {
+    pub(crate) fn may(&self, right: TokenRight, topic: &Topic) -> bool {
         self.token.as_ref().is_none_or(|token| token.rights().grants(right.on(topic), topic))
     }
 
     /// Refuses what is not granted.
-    pub(crate) fn need(&self, right: Right, topic: &Topic) -> Result<(), Refusal> {
+    pub(crate) fn need(&self, right: TokenRight, topic: &Topic) -> Result<(), HttpRefusal> {
         if self.may(right, topic) {
             return Ok(());
         }
         let right = right.on(topic);
-        Err(Refusal::Forbidden { right: right.name(), on: topic.to_string() })
+        Err(HttpRefusal::Forbidden { right: right.name(), on: topic.to_string() })
     }
 
     /// The topic of that name, where the right to it is granted.
-    pub(crate) fn topic(&self, right: Right, name: &str) -> Result<Topic, Refusal> {
+    pub(crate) fn topic(&self, right: TokenRight, name: &str) -> Result<Topic, HttpRefusal> {
         let topic = name.parse().map_err(sealane_protocol::Error::from)?;
         self.need(right, &topic)?;
         Ok(topic)
     }
 
     /// Refuses who may enqueue nowhere.
-    pub(crate) fn need_to_enqueue(&self) -> Result<(), Refusal> {
+    pub(crate) fn need_to_enqueue(&self) -> Result<(), HttpRefusal> {
         if self.token.as_ref().is_none_or(|token| token.rights().may_enqueue()) {
             return Ok(());
         }
-        Err(Refusal::Forbidden { right: Right::Publish.name(), on: "any topic".to_owned() })
+        Err(HttpRefusal::Forbidden {
+            right: TokenRight::Publish.name(),
+            on: "any topic".to_owned(),
+        })
     }
 
     /// Refuses a pattern of which not all may be read.
-    pub(crate) fn need_to_read_all(&self, pattern: &Pattern) -> Result<(), Refusal> {
+    pub(crate) fn need_to_read_all(&self, pattern: &Pattern) -> Result<(), HttpRefusal> {
         if self.token.as_ref().is_none_or(|token| token.rights().reads_all(pattern)) {
             return Ok(());
         }
-        Err(Refusal::Forbidden { right: Right::Read.name(), on: pattern.to_string() })
+        Err(HttpRefusal::Forbidden { right: TokenRight::Read.name(), on: pattern.to_string() })
     }
 
     /// Refuses who may not see the node's own figures.
-    pub(crate) fn need_observe(&self) -> Result<(), Refusal> {
+    pub(crate) fn need_observe(&self) -> Result<(), HttpRefusal> {
         if self.token.as_ref().is_none_or(|token| token.rights().observe) {
             return Ok(());
         }
-        Err(Refusal::Forbidden { right: "observe", on: "the node".to_owned() })
+        Err(HttpRefusal::Forbidden { right: "observe", on: "the node".to_owned() })
     }
 }
 
 /// The token that a request brings.
-fn secret(headers: &HeaderMap) -> Option<Secret> {
+fn secret(headers: &HeaderMap) -> Option<TokenSecret> {
     if let Some(value) = headers.get(AUTHORIZATION) {
         // A header that is present decides alone. Falling back to a sub-protocol would let a
         // request show two tokens.
@@ -247,13 +254,13 @@ mod tests {
     use super::*;
 
     /// Tokens of a folder with one, which reads everything.
-    fn access(folder: &Path, expires: Option<SystemTime>) -> Access {
-        let rights = Rights { read: vec!["**".parse().unwrap()], ..Rights::default() };
-        Tokens::add(folder, "reader", &Secret::new([1; 32]), rights, expires).unwrap();
-        Access::open(folder, Site::default(), false).unwrap()
+    fn access(folder: &Path, expires: Option<SystemTime>) -> AccessTokens {
+        let rights = TokenRights { read: vec!["**".parse().unwrap()], ..TokenRights::default() };
+        TokenFile::add(folder, "reader", &TokenSecret::new([1; 32]), rights, expires).unwrap();
+        AccessTokens::open(folder, AllowedSites::default(), false).unwrap()
     }
 
-    fn look(access: &Access) -> Option<Result<(), FileError>> {
+    fn look(access: &AccessTokens) -> Option<Result<(), FileError>> {
         access.tokens.has_changed().then(|| access.reload())
     }
 
@@ -263,8 +270,8 @@ mod tests {
         let access = access(folder.path(), None);
         assert!(look(&access).is_none());
         // Between the first reading and the first look.
-        let rights = Rights::default();
-        Tokens::add(folder.path(), "other", &Secret::new([2; 32]), rights, None).unwrap();
+        let rights = TokenRights::default();
+        TokenFile::add(folder.path(), "other", &TokenSecret::new([2; 32]), rights, None).unwrap();
         assert!(matches!(look(&access), Some(Ok(()))));
         assert_eq!(access.tokens().iter().count(), 2);
         assert!(look(&access).is_none());

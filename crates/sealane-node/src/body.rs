@@ -15,20 +15,24 @@ use sealane_protocol::Error;
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
 use tokio::time::{Instant, timeout_at};
 
-use crate::access::Pass;
-use crate::fair::{Fair, Share};
-use crate::refusal::Refusal;
+use crate::access::RequestPass;
+use crate::fair::{BodyShare, FairLimits};
+use crate::refusal::HttpRefusal;
 
 /// A body, and its share of the memory that there is for bodies.
-pub(crate) struct Received {
+pub(crate) struct ReceivedBody {
     pub(crate) codec: Codec,
     pub(crate) bytes: Bytes,
-    _share: Share,
+    _share: BodyShare,
 }
 
 /// Reads a request's body. Records, whose structures must all stand in the body, come out as plain
 /// MessagePack.
-pub(crate) async fn read(fair: &Fair, pass: &Pass, request: Request) -> Result<Received, Refusal> {
+pub(crate) async fn read(
+    fair: &FairLimits,
+    pass: &RequestPass,
+    request: Request,
+) -> Result<ReceivedBody, HttpRefusal> {
     let headers = request.headers();
     let codec = match headers.get(CONTENT_TYPE) {
         None => Codec::Json,
@@ -46,37 +50,37 @@ pub(crate) async fn read(fair: &Fair, pass: &Pass, request: Request) -> Result<R
     let mut share = fair.bodies.share(pass.has_token().then(|| pass.name()));
     let bytes = gather(&mut share, request.into_body()).await?;
     if codec != Codec::MsgPackRecords {
-        return Ok(Received { codec, bytes, _share: share });
+        return Ok(ReceivedBody { codec, bytes, _share: share });
     }
     let mut plain = Vec::with_capacity(bytes.len());
     let read = records::Decoder::new().to_plain(&bytes, &mut plain);
     read.map_err(|cause| Error::Decode { codec: codec.name(), cause })?;
-    Ok(Received { codec: Codec::MsgPack, bytes: plain.into(), _share: share })
+    Ok(ReceivedBody { codec: Codec::MsgPack, bytes: plain.into(), _share: share })
 }
 
-fn content_type(kind: &HeaderValue) -> Result<Codec, Refusal> {
+fn content_type(kind: &HeaderValue) -> Result<Codec, HttpRefusal> {
     // A value that is no text is unknown, whatever it begins with.
     let text = kind.to_str().map_or_else(|_| format!("{kind:?}").into(), Cow::Borrowed);
     negotiate::content_type(&text)
-        .map_err(|unknown| Refusal::Codec(StatusCode::UNSUPPORTED_MEDIA_TYPE, unknown))
+        .map_err(|unknown| HttpRefusal::Codec(StatusCode::UNSUPPORTED_MEDIA_TYPE, unknown))
 }
 
-fn too_large() -> Refusal {
+fn too_large() -> HttpRefusal {
     Error::TooLarge { what: "body", limit: MAX_REQUEST_BYTES }.into()
 }
 
 /// The pieces, in one.
-async fn gather(share: &mut Share, mut body: Body) -> Result<Bytes, Refusal> {
-    let mut pace = Pace::new(Instant::now());
+async fn gather(share: &mut BodyShare, mut body: Body) -> Result<Bytes, HttpRefusal> {
+    let mut pace = BodyPace::new(Instant::now());
     let (mut first, mut all, mut count) = (Bytes::new(), BytesMut::new(), 0);
     loop {
         // The deadline moves with the bytes, so that a slow honest client passes and a silent one
         // does not.
         let piece = match timeout_at(pace.due, body.frame()).await {
-            Err(_) => return Err(Refusal::SlowBody),
+            Err(_) => return Err(HttpRefusal::SlowBody),
             Ok(None) => break,
             Ok(Some(Err(_))) => {
-                return Err(Refusal::Body("the connection ended within the body"));
+                return Err(HttpRefusal::Body("the connection ended within the body"));
             }
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
@@ -99,11 +103,11 @@ async fn gather(share: &mut Share, mut body: Body) -> Result<Bytes, Refusal> {
 
 /// When more of a body must have come. What came faster than it must is no credit beyond the grace:
 /// whoever has sent almost all of a body does not hold it for as long as it might have taken.
-struct Pace {
+struct BodyPace {
     due: Instant,
 }
 
-impl Pace {
+impl BodyPace {
     const GRACE: Duration = Duration::from_millis(MAX_BODY_GRACE_MS);
 
     fn new(now: Instant) -> Self {
@@ -123,7 +127,7 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
-    use crate::fair::Bodies;
+    use crate::fair::BodyMemory;
 
     fn pieces(count: usize) -> Body {
         let piece = |_| Ok::<_, std::io::Error>(Bytes::from_static(&[0; 100]));
@@ -132,14 +136,14 @@ mod tests {
 
     #[tokio::test]
     async fn the_memory_of_bodies_is_for_all_and_comes_back() {
-        let bodies = Bodies::new(1000, 1000);
+        let bodies = BodyMemory::new(1000, 1000);
         let gathered = async |count| {
             let mut share = bodies.share(None);
             gather(&mut share, pieces(count)).await.map(|bytes| (bytes.len(), share))
         };
         let (length, share) = gathered(6).await.ok().unwrap();
         assert_eq!((length, bodies.held()), (600, 600));
-        assert!(matches!(gathered(5).await, Err(Refusal::Crowded)));
+        assert!(matches!(gathered(5).await, Err(HttpRefusal::Crowded)));
         assert_eq!(bodies.held(), 600);
         assert_eq!(gathered(4).await.ok().unwrap().0, 400);
         drop(share);
@@ -151,12 +155,12 @@ mod tests {
     fn a_body_that_came_fast_may_stand_still_no_longer_than_any_other() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let (mut fast, mut steady) = (Pace::new(start), Pace::new(start));
+        let (mut fast, mut steady) = (BodyPace::new(start), BodyPace::new(start));
         fast.took(MAX_REQUEST_BYTES - 10, start);
-        assert_eq!(fast.due, start + Pace::GRACE);
+        assert_eq!(fast.due, start + BodyPace::GRACE);
         // A byte now and then is no pace.
         (1..10).for_each(|second| fast.took(1, at(second)));
-        assert!(fast.due < start + Pace::GRACE + Duration::from_millis(10));
+        assert!(fast.due < start + BodyPace::GRACE + Duration::from_millis(10));
         for second in 1..=2000 {
             assert!(steady.due > at(second), "{second}");
             steady.took(MIN_BODY_RATE, at(second));

@@ -10,63 +10,68 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{Error, Features, ServerFrame, read_ops, write_batch};
-use sealane_stream::{Delivery, Piece, Subscription, take_encoded};
+use sealane_stream::{DeliveryPiece, StreamDelivery, StreamSubscription, take_encoded};
 use tokio::time::{Instant, sleep_until};
 
-use crate::access::{Grant, Pass};
-use crate::app::App;
+use crate::access::{ConnectionGrant, RequestPass};
+use crate::app::NodeApp;
 use crate::clock::{now_ms, stopped};
-use crate::fair::Taken;
-use crate::frames::{End, Frames, Heard, SocketLayout};
+use crate::fair::DeliveryShare;
+use crate::frames::{ConnectionEnd, SocketEvent, SocketFrames, SocketLayout};
 use crate::handshake::WebSocket;
-use crate::refusal::Refusal;
-use crate::subscribe::Request;
+use crate::refusal::HttpRefusal;
+use crate::subscribe::SubscribeRequest;
 
 /// Deliveries that are taken at once and sent together.
 const TAKE: usize = 512;
 /// Frames that are taken in, or messages that are sent, before others have their turn.
 const TURN: usize = 32;
 
-struct Connection {
-    app: Arc<App>,
-    frames: Frames,
+struct ReadConnection {
+    app: Arc<NodeApp>,
+    frames: SocketFrames,
     batch: usize,
     heartbeat: Option<Duration>,
     /// The share of the common memory that the deliveries hold.
-    held: Option<Taken>,
+    held: Option<DeliveryShare>,
 }
 
 /// Deliver frames that are to be sent as one.
 #[derive(Default)]
-struct Batch {
+struct DeliverBatch {
     frames: Vec<Bytes>,
     bytes: usize,
 }
 
-pub(crate) async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
-    let frames = Frames::new(socket, request.codec, MAX_CLIENT_FRAME_BYTES);
-    let mut connection = Connection { app, frames, batch: 1, heartbeat: None, held: None };
+pub(crate) async fn serve(
+    app: Arc<NodeApp>,
+    socket: WebSocket,
+    pass: RequestPass,
+    request: SubscribeRequest,
+) {
+    let frames = SocketFrames::new(socket, request.codec, MAX_CLIENT_FRAME_BYTES);
+    let mut connection = ReadConnection { app, frames, batch: 1, heartbeat: None, held: None };
     let end = connection.run(pass, request).await;
-    if let End::Refused(refusal) = &end {
+    if let ConnectionEnd::Refused(refusal) = &end {
         connection.app.refused.note(refusal);
     }
     connection.frames.end(end).await;
 }
 
 /// Says why a socket is refused, which has been counted, and closes it.
-pub(crate) async fn refuse(socket: WebSocket, codec: Codec, refusal: Refusal) {
-    let frames = Frames::new(socket, codec, MAX_CLIENT_FRAME_BYTES);
-    frames.end(End::Refused(refusal)).await;
+pub(crate) async fn refuse(socket: WebSocket, codec: Codec, refusal: HttpRefusal) {
+    let frames = SocketFrames::new(socket, codec, MAX_CLIENT_FRAME_BYTES);
+    frames.end(ConnectionEnd::Refused(refusal)).await;
 }
 
-impl Connection {
-    async fn run(&mut self, pass: Pass, request: Request) -> End {
+impl ReadConnection {
+    async fn run(&mut self, pass: RequestPass, request: SubscribeRequest) -> ConnectionEnd {
         let pattern = request.pattern.clone();
         let stream = pattern.to_string();
         // The token may have changed since the upgrade was accepted, so that it is asked again.
-        let grant = match Grant::reading(self.app.access.clone(), pass, pattern.clone()) {
+        let grant = match ConnectionGrant::reading(self.app.access.clone(), pass, pattern.clone()) {
             Ok(grant) => grant,
-            Err(refusal) => return End::Refused(refusal),
+            Err(refusal) => return ConnectionEnd::Refused(refusal),
         };
         (self.batch, self.heartbeat) = (request.batch, request.heartbeat);
         // From before the subscription: what is appended in between counts as after it.
@@ -75,7 +80,7 @@ impl Connection {
         let opened = self.app.hub.subscribe(request.pattern, request.who).await;
         let (mut subscription, joined) = match opened {
             Ok(opened) => opened,
-            Err(error) => return End::Refused(error.into()),
+            Err(error) => return ConnectionEnd::Refused(error.into()),
         };
         let codec = self.frames.agreed();
         let shown = self.app.readers.enter(&subscription, pattern, &who, codec.name());
@@ -111,8 +116,8 @@ impl Connection {
                     wake.as_mut().reset(self.wake_at());
                     ticked
                 }
-                refusal = refused.as_mut() => Err(End::Refused(refusal)),
-                () = stopped.as_mut() => Err(End::Refused(Error::Draining.into())),
+                refusal = refused.as_mut() => Err(ConnectionEnd::Refused(refusal)),
+                () = stopped.as_mut() => Err(ConnectionEnd::Refused(Error::Draining.into())),
             };
             if let Err(end) = step {
                 return end;
@@ -123,15 +128,15 @@ impl Connection {
     /// Sends what there is, as much as the connection may hold; returns how many messages.
     async fn take(
         &mut self,
-        subscription: &mut Subscription,
-        events: &mut Vec<Piece>,
-    ) -> Result<usize, End> {
+        subscription: &mut StreamSubscription,
+        events: &mut Vec<DeliveryPiece>,
+    ) -> Result<usize, ConnectionEnd> {
         // Taken before the messages are: what a slow reader holds counts against the memory for
         // all.
         let mut share = self.app.share();
         let result = subscription.take_pieces(TAKE, share.bytes(), events).await;
-        result.map_err(|error| End::Refused(error.into()))?;
-        let taken: usize = events.iter().map(Piece::messages).sum();
+        result.map_err(|error| ConnectionEnd::Refused(error.into()))?;
+        let taken: usize = events.iter().map(DeliveryPiece::messages).sum();
         let before = self.frames.written_bytes();
         let delivered = self.deliver(events);
         // Shared frames count in full. A client that takes nothing is left with a copy of them.
@@ -153,16 +158,16 @@ impl Connection {
     /// Takes in what the socket did, and every further frame that is already there.
     async fn after(
         &mut self,
-        heard: Result<Heard, End>,
-        subscription: &mut Subscription,
-    ) -> Result<(), End> {
+        heard: Result<SocketEvent, ConnectionEnd>,
+        subscription: &mut StreamSubscription,
+    ) -> Result<(), ConnectionEnd> {
         match heard? {
-            Heard::Flushed => {
+            SocketEvent::Flushed => {
                 self.held = None;
                 return Ok(());
             }
-            Heard::Frame(frame) => self.accept(&frame, subscription)?,
-            Heard::Nothing => {}
+            SocketEvent::Frame(frame) => self.accept(&frame, subscription)?,
+            SocketEvent::Nothing => {}
         }
         // What is there already is taken in one go: a task that is woken for each frame costs more
         // than the frame.
@@ -171,22 +176,26 @@ impl Connection {
                 tokio::task::yield_now().await;
             }
             match self.frames.hear_more().transpose()? {
-                Some(Heard::Frame(frame)) => self.accept(&frame, subscription)?,
-                Some(Heard::Flushed | Heard::Nothing) => {}
+                Some(SocketEvent::Frame(frame)) => self.accept(&frame, subscription)?,
+                Some(SocketEvent::Flushed | SocketEvent::Nothing) => {}
                 None => break,
             }
         }
         Ok(())
     }
 
-    fn accept(&mut self, frame: &[u8], subscription: &mut Subscription) -> Result<(), End> {
+    fn accept(
+        &mut self,
+        frame: &[u8],
+        subscription: &mut StreamSubscription,
+    ) -> Result<(), ConnectionEnd> {
         let mut ops = Vec::new();
         read_ops(self.frames.codec(), frame, &mut ops)?;
         // Operations of a frame apply in order up to the first bad one. The connection ends there.
         Ok(ops.into_iter().try_for_each(|op| subscription.apply(op))?)
     }
 
-    fn deliver(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
+    fn deliver(&mut self, events: &mut Vec<DeliveryPiece>) -> Result<(), ConnectionEnd> {
         // One frame for each message can be shared with all readers. Batches differ by reader.
         if self.batch == 1 {
             self.deliver_singly(events)?;
@@ -198,40 +207,40 @@ impl Connection {
     }
 
     /// Sends each message in a frame of its own; those that others are sent too as they are.
-    fn deliver_singly(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
+    fn deliver_singly(&mut self, events: &mut Vec<DeliveryPiece>) -> Result<(), ConnectionEnd> {
         for event in events.drain(..) {
             match event {
                 // The bytes go past the WebSocket library, which would copy each frame: 0.85 to
                 // 0.61 µs a delivery (decision 12).
-                Piece::Burst(burst) if self.frames.shares() => {
+                DeliveryPiece::Burst(burst) if self.frames.shares() => {
                     let messages = burst.messages::<SocketLayout>(self.frames.codec());
                     self.frames.send_shared(messages);
                 }
-                Piece::Burst(burst) => {
+                DeliveryPiece::Burst(burst) => {
                     burst.deliveries().try_for_each(|delivery| self.send_delivery(&delivery))?;
                 }
-                Piece::Again(delivery) => self.send_delivery(&delivery)?,
-                Piece::Status(frame) => self.send_frame(&frame)?,
+                DeliveryPiece::Again(delivery) => self.send_delivery(&delivery)?,
+                DeliveryPiece::Status(frame) => self.send_frame(&frame)?,
             }
         }
         Ok(())
     }
 
-    fn send_delivery(&mut self, delivery: &Delivery) -> Result<(), End> {
+    fn send_delivery(&mut self, delivery: &StreamDelivery) -> Result<(), ConnectionEnd> {
         let frame = delivery.frame(self.frames.codec());
         self.frames.send(|out| out.extend_from_slice(&frame))
     }
 
     /// Sends the messages in frames of several.
-    fn deliver_batches(&mut self, events: &mut Vec<Piece>) -> Result<(), End> {
-        let mut batch = Batch::default();
+    fn deliver_batches(&mut self, events: &mut Vec<DeliveryPiece>) -> Result<(), ConnectionEnd> {
+        let mut batch = DeliverBatch::default();
         for event in events.drain(..) {
             match event {
-                Piece::Burst(burst) => {
+                DeliveryPiece::Burst(burst) => {
                     burst.deliveries().try_for_each(|delivery| self.add(&mut batch, &delivery))?;
                 }
-                Piece::Again(delivery) => self.add(&mut batch, &delivery)?,
-                Piece::Status(frame) => {
+                DeliveryPiece::Again(delivery) => self.add(&mut batch, &delivery)?,
+                DeliveryPiece::Status(frame) => {
                     // A status frame has its place among the messages, so that the batch before it
                     // leaves first.
                     self.send_batch(&mut batch)?;
@@ -243,7 +252,11 @@ impl Connection {
     }
 
     /// Adds a delivery to a batch; sends what it does not fit with.
-    fn add(&mut self, batch: &mut Batch, delivery: &Delivery) -> Result<(), End> {
+    fn add(
+        &mut self,
+        batch: &mut DeliverBatch,
+        delivery: &StreamDelivery,
+    ) -> Result<(), ConnectionEnd> {
         let frame = delivery.frame(self.frames.codec());
         // A client that asks for large batches does not choose how much memory they take.
         let is_full = batch.frames.len() == self.batch
@@ -256,8 +269,8 @@ impl Connection {
         Ok(())
     }
 
-    fn send_batch(&mut self, batch: &mut Batch) -> Result<(), End> {
-        let Batch { frames, bytes } = std::mem::take(batch);
+    fn send_batch(&mut self, batch: &mut DeliverBatch) -> Result<(), ConnectionEnd> {
+        let DeliverBatch { frames, bytes } = std::mem::take(batch);
         if frames.is_empty() {
             return Ok(());
         }
@@ -268,7 +281,7 @@ impl Connection {
         })
     }
 
-    fn send_frame(&mut self, frame: &ServerFrame) -> Result<(), End> {
+    fn send_frame(&mut self, frame: &ServerFrame) -> Result<(), ConnectionEnd> {
         let codec = self.frames.codec();
         self.frames.send(|out| frame.write(codec, out))
     }
@@ -279,7 +292,7 @@ impl Connection {
         self.heartbeat.map_or(wake, |heartbeat| wake.min(self.frames.sent() + heartbeat))
     }
 
-    fn tick(&mut self) -> Result<(), End> {
+    fn tick(&mut self) -> Result<(), ConnectionEnd> {
         self.frames.tick()?;
         let now = Instant::now();
         if self.heartbeat.is_some_and(|heartbeat| now >= self.frames.sent() + heartbeat) {

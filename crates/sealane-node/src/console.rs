@@ -8,11 +8,11 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use crate::reply::answer;
 
 /// A file of the console: its name, its type and its text.
-type File = (&'static str, &'static str, &'static str);
+type ConsoleFile = (&'static str, &'static str, &'static str);
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
@@ -23,7 +23,7 @@ macro_rules! files {
 }
 
 const INDEX: &str = include_str!("../console/index.html");
-const FILES: &[File] = files! {
+const FILES: &[ConsoleFile] = files! {
     "console.css": "text/css; charset=utf-8",
     "consumer.js": SCRIPT,
     "delayed.js": SCRIPT,
@@ -56,7 +56,7 @@ pub(crate) async fn index() -> Response {
 pub(crate) async fn asset(Path(name): Path<String>, request: Request) -> Response {
     match FILES.iter().find(|(known, _, _)| *known == name) {
         Some((_, kind, text)) => file(kind, text),
-        None => answer(request.headers(), Err(Refusal::NotFound)),
+        None => answer(request.headers(), Err(HttpRefusal::NotFound)),
     }
 }
 

@@ -6,52 +6,54 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use sealane_codec::Writer;
+use sealane_codec::DatumWriter;
 use sealane_message::Topic;
 use sealane_protocol::{
     ConsumerInfo, ConsumerVerb, Error, read_consumer_query, write_consumer_removed,
 };
 
-use crate::access::{Pass, Right};
-use crate::app::App;
+use crate::access::{RequestPass, TokenRight};
+use crate::app::NodeApp;
 use crate::body;
 use crate::query;
-use crate::refusal::Refusal;
-use crate::reply::{Fill, accepted, answer};
+use crate::refusal::HttpRefusal;
+use crate::reply::{ReplyFill, accepted, answer};
 
 /// All consumers of a stream, or the one that the query names.
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic = pass.topic(Right::Read, &topic)?;
+        let topic = pass.topic(TokenRight::Read, &topic)?;
         let consumer = read_consumer_query(query::read(query)?)?;
         accepted(&headers)?;
         let Some(consumer) = consumer else {
             let consumers = app.hub.consumers(&topic).await?;
-            return Ok(Box::new(move |writer: &mut Writer<'_>| consumers.write(writer)) as Fill);
+            return Ok(
+                Box::new(move |writer: &mut DatumWriter<'_>| consumers.write(writer)) as ReplyFill
+            );
         };
         let info = inform(&app, &topic, &consumer).await?;
-        Ok(Box::new(move |writer: &mut Writer<'_>| info.write(writer)) as Fill)
+        Ok(Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer)) as ReplyFill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
 /// Steers a consumer; the reply is how it is afterwards.
 pub(crate) async fn steer(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     query: RawQuery,
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
-        let topic = pass.topic(Right::Manage, &topic)?;
+        let topic = pass.topic(TokenRight::Manage, &topic)?;
         let consumer = named(query)?;
         accepted(&headers)?;
         // Right and codec were checked before. A client without the right cannot make the node read
@@ -60,32 +62,33 @@ pub(crate) async fn steer(
         let verb = ConsumerVerb::read(body.codec, &body.bytes)?;
         app.hub.steer(&topic, &consumer, verb).await?;
         let info = inform(&app, &topic, &consumer).await?;
-        Ok(Box::new(move |writer: &mut Writer<'_>| info.write(writer)) as Fill)
+        Ok(Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer)) as ReplyFill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
 /// Removes a consumer.
 pub(crate) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic = pass.topic(Right::Manage, &topic)?;
+        let topic = pass.topic(TokenRight::Manage, &topic)?;
         let consumer = named(query)?;
         accepted(&headers)?;
         app.hub.remove_consumer(&topic, &consumer).await?;
-        let fill = move |writer: &mut Writer<'_>| write_consumer_removed(&topic, &consumer, writer);
-        Ok(Box::new(fill) as Fill)
+        let fill =
+            move |writer: &mut DatumWriter<'_>| write_consumer_removed(&topic, &consumer, writer);
+        Ok(Box::new(fill) as ReplyFill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
 /// One consumer, with those who share its work.
-async fn inform(app: &App, topic: &Topic, consumer: &str) -> Result<ConsumerInfo, Refusal> {
+async fn inform(app: &NodeApp, topic: &Topic, consumer: &str) -> Result<ConsumerInfo, HttpRefusal> {
     let mut info = app.hub.consumer(topic, consumer).await?;
     let in_flight = app.hub.in_flight(topic)?;
     info.connections = Some(app.readers.of(topic, Some(consumer), &in_flight));

@@ -6,46 +6,46 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use sealane_codec::Writer;
+use sealane_codec::DatumWriter;
 use sealane_protocol::{ListDelayed, read_cancel_query};
 
-use crate::access::{Pass, Right};
-use crate::app::App;
+use crate::access::{RequestPass, TokenRight};
+use crate::app::NodeApp;
 use crate::query;
-use crate::reply::{Fill, accepted, answer};
+use crate::reply::{ReplyFill, accepted, answer};
 
 /// The delayed messages of a stream, in the order in which they come.
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic = pass.topic(Right::Read, &topic)?;
+        let topic = pass.topic(TokenRight::Read, &topic)?;
         let list = ListDelayed::read(query::read(query)?)?;
         accepted(&headers)?;
         let page = app.hub.delayed(&topic, list).await?;
-        Ok(Box::new(move |writer: &mut Writer<'_>| page.write(writer)) as Fill)
+        Ok(Box::new(move |writer: &mut DatumWriter<'_>| page.write(writer)) as ReplyFill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
 /// Cancels the messages of one id.
 pub(crate) async fn cancel(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic = pass.topic(Right::Manage, &topic)?;
+        let topic = pass.topic(TokenRight::Manage, &topic)?;
         let id = read_cancel_query(query::read(query)?)?;
         accepted(&headers)?;
         let cancelled = app.hub.cancel(&topic, id).await?;
-        Ok(Box::new(move |writer: &mut Writer<'_>| cancelled.write(writer)) as Fill)
+        Ok(Box::new(move |writer: &mut DatumWriter<'_>| cancelled.write(writer)) as ReplyFill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }

@@ -17,19 +17,19 @@ use bytes::Bytes;
 use futures_util::stream;
 use sealane_codec::Codec;
 use sealane_message::{Pattern, Topic};
-use sealane_protocol::{Error, Op, ServerFrame, Start};
-use sealane_stream::{Output, Subscription, Who, take_encoded};
+use sealane_protocol::{Error, Op, ReadStart, ServerFrame};
+use sealane_stream::{StreamSubscription, SubscriptionOutput, SubscriptionReader, take_encoded};
 use tokio::sync::watch;
 
-use crate::access::{Grant, Pass};
-use crate::app::{Alive, App};
+use crate::access::{ConnectionGrant, RequestPass};
+use crate::app::{NodeAlive, NodeApp};
 use crate::clock::{now_ms, stopped};
-use crate::fair::Taken;
+use crate::fair::DeliveryShare;
 use crate::query::{self, unescape};
-use crate::readers::Entered;
-use crate::refusal::Refusal;
+use crate::readers::EnteredReader;
+use crate::refusal::HttpRefusal;
 use crate::reply::answer;
-use crate::served::Served;
+use crate::served::ServedClient;
 
 /// The header by which a client says what it had last.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -41,8 +41,8 @@ const TAKE: usize = 64;
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
@@ -60,18 +60,18 @@ pub(crate) async fn events(
 }
 
 async fn open(
-    app: Arc<App>,
-    pass: Pass,
+    app: Arc<NodeApp>,
+    pass: RequestPass,
     query: RawQuery,
     headers: &HeaderMap,
-) -> Result<Source, Refusal> {
+) -> Result<EventSource, HttpRefusal> {
     let (pattern, from) = read(query)?;
     // The grant is taken before the subscription, so that a token revoked in between is noticed.
-    let grant = Grant::reading(app.access.clone(), pass, pattern.clone())?;
+    let grant = ConnectionGrant::reading(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
     let served = app.serving.enter()?;
     let (mut cursor, from) = begin(headers, from)?;
-    let who = Who::Reader { start: from, generation: None };
+    let who = SubscriptionReader::Reader { start: from, generation: None };
     let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
     for (topic, (generation, next)) in &cursor.streams {
         let (stream, generation) = (Some(topic.clone()), Some(*generation));
@@ -90,7 +90,7 @@ async fn open(
     out.extend_from_slice(b"\n\n");
     let shown = app.readers.enter(&subscription, pattern, &who, Codec::Json.name());
     let stopping = app.stopping.clone();
-    Ok(Source {
+    Ok(EventSource {
         app,
         grant,
         subscription,
@@ -105,8 +105,8 @@ async fn open(
     })
 }
 
-fn read(query: RawQuery) -> Result<(Pattern, Start), Refusal> {
-    let (mut pattern, mut from) = (None, Start::New);
+fn read(query: RawQuery) -> Result<(Pattern, ReadStart), HttpRefusal> {
+    let (mut pattern, mut from) = (None, ReadStart::New);
     for (name, value) in query::read(query)? {
         match name.as_str() {
             "stream" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
@@ -119,32 +119,32 @@ fn read(query: RawQuery) -> Result<(Pattern, Start), Refusal> {
 }
 
 /// The cursor of a client, and from where it reads streams that the cursor does not name.
-fn begin(headers: &HeaderMap, from: Start) -> Result<(Cursor, Start), Error> {
+fn begin(headers: &HeaderMap, from: ReadStart) -> Result<(EventCursor, ReadStart), Error> {
     let Some(id) = headers.get(LAST_EVENT_ID) else {
         let since = match from {
-            Start::New => now_ms(),
-            Start::Time(time_ms) => time_ms,
-            Start::First | Start::Offset(_) => 0,
+            ReadStart::New => now_ms(),
+            ReadStart::Time(time_ms) => time_ms,
+            ReadStart::First | ReadStart::Offset(_) => 0,
         };
-        return Ok((Cursor { since, streams: BTreeMap::new() }, from));
+        return Ok((EventCursor { since, streams: BTreeMap::new() }, from));
     };
     let wrong = || Error::parameter("Last-Event-ID", "is none that this hub has given");
-    let cursor = id.to_str().ok().and_then(Cursor::read).ok_or_else(wrong)?;
+    let cursor = id.to_str().ok().and_then(EventCursor::read).ok_or_else(wrong)?;
     // Of streams that it has had nothing of, it has missed what came since it began.
-    let since = Start::Time(cursor.since);
+    let since = ReadStart::Time(cursor.since);
     Ok((cursor, since))
 }
 
 /// The position behind the last event that was sent: the `id` of the next event.
 #[derive(Debug, PartialEq)]
-struct Cursor {
+struct EventCursor {
     /// Of streams that are not below, all from this time on is still to come.
     since: u64,
     /// Generation and next offset.
     streams: BTreeMap<Topic, (u64, u64)>,
 }
 
-impl Cursor {
+impl EventCursor {
     /// `SINCE`, and for each stream `,GENERATION-NEXT-TOPIC`.
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.since.to_string().as_bytes());
@@ -181,22 +181,22 @@ impl Cursor {
 }
 
 /// The events of one client.
-struct Source {
-    app: Arc<App>,
-    grant: Grant,
-    subscription: Subscription,
-    cursor: Cursor,
+struct EventSource {
+    app: Arc<NodeApp>,
+    grant: ConnectionGrant,
+    subscription: StreamSubscription,
+    cursor: EventCursor,
     stopping: watch::Receiver<bool>,
     out: Vec<u8>,
     /// The share of the common memory that the last sent bytes hold.
-    held: Option<Taken>,
+    held: Option<DeliveryShare>,
     ended: bool,
-    shown: Entered,
-    _served: Served,
-    _alive: Alive,
+    shown: EnteredReader,
+    _served: ServedClient,
+    _alive: NodeAlive,
 }
 
-impl Source {
+impl EventSource {
     /// The bytes that are sent next, when the client has taken those before.
     async fn next(&mut self) -> Option<Bytes> {
         let mut events = Vec::new();
@@ -216,7 +216,7 @@ impl Source {
                     let share = self.app.share();
                     let bytes = share.bytes();
                     self.held = Some(share);
-                    self.subscription.take(TAKE, bytes, &mut events).await.map_err(Refusal::from)
+                    self.subscription.take(TAKE, bytes, &mut events).await.map_err(HttpRefusal::from)
                 }
                 () = tokio::time::sleep(COMMENT_EVERY) => {
                     self.out.extend_from_slice(b":\n\n");
@@ -234,11 +234,11 @@ impl Source {
         Some(std::mem::take(&mut self.out).into())
     }
 
-    fn tell(&mut self, events: &mut Vec<Output>) -> Result<(), Refusal> {
+    fn tell(&mut self, events: &mut Vec<SubscriptionOutput>) -> Result<(), HttpRefusal> {
         let mut delivered = 0;
         for event in events.drain(..) {
             match event {
-                Output::Deliver(delivery) => {
+                SubscriptionOutput::Deliver(delivery) => {
                     delivered += 1;
                     let (topic, generation) = (delivery.stream(), delivery.generation());
                     let next = (generation, delivery.offset() + 1);
@@ -255,7 +255,7 @@ impl Source {
                     self.out.push(b'\n');
                     data(&delivery.frame(Codec::Json), &mut self.out);
                 }
-                Output::Status(frame) => self.status(&frame),
+                SubscriptionOutput::Status(frame) => self.status(&frame),
             }
         }
         self.app.hub.metrics().encoded.fetch_add(take_encoded(), Ordering::Relaxed);
@@ -278,7 +278,7 @@ impl Source {
         data(&bytes, &mut self.out);
     }
 
-    fn refuse(&mut self, refusal: &Refusal) {
+    fn refuse(&mut self, refusal: &HttpRefusal) {
         self.app.refused.note(refusal);
         self.status(&ServerFrame::Error(refusal.wire()));
         // The reason is sent as a last event. Then the body ends, and the client comes back with
@@ -301,24 +301,25 @@ fn data(bytes: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use axum::http::header::AUTHORIZATION;
     use sealane_codec::Transcoder;
-    use sealane_stream::{Enqueue, Envelope};
+    use sealane_stream::{StreamEnqueue, StreamEnvelope};
 
     use super::*;
-    use crate::access::{Rights, Secret, Tokens};
-    use crate::{Config, Node};
+    use crate::access::{TokenFile, TokenRights, TokenSecret};
+    use crate::{Config, HubNode};
 
     /// A node with a message, and a token that reads everything.
-    async fn guarded(folder: &std::path::Path) -> (Node, Pass) {
-        let secret = Secret::new([1; 32]);
-        let rights = Rights { read: vec!["**".parse().unwrap()], ..Rights::default() };
-        Tokens::add(folder, "reader", &secret, rights, None).unwrap();
+    async fn guarded(folder: &std::path::Path) -> (HubNode, RequestPass) {
+        let secret = TokenSecret::new([1; 32]);
+        let rights = TokenRights { read: vec!["**".parse().unwrap()], ..TokenRights::default() };
+        TokenFile::add(folder, "reader", &secret, rights, None).unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
         let config = Config { listen, data: folder.to_owned(), ..Config::default() };
-        let node = Node::start(config).await.unwrap();
+        let node = HubNode::start(config).await.unwrap();
         let raw = br#"{"secret": 1}"#;
-        let envelope = Envelope::read(&mut Transcoder::new(), node.hub().ids(), Codec::Json, raw);
+        let envelope =
+            StreamEnvelope::read(&mut Transcoder::new(), node.hub().ids(), Codec::Json, raw);
         let (topic, envelopes) = ("a".parse().unwrap(), vec![envelope.unwrap()]);
-        let one = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        let one = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
         node.hub().enqueue(one).await.unwrap();
         let bearer = format!("Bearer {}", secret.reveal());
         let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer.parse().unwrap())]);
@@ -327,13 +328,13 @@ mod tests {
     }
 
     /// Reads everything from the first message on.
-    async fn reading(node: &Node, pass: &Pass) -> Result<Source, Refusal> {
+    async fn reading(node: &HubNode, pass: &RequestPass) -> Result<EventSource, HttpRefusal> {
         let query = RawQuery(Some("stream=**&from=first".to_owned()));
         open(node.app.clone(), pass.clone(), query, &HeaderMap::new()).await
     }
 
-    fn revoke(node: &Node) {
-        Tokens::revoke(&node.folder, "reader").unwrap();
+    fn revoke(node: &HubNode) {
+        TokenFile::revoke(&node.folder, "reader").unwrap();
         node.reload().unwrap();
     }
 
@@ -343,7 +344,7 @@ mod tests {
         let (node, pass) = guarded(folder.path()).await;
         assert!(reading(&node, &pass).await.is_ok());
         revoke(&node);
-        assert!(matches!(reading(&node, &pass).await, Err(Refusal::Unauthorized)));
+        assert!(matches!(reading(&node, &pass).await, Err(HttpRefusal::Unauthorized)));
     }
 
     #[tokio::test]
@@ -370,17 +371,17 @@ mod tests {
         let mut streams = BTreeMap::new();
         streams.insert("fleet/7".parse().unwrap(), (1_700_000_000, 17));
         streams.insert("a-b/ü, %41".parse().unwrap(), (0, u64::MAX));
-        let cursor = Cursor { since: 12, streams };
+        let cursor = EventCursor { since: 12, streams };
         let mut text = Vec::new();
         cursor.write(&mut text);
         let text = String::from_utf8(text).unwrap();
         assert!(text.is_ascii() && HeaderValue::from_str(&text).is_ok(), "{text}");
-        assert_eq!(Cursor::read(&text), Some(cursor));
+        assert_eq!(EventCursor::read(&text), Some(cursor));
         for wrong in ["", "x", "1,", "1,2-3", "1,2-x-a", "1,2-3-a%", "1,2-3-a%ZZ", "1,2-3-", "-1"] {
-            assert_eq!(Cursor::read(wrong), None, "{wrong}");
+            assert_eq!(EventCursor::read(wrong), None, "{wrong}");
         }
         let many: Vec<String> = (0..=MAX_EVENT_STREAMS).map(|n| format!(",1-1-s{n}")).collect();
-        assert_eq!(Cursor::read(&format!("1{}", many.concat())), None);
+        assert_eq!(EventCursor::read(&format!("1{}", many.concat())), None);
     }
 
     #[test]

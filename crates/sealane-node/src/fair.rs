@@ -15,12 +15,12 @@ use crate::limits::{
 use parking_lot::{Mutex, MutexGuard};
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
 
-use crate::peer::Peer;
-use crate::refusal::Refusal;
+use crate::peer::ClientPeer;
+use crate::refusal::HttpRefusal;
 
 /// The limits of one client of a node. The defaults are in docs/LIMITS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ClientLimits {
     /// Connections of one address; an IPv6 network of 64 bits counts as one. At least 1.
     pub connections_per_address: usize,
     /// Messages that one token may enqueue in a second, on average over the last second and what
@@ -30,7 +30,7 @@ pub struct Limits {
     pub guesses_per_minute: u64,
 }
 
-impl Default for Limits {
+impl Default for ClientLimits {
     fn default() -> Self {
         Self {
             connections_per_address: MAX_CONNECTIONS_PER_ADDRESS,
@@ -41,48 +41,48 @@ impl Default for Limits {
 }
 
 /// The state of these limits in a running node.
-pub(crate) struct Fair {
+pub(crate) struct FairLimits {
     /// Messages enqueued, by the name of the token.
-    pub(crate) enqueued: Rates<String>,
+    pub(crate) enqueued: ClientRates<String>,
     /// Tokens guessed, by address.
-    pub(crate) guessed: Rates<Peer>,
-    pub(crate) bodies: Arc<Bodies>,
-    pub(crate) deliveries: Deliveries,
-    pub(crate) asked: Arc<Asked>,
+    pub(crate) guessed: ClientRates<ClientPeer>,
+    pub(crate) bodies: Arc<BodyMemory>,
+    pub(crate) deliveries: DeliveryMemory,
+    pub(crate) asked: Arc<CreditReserve>,
 }
 
-impl Fair {
-    pub(crate) fn new(limits: Limits) -> Self {
+impl FairLimits {
+    pub(crate) fn new(limits: ClientLimits) -> Self {
         let enqueue = limits.enqueue_rate as f64;
         let guesses = limits.guesses_per_minute as f64;
         Self {
             // Rates go by token: an address can be a whole fleet behind one proxy.
-            enqueued: Rates::new(enqueue, enqueue, MAX_TOKENS),
+            enqueued: ClientRates::new(enqueue, enqueue, MAX_TOKENS),
             // Guesses go by address, since a guess has no token that is known.
-            guessed: Rates::new(guesses / 60.0, guesses, MAX_RATE_KEYS),
-            bodies: Bodies::new(MAX_BODIES_BYTES, MAX_TOKEN_BODIES_BYTES),
-            deliveries: Deliveries::new(MAX_DELIVERIES_BYTES),
-            asked: Asked::new(MAX_ASKED_BYTES),
+            guessed: ClientRates::new(guesses / 60.0, guesses, MAX_RATE_KEYS),
+            bodies: BodyMemory::new(MAX_BODIES_BYTES, MAX_TOKEN_BODIES_BYTES),
+            deliveries: DeliveryMemory::new(MAX_DELIVERIES_BYTES),
+            asked: CreditReserve::new(MAX_ASKED_BYTES),
         }
     }
 }
 
 /// How much each may do: so much at once, and then so much a second. What is done is charged
 /// afterwards, when it is known how much it was, so that a bucket may be in debt.
-pub(crate) struct Rates<K> {
+pub(crate) struct ClientRates<K> {
     per_second: f64,
     burst: f64,
     max_keys: usize,
-    buckets: Mutex<HashMap<K, Bucket>>,
+    buckets: Mutex<HashMap<K, RateBucket>>,
 }
 
 #[derive(Clone, Copy)]
-struct Bucket {
+struct RateBucket {
     left: f64,
     at: Instant,
 }
 
-impl<K: Hash + Eq + Clone> Rates<K> {
+impl<K: Hash + Eq + Clone> ClientRates<K> {
     fn new(per_second: f64, burst: f64, max_keys: usize) -> Self {
         Self { per_second, burst, max_keys, buckets: Mutex::default() }
     }
@@ -102,19 +102,19 @@ impl<K: Hash + Eq + Clone> Rates<K> {
         if buckets.len() >= self.max_keys && !buckets.contains_key(key) {
             self.make_room(&mut buckets, now);
         }
-        let fresh = Bucket { left: self.burst, at: now };
+        let fresh = RateBucket { left: self.burst, at: now };
         let bucket = buckets.entry(key.clone()).or_insert(fresh);
         // The bucket may go into debt. The number of messages is known only once the body was read.
-        *bucket = Bucket { left: self.left(*bucket, now) - count as f64, at: now };
+        *bucket = RateBucket { left: self.left(*bucket, now) - count as f64, at: now };
     }
 
-    fn left(&self, bucket: Bucket, now: Instant) -> f64 {
+    fn left(&self, bucket: RateBucket, now: Instant) -> f64 {
         let since = now.saturating_duration_since(bucket.at).as_secs_f64();
         (bucket.left + since * self.per_second).min(self.burst)
     }
 
     /// A full bucket says nothing; where there is none, any one goes.
-    fn make_room(&self, buckets: &mut HashMap<K, Bucket>, now: Instant) {
+    fn make_room(&self, buckets: &mut HashMap<K, RateBucket>, now: Instant) {
         buckets.retain(|_, bucket| self.left(*bucket, now) < self.burst);
         // No bucket is full, so that each one bounds somebody. Any one that goes costs less than
         // refusing newcomers.
@@ -131,20 +131,20 @@ impl<K: Hash + Eq + Clone> Rates<K> {
 /// One half is parted equally among all connections, so that those whose clients read nothing leave
 /// the others theirs. Of the other half each may take a part of what is left, so that few
 /// connections go fast. Nobody waits: where both halves are taken there is room for one message.
-pub(crate) struct Deliveries {
-    left: Arc<Halves>,
+pub(crate) struct DeliveryMemory {
+    left: Arc<DeliveryHalves>,
     max_kib: usize,
 }
 
 /// KiB that nobody holds.
-struct Halves {
+struct DeliveryHalves {
     equal: AtomicUsize,
     free: AtomicUsize,
 }
 
 /// The share of one connection in both halves, free or held.
-pub(crate) struct Taken {
-    left: Arc<Halves>,
+pub(crate) struct DeliveryShare {
+    left: Arc<DeliveryHalves>,
     equal_kib: usize,
     free_kib: usize,
 }
@@ -156,15 +156,15 @@ const EQUALS_MIN: usize = 256;
 /// The share of a connection where nothing is left.
 const SHARE_KIB_MIN: usize = 2;
 
-impl Deliveries {
+impl DeliveryMemory {
     fn new(max_bytes: usize) -> Self {
         let half = || AtomicUsize::new(max_bytes >> 11);
-        let left = Arc::new(Halves { equal: half(), free: half() });
+        let left = Arc::new(DeliveryHalves { equal: half(), free: half() });
         Self { left, max_kib: (max_bytes >> 11) * 2 }
     }
 
     /// The share of one of so many connections now.
-    pub(crate) fn share(&self, connections: usize) -> Taken {
+    pub(crate) fn share(&self, connections: usize) -> DeliveryShare {
         let most = MAX_CONNECTION_DELIVERIES_BYTES >> 10;
         // Few connections would otherwise hold large equal parts, which newcomers could not get.
         let equal = self.max_kib / 2 / connections.max(EQUALS_MIN);
@@ -172,12 +172,12 @@ impl Deliveries {
         let free = self.left.free.load(Ordering::Relaxed) / FREE_SHARE;
         let (equal_kib, free_kib) =
             (take(&self.left.equal, equal), take(&self.left.free, free.min(most - equal)));
-        Taken { left: self.left.clone(), equal_kib, free_kib }
+        DeliveryShare { left: self.left.clone(), equal_kib, free_kib }
     }
 
     /// Bytes that are held.
     pub(crate) fn held(&self) -> usize {
-        let Halves { equal, free } = &*self.left;
+        let DeliveryHalves { equal, free } = &*self.left;
         let left = equal.load(Ordering::Relaxed) + free.load(Ordering::Relaxed);
         self.max_kib.saturating_sub(left) << 10
     }
@@ -191,7 +191,7 @@ fn take(half: &AtomicUsize, kib: usize) -> usize {
     half.fetch_update(Ordering::Relaxed, Ordering::Relaxed, without).map_or(0, |_| kib)
 }
 
-impl Taken {
+impl DeliveryShare {
     pub(crate) fn bytes(&self) -> usize {
         // Even with nothing taken a connection may send one message, or it could never become idle.
         (self.equal_kib + self.free_kib).max(SHARE_KIB_MIN) << 10
@@ -209,7 +209,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for DeliveryShare {
     fn drop(&mut self) {
         self.keep(0);
     }
@@ -217,20 +217,20 @@ impl Drop for Taken {
 
 /// The memory of bodies: so much for all, and so much of it for one token. A node without tokens
 /// serves its own machine, which is one address, without the second.
-pub(crate) struct Bodies {
+pub(crate) struct BodyMemory {
     max: usize,
     max_of_token: usize,
-    held: Mutex<Held>,
+    held: Mutex<BodyBytes>,
 }
 
 /// Bytes.
 #[derive(Default)]
-struct Held {
+struct BodyBytes {
     all: usize,
     of_tokens: HashMap<String, usize>,
 }
 
-impl Bodies {
+impl BodyMemory {
     pub(crate) fn new(max: usize, max_of_token: usize) -> Arc<Self> {
         Arc::new(Self { max, max_of_token, held: Mutex::default() })
     }
@@ -241,34 +241,34 @@ impl Bodies {
     }
 
     /// The share of a body that has not begun, by the name of the token that it comes with.
-    pub(crate) fn share(self: &Arc<Self>, token: Option<&str>) -> Share {
-        Share { bodies: self.clone(), token: token.map(str::to_owned), bytes: 0 }
+    pub(crate) fn share(self: &Arc<Self>, token: Option<&str>) -> BodyShare {
+        BodyShare { bodies: self.clone(), token: token.map(str::to_owned), bytes: 0 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, BodyBytes> {
         self.held.lock()
     }
 }
 
 /// The memory that one body holds, until it is dropped.
-pub(crate) struct Share {
-    bodies: Arc<Bodies>,
+pub(crate) struct BodyShare {
+    bodies: Arc<BodyMemory>,
     token: Option<String>,
     bytes: usize,
 }
 
-impl Share {
+impl BodyShare {
     /// Takes memory for so much more of the body.
-    pub(crate) fn grow(&mut self, more: usize) -> Result<(), Refusal> {
+    pub(crate) fn grow(&mut self, more: usize) -> Result<(), HttpRefusal> {
         let mut held = self.bodies.lock();
         // The bound of all is asked first. A token within its own bound must not pass a full node.
         if held.all + more > self.bodies.max {
-            return Err(Refusal::Crowded);
+            return Err(HttpRefusal::Crowded);
         }
         if let Some(token) = &self.token {
             let of_token = held.of_tokens.get(token).copied().unwrap_or_default() + more;
             if of_token > self.bodies.max_of_token {
-                return Err(Refusal::Crowded);
+                return Err(HttpRefusal::Crowded);
             }
             // Both bounds have passed here, so that no sum rises for a body that is refused.
             held.of_tokens.insert(token.clone(), of_token);
@@ -279,7 +279,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BodyShare {
     fn drop(&mut self) {
         let mut held = self.bodies.lock();
         held.all -= self.bytes;
@@ -298,12 +298,12 @@ impl Drop for Share {
 
 /// The bytes that publishing sockets are asked for beyond their first credit, counted for all in
 /// one place.
-pub(crate) struct Asked {
+pub(crate) struct CreditReserve {
     max: u64,
     held: AtomicU64,
 }
 
-impl Asked {
+impl CreditReserve {
     pub(crate) fn new(max: u64) -> Arc<Self> {
         Arc::new(Self { max, held: AtomicU64::new(0) })
     }
@@ -314,18 +314,18 @@ impl Asked {
     }
 
     /// The room of a socket that is asked for nothing more yet.
-    pub(crate) fn room(self: &Arc<Self>) -> Room {
-        Room { asked: self.clone(), bytes: 0 }
+    pub(crate) fn room(self: &Arc<Self>) -> ReservedCredit {
+        ReservedCredit { asked: self.clone(), bytes: 0 }
     }
 }
 
 /// The bytes reserved for one publishing socket, until it is dropped.
-pub(crate) struct Room {
-    asked: Arc<Asked>,
+pub(crate) struct ReservedCredit {
+    asked: Arc<CreditReserve>,
     bytes: u64,
 }
 
-impl Room {
+impl ReservedCredit {
     /// The part of one of so many sockets.
     pub(crate) fn part(&self, sockets: usize) -> u64 {
         self.asked.max / sockets.max(1) as u64
@@ -353,7 +353,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for ReservedCredit {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_taken_at_once_and_then_the_rate() {
-        let rates = Rates::new(10.0, 20.0, 8);
+        let rates = ClientRates::new(10.0, 20.0, 8);
         let start = Instant::now();
         assert_eq!(rates.wait(&"a", start), None);
         rates.charge(&"a", 20, start);
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn those_who_read_nothing_leave_something_for_the_others() {
-        let deliveries = Deliveries::new(256 << 20);
+        let deliveries = DeliveryMemory::new(256 << 20);
         assert_eq!(deliveries.share(1).bytes(), MAX_CONNECTION_DELIVERIES_BYTES);
         let stuck: Vec<_> = (0..1000).map(|_| deliveries.share(1001)).collect();
         assert!(deliveries.held() <= 256 << 20);
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn nothing_is_reserved_beyond_the_room_but_what_has_come_already() {
-        let asked = Asked::new(1000);
+        let asked = CreditReserve::new(1000);
         let (mut first, mut second) = (asked.room(), asked.room());
         assert_eq!((first.part(1), first.part(3), first.part(0)), (1000, 333, 1000));
         assert!(first.grow(600) && !second.grow(401) && second.grow(400));
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn strangers_do_not_fill_the_table() {
-        let rates = Rates::new(1.0, 1.0, 100);
+        let rates = ClientRates::new(1.0, 1.0, 100);
         let start = Instant::now();
         for key in 0..10_000 {
             rates.charge(&key, 1, start);
@@ -432,15 +432,15 @@ mod tests {
 
     #[test]
     fn a_token_holds_its_share_and_leaves_the_others_theirs() {
-        let bodies = Bodies::new(1000, 400);
+        let bodies = BodyMemory::new(1000, 400);
         let mut first = bodies.share(Some("a"));
         let mut second = bodies.share(Some("a"));
         assert!(first.grow(300).is_ok() && second.grow(100).is_ok());
-        assert!(matches!(second.grow(1), Err(Refusal::Crowded)));
+        assert!(matches!(second.grow(1), Err(HttpRefusal::Crowded)));
         let mut other = bodies.share(Some("b"));
         let mut none = bodies.share(None);
         assert!(other.grow(100).is_ok() && none.grow(500).is_ok());
-        assert!(matches!(other.grow(1), Err(Refusal::Crowded)));
+        assert!(matches!(other.grow(1), Err(HttpRefusal::Crowded)));
         drop(first);
         assert!(second.grow(300).is_ok() && bodies.held() == 1000);
         drop((second, other, none));

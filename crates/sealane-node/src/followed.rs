@@ -15,9 +15,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The marks of a file's version: its identity, its length, and the time when it or its mode was
 /// last changed. No user can set that time back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp(Option<(u64, u64, u64, i64, i64)>);
+struct FileStamp(Option<(u64, u64, u64, i64, i64)>);
 
-impl Stamp {
+impl FileStamp {
     /// Of a file as it is now, which may not be there.
     fn of(file: &Path) -> Self {
         let of = std::fs::metadata(file).ok();
@@ -27,14 +27,14 @@ impl Stamp {
 
 /// The content of some files, as it was last read whole.
 #[derive(Debug)]
-pub(crate) struct Followed<T> {
+pub(crate) struct FollowedFiles<T> {
     files: Vec<PathBuf>,
     current: RwLock<Arc<T>>,
     /// Of the files that the current one is of.
-    seen: Mutex<Vec<Stamp>>,
+    seen: Mutex<Vec<FileStamp>>,
 }
 
-impl<T> Followed<T> {
+impl<T> FollowedFiles<T> {
     /// Reads the files for the first time.
     pub(crate) fn open<E>(
         files: Vec<PathBuf>,
@@ -101,8 +101,8 @@ impl<T> Followed<T> {
     }
 }
 
-fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    files.iter().map(|file| Stamp::of(file)).collect()
+fn stamps(files: &[PathBuf]) -> Vec<FileStamp> {
+    files.iter().map(|file| FileStamp::of(file)).collect()
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
         let file = folder.path().join("number");
         let read = || std::fs::read_to_string(&file).unwrap().parse::<u64>();
         std::fs::write(&file, "1").unwrap();
-        let followed = Followed::open(vec![file.clone()], read).unwrap();
+        let followed = FollowedFiles::open(vec![file.clone()], read).unwrap();
         assert!(!followed.has_changed());
         std::fs::write(&file, "two").unwrap();
         for _ in 0..3 {

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::error::{Error as SocketError, ProtocolError}
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes, protocol::CloseFrame};
 
 use crate::handshake::WebSocket;
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 
 /// The hub pings so often.
 const PING_EVERY: Duration = Duration::from_secs(25);
@@ -39,7 +39,7 @@ impl FrameLayout for SocketLayout {
 }
 
 /// One WebSocket.
-pub(crate) struct Frames {
+pub(crate) struct SocketFrames {
     socket: WebSocket,
     codec: Codec,
     /// The largest frame that is taken, for telling who sent a larger one.
@@ -61,8 +61,8 @@ pub(crate) struct Frames {
 }
 
 /// An event of the socket.
-pub(crate) enum Heard {
-    /// A frame came, here in [`Frames::codec`].
+pub(crate) enum SocketEvent {
+    /// A frame came, here in [`SocketFrames::codec`].
     Frame(Bytes),
     /// All that was sent has left.
     Flushed,
@@ -71,22 +71,22 @@ pub(crate) enum Heard {
 }
 
 /// Why a connection ends.
-pub(crate) enum End {
+pub(crate) enum ConnectionEnd {
     /// The client has gone.
     Gone,
     /// The client said that it goes.
     Closed,
     /// The client is told why, and closed.
-    Refused(Refusal),
+    Refused(HttpRefusal),
 }
 
-impl<E: Into<Refusal>> From<E> for End {
+impl<E: Into<HttpRefusal>> From<E> for ConnectionEnd {
     fn from(error: E) -> Self {
-        End::Refused(error.into())
+        ConnectionEnd::Refused(error.into())
     }
 }
 
-impl Frames {
+impl SocketFrames {
     pub(crate) fn new(socket: WebSocket, codec: Codec, max_bytes: usize) -> Self {
         let now = Instant::now();
         let records = codec == Codec::MsgPackRecords;
@@ -139,12 +139,15 @@ impl Frames {
 
     /// Reads, and where frames were sent goes on writing, whichever is first: a client that writes
     /// without reading is still heard.
-    pub(crate) fn hear(&mut self) -> impl Future<Output = Result<Heard, End>> {
+    pub(crate) fn hear(&mut self) -> impl Future<Output = Result<SocketEvent, ConnectionEnd>> {
         poll_fn(|cx| self.poll_hear(cx))
     }
 
-    /// As [`Frames::hear`], of a task that waits for other things too.
-    pub(crate) fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<Result<Heard, End>> {
+    /// As [`SocketFrames::hear`], of a task that waits for other things too.
+    pub(crate) fn poll_hear(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<SocketEvent, ConnectionEnd>> {
         if let Poll::Ready(message) = self.poll_message(cx) {
             // Further frames that are there already came with this one.
             self.received = Instant::now();
@@ -153,7 +156,7 @@ impl Frames {
         if !self.is_flushing {
             return Poll::Pending;
         }
-        self.poll_flush(cx).map_ok(|()| Heard::Flushed)
+        self.poll_flush(cx).map_ok(|()| SocketEvent::Flushed)
     }
 
     /// The next message. Most tasks are woken to send: the library, which would prepare memory for
@@ -171,10 +174,12 @@ impl Frames {
     }
 
     /// Goes on writing what was sent.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionEnd>> {
         // A library that has answered a close looks no further than to what it writes into.
         let given = match self.library_answers {
-            true => Sink::poll_flush(Pin::new(&mut self.socket), cx).map_err(|_| End::Gone)?,
+            true => {
+                Sink::poll_flush(Pin::new(&mut self.socket), cx).map_err(|_| ConnectionEnd::Gone)?
+            }
             false => Poll::Ready(()),
         };
         let flushed = match given {
@@ -189,13 +194,13 @@ impl Frames {
         flushed
     }
 
-    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| End::Gone)
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionEnd>> {
+        AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| ConnectionEnd::Gone)
     }
 
-    /// Writes what was sent as far as the client takes it at once. [`Frames::hear`] goes on where
+    /// Writes what was sent as far as the client takes it at once. [`SocketFrames::hear`] goes on where
     /// something is left, which only it waits for.
-    pub(crate) fn flush_now(&mut self) -> Result<(), End> {
+    pub(crate) fn flush_now(&mut self) -> Result<(), ConnectionEnd> {
         match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(flushed) => flushed,
             Poll::Pending => {
@@ -208,7 +213,7 @@ impl Frames {
     }
 
     /// A further frame, if it is there already.
-    pub(crate) fn hear_more(&mut self) -> Option<Result<Heard, End>> {
+    pub(crate) fn hear_more(&mut self) -> Option<Result<SocketEvent, ConnectionEnd>> {
         let mut cx = Context::from_waker(Waker::noop());
         match self.poll_message(&mut cx) {
             Poll::Ready(message) => Some(self.heard(message)),
@@ -216,31 +221,34 @@ impl Frames {
         }
     }
 
-    fn heard(&mut self, message: Option<Result<Message, SocketError>>) -> Result<Heard, End> {
+    fn heard(
+        &mut self,
+        message: Option<Result<Message, SocketError>>,
+    ) -> Result<SocketEvent, ConnectionEnd> {
         let bytes = match message {
             Some(Ok(Message::Text(text))) => Bytes::from(text),
             Some(Ok(Message::Binary(bytes))) => bytes,
             Some(Ok(Message::Ping(_))) => {
                 // The pong is queued by the library; it leaves with the next flush.
                 (self.is_flushing, self.library_answers) = (true, true);
-                return Ok(Heard::Nothing);
+                return Ok(SocketEvent::Nothing);
             }
-            Some(Ok(Message::Pong(_) | Message::Frame(_))) => return Ok(Heard::Nothing),
-            Some(Ok(Message::Close(_))) => return Err(End::Closed),
-            None => return Err(End::Gone),
+            Some(Ok(Message::Pong(_) | Message::Frame(_))) => return Ok(SocketEvent::Nothing),
+            Some(Ok(Message::Close(_))) => return Err(ConnectionEnd::Closed),
+            None => return Err(ConnectionEnd::Gone),
             Some(Err(error)) => return Err(self.lost(&error)),
         };
-        let Some(decoder) = &mut self.decoder else { return Ok(Heard::Frame(bytes)) };
+        let Some(decoder) = &mut self.decoder else { return Ok(SocketEvent::Frame(bytes)) };
         let mut plain = Vec::with_capacity(bytes.len() + 32);
         let codec = self.codec.name();
         decoder.to_plain(&bytes, &mut plain).map_err(|cause| Error::Decode { codec, cause })?;
-        Ok(Heard::Frame(plain.into()))
+        Ok(SocketEvent::Frame(plain.into()))
     }
 
-    /// Puts what is written, a frame in [`Frames::codec`], on its way.
+    /// Puts what is written, a frame in [`SocketFrames::codec`], on its way.
     ///
     /// The socket is flushed before more is taken: what it holds is bounded by one take.
-    pub(crate) fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), End> {
+    pub(crate) fn send(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), ConnectionEnd> {
         let codec = self.codec();
         let own = self.socket.get_mut().own();
         let before = own.len();
@@ -266,7 +274,7 @@ impl Frames {
         self.encoder.is_none()
     }
 
-    /// Puts whole messages on their way, in [`Frames::codec`], that others are sent as they are.
+    /// Puts whole messages on their way, in [`SocketFrames::codec`], that others are sent as they are.
     pub(crate) fn send_shared(&mut self, messages: Bytes) {
         debug_assert!(self.shares(), "messages in structures of another connection");
         self.written_bytes += messages.len();
@@ -274,16 +282,16 @@ impl Frames {
         self.socket.get_mut().share(messages);
     }
 
-    /// When [`Frames::tick`] has something to do.
+    /// When [`SocketFrames::tick`] has something to do.
     pub(crate) fn wake_at(&self) -> Instant {
         (self.pinged + PING_EVERY).min(self.received + SILENCE)
     }
 
     /// Pings where it is time to, and ends a connection that is silent.
-    pub(crate) fn tick(&mut self) -> Result<(), End> {
+    pub(crate) fn tick(&mut self) -> Result<(), ConnectionEnd> {
         let now = Instant::now();
         if now >= self.received + SILENCE {
-            return Err(End::Gone);
+            return Err(ConnectionEnd::Gone);
         }
         if now >= self.pinged + PING_EVERY {
             self.pinged = now;
@@ -294,23 +302,23 @@ impl Frames {
     }
 
     /// Ends the connection as it is to end. A client that does not read is not waited for.
-    pub(crate) async fn end(mut self, end: End) {
+    pub(crate) async fn end(mut self, end: ConnectionEnd) {
         let _ = timeout(FAREWELL, self.farewell(end)).await;
     }
 
-    async fn farewell(&mut self, end: End) {
+    async fn farewell(&mut self, end: ConnectionEnd) {
         let refusal = match end {
-            End::Gone => return,
-            End::Closed => {
+            ConnectionEnd::Gone => return,
+            ConnectionEnd::Closed => {
                 // The library has queued the answer to the client's close.
                 self.library_answers = true;
                 drop(poll_fn(|cx| self.poll_flush(cx)).await);
                 return;
             }
-            End::Refused(refusal) => refusal,
+            ConnectionEnd::Refused(refusal) => refusal,
         };
         let wire = refusal.wire();
-        let draining = matches!(refusal, Refusal::Hub(Error::Draining));
+        let draining = matches!(refusal, HttpRefusal::Hub(Error::Draining));
         // When the node stops, the close alone says so: for a client that is no error.
         if !draining && self.send_error(&wire).is_err() {
             return;
@@ -323,12 +331,12 @@ impl Frames {
         }
     }
 
-    fn send_error(&mut self, error: &WireError) -> Result<(), End> {
+    fn send_error(&mut self, error: &WireError) -> Result<(), ConnectionEnd> {
         let codec = self.codec();
         self.send(|out| error.write(codec, out))
     }
 
-    fn lost(&self, error: &SocketError) -> End {
+    fn lost(&self, error: &SocketError) -> ConnectionEnd {
         match error {
             SocketError::Capacity(_) => {
                 Error::TooLarge { what: "frame", limit: self.max_bytes }.into()
@@ -338,9 +346,9 @@ impl Frames {
                 Error::Decode { codec, cause }.into()
             }
             SocketError::Protocol(cause) if !is_end(cause) => {
-                End::Refused(Refusal::WebSocket(cause.to_string()))
+                ConnectionEnd::Refused(HttpRefusal::WebSocket(cause.to_string()))
             }
-            _ => End::Gone,
+            _ => ConnectionEnd::Gone,
         }
     }
 }

@@ -14,18 +14,18 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::outlet::Outlet;
-use crate::socket::Socket;
+use crate::outlet::SocketOutlet;
+use crate::socket::HubSocket;
 
 /// The bytes of its own answers that the library may keep, where the client takes none of them.
 const MAX_ANSWERS_BYTES: usize = 4096;
 
 /// One WebSocket.
-pub(crate) type WebSocket = WebSocketStream<Outlet<Socket>>;
+pub(crate) type WebSocket = WebSocketStream<SocketOutlet<HubSocket>>;
 
 /// The sizes of a socket's buffer and frames.
 #[derive(Clone, Copy)]
-pub(crate) struct Sizes {
+pub(crate) struct SocketSizes {
     /// Bytes that are read from the connection at once. They are held as long as it lives, and the
     /// WebSocket library fills them with zeros whenever it looks whether there is more.
     pub(crate) read_buffer_bytes: usize,
@@ -33,14 +33,14 @@ pub(crate) struct Sizes {
 }
 
 /// A client's part of the handshake.
-pub(crate) struct Handshake {
+pub(crate) struct SocketHandshake {
     /// Shows that we have understood it.
     accept: HeaderValue,
     protocol: Option<HeaderValue>,
     connection: OnUpgrade,
 }
 
-impl Handshake {
+impl SocketHandshake {
     /// Reads what a request says of it; none where it is no request for a WebSocket.
     pub(crate) fn read(parts: &mut Parts) -> Option<Self> {
         let headers = &parts.headers;
@@ -64,7 +64,7 @@ impl Handshake {
     /// Accepts; has the socket served once the answer has left.
     pub(crate) fn accept<S>(
         self,
-        sizes: Sizes,
+        sizes: SocketSizes,
         serve: impl FnOnce(WebSocket) -> S + Send + 'static,
     ) -> Response
     where
@@ -94,11 +94,11 @@ impl Handshake {
 }
 
 /// The connection as it was accepted, and what came on it behind the request.
-async fn open(upgraded: Upgraded, sizes: Sizes) -> Option<WebSocket> {
-    let parts = upgraded.downcast::<TokioIo<Socket>>();
+async fn open(upgraded: Upgraded, sizes: SocketSizes) -> Option<WebSocket> {
+    let parts = upgraded.downcast::<TokioIo<HubSocket>>();
     debug_assert!(parts.is_ok(), "a connection that the port has not accepted");
     let parts = parts.ok()?;
-    let Sizes { read_buffer_bytes, max_frame_bytes } = sizes;
+    let SocketSizes { read_buffer_bytes, max_frame_bytes } = sizes;
     // The library must hold nothing back: shared frames pass it by, and order would be lost.
     let config = WebSocketConfig::default()
         .read_buffer_size(read_buffer_bytes)
@@ -107,7 +107,7 @@ async fn open(upgraded: Upgraded, sizes: Sizes) -> Option<WebSocket> {
         .max_message_size(Some(max_frame_bytes))
         .max_frame_size(Some(max_frame_bytes));
     // A client may send its first frame with the request. hyper has read that already.
-    let (outlet, begun) = (Outlet::new(parts.io.into_inner()), parts.read_buf.to_vec());
+    let (outlet, begun) = (SocketOutlet::new(parts.io.into_inner()), parts.read_buf.to_vec());
     let socket = WebSocketStream::from_partially_read(outlet, begun, Role::Server, Some(config));
     Some(socket.await)
 }
@@ -124,7 +124,7 @@ mod tests {
     use axum::http::Request;
 
     /// The example of RFC 6455 §1.3, with these fields in place of its own.
-    fn read(method: &str, changed: &[(&'static str, &'static str)]) -> Option<Handshake> {
+    fn read(method: &str, changed: &[(&'static str, &'static str)]) -> Option<SocketHandshake> {
         let fields = [
             ("connection", "keep-alive, Upgrade"),
             ("upgrade", "websocket"),
@@ -138,14 +138,14 @@ mod tests {
         }
         let connection = hyper::upgrade::on(&mut request);
         request.extensions_mut().insert(connection);
-        Handshake::read(&mut request.into_parts().0)
+        SocketHandshake::read(&mut request.into_parts().0)
     }
 
     #[tokio::test]
     async fn a_handshake_is_answered_as_the_standard_has_it() {
         let mut handshake = read("GET", &[]).unwrap();
         handshake.choose(HeaderValue::from_static("json"));
-        let sizes = Sizes { read_buffer_bytes: 1024, max_frame_bytes: 1024 };
+        let sizes = SocketSizes { read_buffer_bytes: 1024, max_frame_bytes: 1024 };
         let response = handshake.accept(sizes, |_| async {});
         assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
         let field = |name| response.headers().get(name).unwrap().to_str().unwrap();

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 use crate::reply::answer;
 
 /// Lets those requests through that mean one thing to everybody.
@@ -19,8 +19,8 @@ pub(crate) async fn check(request: Request, next: Next) -> Response {
 }
 
 /// One host, which the target names too if it names any (RFC 9112 §3.2).
-fn target(request: &Request) -> Result<(), Refusal> {
-    let wrong = |cause| Err(Refusal::Head(StatusCode::BAD_REQUEST, cause));
+fn target(request: &Request) -> Result<(), HttpRefusal> {
+    let wrong = |cause| Err(HttpRefusal::Head(StatusCode::BAD_REQUEST, cause));
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
     // A proxy may route by one `Host` and this node by the other (RFC 9112 §3.2).
@@ -42,7 +42,7 @@ fn target(request: &Request) -> Result<(), Refusal> {
 
 /// Nothing but chunks: a body that was packed besides would be read as it is
 /// (RFC 9112 §6.1).
-fn coding(headers: &HeaderMap) -> Result<(), Refusal> {
+fn coding(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_chunked = codings.next().is_none_or(|coding| {
         let coding = coding.as_bytes().trim_ascii();
@@ -53,5 +53,5 @@ fn coding(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     let cause = "no transfer coding but `chunked` is read here";
-    Err(Refusal::Head(StatusCode::NOT_IMPLEMENTED, cause))
+    Err(HttpRefusal::Head(StatusCode::NOT_IMPLEMENTED, cause))
 }

@@ -69,17 +69,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealane_protocol::{Level, Retention};
-use sealane_stream::{Hub, HubConfig};
+use sealane_stream::{HubConfig, StreamHub};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use access::{Access, Site};
-use app::App;
-pub use fair::Limits;
+use access::{AccessTokens, AllowedSites};
+use app::NodeApp;
+pub use fair::ClientLimits;
 pub use refusal::ERRORS;
-use server::Server;
-use spans::Collector;
-use tls::Tls;
+use server::NodeServer;
+use spans::SpanCollector;
+use tls::NodeTls;
 pub use tls::{TlsError, TlsFiles};
 
 /// The configuration of a node; the default serves this machine alone.
@@ -98,7 +98,7 @@ pub struct Config {
     /// The certificate with which TLS is spoken; none: it is not.
     pub tls: Option<TlsFiles>,
     /// The limits of one client.
-    pub limits: Limits,
+    pub limits: ClientLimits,
     /// How long a stream below `reply/` may have nothing new and no reader before it is removed;
     /// none: it stays.
     pub reply_ttl: Option<Duration>,
@@ -116,7 +116,7 @@ impl Default for Config {
             retention: Retention::default(),
             origins: Vec::new(),
             tls: None,
-            limits: Limits::default(),
+            limits: ClientLimits::default(),
             reply_ttl: None,
             otlp: None,
         }
@@ -195,10 +195,10 @@ fn store_failure(folder: &Path, cause: &sealane_protocol::Error) -> String {
     if is_named { cause } else { format!("{folder}: {cause}") }
 }
 
-fn collector(endpoint: Option<&str>) -> Result<Option<Collector>, StartError> {
+fn collector(endpoint: Option<&str>) -> Result<Option<SpanCollector>, StartError> {
     let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.is_empty()) else { return Ok(None) };
     let named = || StartError::Collector { endpoint: endpoint.to_owned() };
-    Collector::read(endpoint).map(Some).ok_or_else(named)
+    SpanCollector::read(endpoint).map(Some).ok_or_else(named)
 }
 
 /// How long a stopping node waits for its clients to go.
@@ -207,37 +207,37 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// How long it waits for the collector to be told of the last requests.
 const TELL: Duration = Duration::from_secs(2);
 
-/// A running node. Dropped without [`Node::stop`], it serves until its runtime ends.
-pub struct Node {
-    app: Arc<App>,
+/// A running node. Dropped without [`HubNode::stop`], it serves until its runtime ends.
+pub struct HubNode {
+    app: Arc<NodeApp>,
     folder: PathBuf,
     address: SocketAddr,
     stop: watch::Sender<bool>,
     /// Ends when the last connection has gone.
     connections: mpsc::Receiver<()>,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<NodeTls>>,
     /// Ends when the collector has been told of everything.
     spans: Option<JoinHandle<()>>,
     /// The door is open while this runs.
     server: JoinHandle<()>,
 }
 
-impl Node {
+impl HubNode {
     /// Opens the streams and begins to listen.
     ///
     /// # Errors
     /// [`StartError`].
-    pub async fn start(config: Config) -> Result<Node, StartError> {
+    pub async fn start(config: Config) -> Result<HubNode, StartError> {
         let folder = config.data.clone();
         let is_exposed = !config.listen.ip().is_loopback();
-        let site = Site { origins: config.origins.clone() };
-        let access = Arc::new(Access::open(&folder, site, is_exposed)?);
+        let site = AllowedSites { origins: config.origins.clone() };
+        let access = Arc::new(AccessTokens::open(&folder, site, is_exposed)?);
         // Only loopback may go without tokens. The start fails, since a warning would be
         // overlooked.
         if is_exposed && !access.has_tokens() {
             return Err(StartError::Unguarded { address: config.listen });
         }
-        let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
+        let tls = config.tls.clone().map(NodeTls::open).transpose()?.map(Arc::new);
         if is_exposed && tls.is_none() {
             tracing::warn!("tokens and messages travel in clear: there is no --tls-cert");
         }
@@ -247,7 +247,7 @@ impl Node {
         let store = |cause| StartError::Store { folder: folder.clone(), cause };
         // Opening reads the whole index and may migrate it. The runtime must not stand still
         // meanwhile.
-        let opened = tokio::task::spawn_blocking(move || Hub::open(hub)).await;
+        let opened = tokio::task::spawn_blocking(move || StreamHub::open(hub)).await;
         let hub = opened.unwrap_or(Err(sealane_protocol::Error::Draining)).map_err(store)?;
         let listen = |cause| StartError::Listen { address: config.listen, cause };
         // The port opens after the store. A client that connects can be served.
@@ -256,7 +256,7 @@ impl Node {
         let address = listener.local_addr().map_err(listen)?;
         let (stop, stopping) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
-        let app = Arc::new(App::new(hub, access.clone(), &config, stopping.clone(), alive));
+        let app = Arc::new(NodeApp::new(hub, access.clone(), &config, stopping.clone(), alive));
         tokio::spawn(access.follow(stopping.clone()));
         if let Some(ttl) = config.reply_ttl {
             tokio::spawn(replies::tidy(app.clone(), ttl, stopping.clone()));
@@ -266,8 +266,9 @@ impl Node {
         }
         let spans = collector.map(|collector| app.spans.begin(collector));
         let router = routes::router(app.clone());
-        let server = Server::start(app.clone(), router, tls.clone(), listener).map_err(listen)?;
-        Ok(Node { app, folder, address, stop, connections, tls, spans, server })
+        let server =
+            NodeServer::start(app.clone(), router, tls.clone(), listener).map_err(listen)?;
+        Ok(HubNode { app, folder, address, stop, connections, tls, spans, server })
     }
 
     /// The address that is listened on.
@@ -276,7 +277,7 @@ impl Node {
     }
 
     /// The hub that is served.
-    pub fn hub(&self) -> &Hub {
+    pub fn hub(&self) -> &StreamHub {
         &self.app.hub
     }
 
@@ -284,7 +285,7 @@ impl Node {
     /// second.
     ///
     /// # Errors
-    /// [`StartError::Tokens`], [`StartError::Tls`]; what cannot be used is then as it was.
+    /// [`StartError::TokenFile`], [`StartError::NodeTls`]; what cannot be used is then as it was.
     pub fn reload(&self) -> Result<(), StartError> {
         let tokens = self.app.access.reload();
         // Both are tried before either fault is returned. A bad certificate must not keep a revoked

@@ -15,10 +15,10 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use sealane_protocol::Error;
-use sealane_stream::{ConsumerFigures, Figures, Spread, StreamFigures};
+use sealane_stream::{ConsumerFigures, HistogramSpread, SeriesFigures, StreamFigures};
 
-use crate::access::Pass;
-use crate::app::App;
+use crate::access::RequestPass;
+use crate::app::NodeApp;
 use crate::reply::answer;
 
 /// The label of what has no series of its own: no topic holds a `*`.
@@ -29,8 +29,8 @@ const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `GET /metrics`.
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     headers: HeaderMap,
 ) -> Response {
     if let Err(refusal) = pass.need_observe() {
@@ -45,81 +45,87 @@ pub(crate) async fn show(
 
 /// A metric with all its series.
 #[derive(Debug)]
-struct Metric {
+struct NodeMetric {
     name: &'static str,
     help: &'static str,
-    values: Values,
+    values: MetricValues,
 }
 
 #[derive(Debug)]
-enum Values {
+enum MetricValues {
     /// The value now.
-    Gauge(Vec<Point>),
+    Gauge(Vec<MetricPoint>),
     /// The sum so far; the name ends in `_total`.
-    Counter(Vec<Point>),
+    Counter(Vec<MetricPoint>),
     /// How long it took.
-    Histogram(Vec<Timed>),
+    Histogram(Vec<TimedSeries>),
 }
 
 /// One series at one time.
 #[derive(Debug)]
-struct Point {
-    labels: Labels,
+struct MetricPoint {
+    labels: MetricLabels,
     value: u64,
 }
 
 #[derive(Debug)]
-struct Timed {
-    labels: Labels,
-    spread: Spread,
+struct TimedSeries {
+    labels: MetricLabels,
+    spread: HistogramSpread,
 }
 
-type Labels = Vec<(&'static str, Cow<'static, str>)>;
+type MetricLabels = Vec<(&'static str, Cow<'static, str>)>;
 
 /// All metrics at one time.
 #[derive(Debug)]
-struct Gathered(Vec<Metric>);
+struct GatheredMetrics(Vec<NodeMetric>);
 
-fn write(gathered: Gathered) -> Result<String, fmt::Error> {
+fn write(gathered: GatheredMetrics) -> Result<String, fmt::Error> {
     let (mut registry, mut out) = (Registry::default(), String::new());
     registry.register_collector(Box::new(gathered));
     text::encode(&mut out, &registry)?;
     Ok(out)
 }
 
-impl Collector for Gathered {
+impl Collector for GatheredMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.0.iter().try_for_each(|metric| metric.encode(&mut encoder))
     }
 }
 
-impl Metric {
+impl NodeMetric {
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let (kind, name) = match &self.values {
-            Values::Gauge(_) => (MetricType::Gauge, self.name),
-            Values::Histogram(_) => (MetricType::Histogram, self.name),
+            MetricValues::Gauge(_) => (MetricType::Gauge, self.name),
+            MetricValues::Histogram(_) => (MetricType::Histogram, self.name),
             // The format adds the ending.
-            Values::Counter(_) => {
+            MetricValues::Counter(_) => {
                 (MetricType::Counter, self.name.strip_suffix("_total").unwrap_or(self.name))
             }
         };
         let mut metric = encoder.encode_descriptor(name, self.help, None, kind)?;
         match &self.values {
-            Values::Gauge(points) => points.iter().try_for_each(|Point { labels, value }| {
-                with(&mut metric, labels, |metric| metric.encode_gauge(value))
-            }),
-            Values::Counter(points) => points.iter().try_for_each(|Point { labels, value }| {
-                with(&mut metric, labels, |metric| {
-                    metric.encode_counter::<NoLabelSet, u64, f64>(value, None)
+            MetricValues::Gauge(points) => {
+                points.iter().try_for_each(|MetricPoint { labels, value }| {
+                    with(&mut metric, labels, |metric| metric.encode_gauge(value))
                 })
-            }),
-            Values::Histogram(all) => all.iter().try_for_each(|Timed { labels, spread }| {
-                let pairs = spread.buckets.iter().map(|bucket| (bucket.upper, bucket.count));
-                let (buckets, count): (Vec<_>, _) = (pairs.collect(), spread.count());
-                with(&mut metric, labels, |metric| {
-                    metric.encode_histogram::<NoLabelSet>(spread.sum, count, &buckets, None)
+            }
+            MetricValues::Counter(points) => {
+                points.iter().try_for_each(|MetricPoint { labels, value }| {
+                    with(&mut metric, labels, |metric| {
+                        metric.encode_counter::<NoLabelSet, u64, f64>(value, None)
+                    })
                 })
-            }),
+            }
+            MetricValues::Histogram(all) => {
+                all.iter().try_for_each(|TimedSeries { labels, spread }| {
+                    let pairs = spread.buckets.iter().map(|bucket| (bucket.upper, bucket.count));
+                    let (buckets, count): (Vec<_>, _) = (pairs.collect(), spread.count());
+                    with(&mut metric, labels, |metric| {
+                        metric.encode_histogram::<NoLabelSet>(spread.sum, count, &buckets, None)
+                    })
+                })
+            }
         }
     }
 }
@@ -127,60 +133,64 @@ impl Metric {
 /// Writes a series. One without labels has no braces: whoever looks for its name finds it.
 fn with(
     metric: &mut MetricEncoder<'_>,
-    labels: &Labels,
+    labels: &MetricLabels,
     write: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
 ) -> fmt::Result {
     if labels.is_empty() { write(metric) } else { write(&mut metric.encode_family(labels)?) }
 }
 
 /// The node's counts and timings now.
-fn gather(app: &App) -> Gathered {
+fn gather(app: &NodeApp) -> GatheredMetrics {
     let mut all = gauges(app);
     let counters = app.hub.metrics().all().into_iter();
     all.extend(counters.map(|counter| {
-        let values = Values::Counter(vec![Point { labels: vec![], value: counter.value }]);
-        Metric { name: counter.name, help: counter.help, values }
+        let values =
+            MetricValues::Counter(vec![MetricPoint { labels: vec![], value: counter.value }]);
+        NodeMetric { name: counter.name, help: counter.help, values }
     }));
     let refused = app.refused.all().into_iter();
-    let point =
-        |(code, value): (&'static str, u64)| Point { labels: vec![("code", code.into())], value };
-    all.push(Metric {
+    let point = |(code, value): (&'static str, u64)| MetricPoint {
+        labels: vec![("code", code.into())],
+        value,
+    };
+    all.push(NodeMetric {
         name: "sealane_carry_refused_total",
         help: "Refusals, by name.",
-        values: Values::Counter(refused.map(point).collect()),
+        values: MetricValues::Counter(refused.map(point).collect()),
     });
     for (name, help, value) in [
         ("sealane_carry_spans_total", "Spans that a collector has taken.", app.spans.sent()),
         ("sealane_carry_spans_dropped_total", "Spans that none took.", app.spans.dropped()),
     ] {
-        let values = Values::Counter(vec![Point { labels: vec![], value }]);
-        all.push(Metric { name, help, values });
+        let values = MetricValues::Counter(vec![MetricPoint { labels: vec![], value }]);
+        all.push(NodeMetric { name, help, values });
     }
     let timings = app.hub.timings().all().into_iter();
     all.extend(timings.map(|timing| {
-        let values = Values::Histogram(vec![Timed { labels: vec![], spread: timing.spread }]);
-        Metric { name: timing.name, help: timing.help, values }
+        let values =
+            MetricValues::Histogram(vec![TimedSeries { labels: vec![], spread: timing.spread }]);
+        NodeMetric { name: timing.name, help: timing.help, values }
     }));
-    let timed = |route: &crate::requests::Timed| Timed {
+    let timed = |route: &crate::requests::TimedRoute| TimedSeries {
         labels: vec![("route", route.path.into())],
         spread: route.took.read(),
     };
-    all.push(Metric {
+    all.push(NodeMetric {
         name: "sealane_carry_request_seconds",
         help: "Requests, from their head to the head of their reply, by route.",
-        values: Values::Histogram(app.requests.all().map(timed).collect()),
+        values: MetricValues::Histogram(app.requests.all().map(timed).collect()),
     });
-    let Figures { streams, consumers } = app.hub.figures();
+    let SeriesFigures { streams, consumers } = app.hub.figures();
     all.extend(by_stream(&streams));
     all.extend(by_consumer(&consumers));
-    Gathered(all)
+    GatheredMetrics(all)
 }
 
 /// The node's gauges.
-fn gauges(app: &App) -> Vec<Metric> {
+fn gauges(app: &NodeApp) -> Vec<NodeMetric> {
     let gauge = |name, help, value: usize| {
-        let point = Point { labels: vec![], value: value as u64 };
-        Metric { name, help, values: Values::Gauge(vec![point]) }
+        let point = MetricPoint { labels: vec![], value: value as u64 };
+        NodeMetric { name, help, values: MetricValues::Gauge(vec![point]) }
     };
     vec![
         gauge("sealane_stream_streams", "Streams.", app.hub.count()),
@@ -227,16 +237,18 @@ fn gauges(app: &App) -> Vec<Metric> {
     ]
 }
 
-fn by_stream(streams: &[StreamFigures]) -> Vec<Metric> {
-    let points = |value: fn(&StreamFigures) -> u64| -> Vec<Point> {
-        let point = |of: &StreamFigures| Point {
+fn by_stream(streams: &[StreamFigures]) -> Vec<NodeMetric> {
+    let points = |value: fn(&StreamFigures) -> u64| -> Vec<MetricPoint> {
+        let point = |of: &StreamFigures| MetricPoint {
             labels: vec![("stream", topic(of.stream.as_ref()))],
             value: value(of),
         };
         streams.iter().map(point).collect()
     };
-    let gauge = |name, help, value| Metric { name, help, values: Values::Gauge(points(value)) };
-    let total = |name, help, value| Metric { name, help, values: Values::Counter(points(value)) };
+    let gauge =
+        |name, help, value| NodeMetric { name, help, values: MetricValues::Gauge(points(value)) };
+    let total =
+        |name, help, value| NodeMetric { name, help, values: MetricValues::Counter(points(value)) };
     vec![
         gauge("sealane_stream_topic_messages", "Messages that can be read.", |of| of.messages),
         gauge("sealane_stream_topic_bytes", "Bytes of them at rest.", |of| of.bytes),
@@ -248,17 +260,22 @@ fn by_stream(streams: &[StreamFigures]) -> Vec<Metric> {
     ]
 }
 
-fn by_consumer(consumers: &[ConsumerFigures]) -> Vec<Metric> {
-    let points = |value: fn(&ConsumerFigures) -> u64| -> Vec<Point> {
+fn by_consumer(consumers: &[ConsumerFigures]) -> Vec<NodeMetric> {
+    let points = |value: fn(&ConsumerFigures) -> u64| -> Vec<MetricPoint> {
         let point = |of: &ConsumerFigures| {
             let name = if of.stream.is_some() { &of.consumer } else { OTHER };
             let stream = ("stream", topic(of.stream.as_ref()));
-            Point { labels: vec![stream, ("consumer", name.to_owned().into())], value: value(of) }
+            MetricPoint {
+                labels: vec![stream, ("consumer", name.to_owned().into())],
+                value: value(of),
+            }
         };
         consumers.iter().map(point).collect()
     };
-    let gauge = |name, help, value| Metric { name, help, values: Values::Gauge(points(value)) };
-    let total = |name, help, value| Metric { name, help, values: Values::Counter(points(value)) };
+    let gauge =
+        |name, help, value| NodeMetric { name, help, values: MetricValues::Gauge(points(value)) };
+    let total =
+        |name, help, value| NodeMetric { name, help, values: MetricValues::Counter(points(value)) };
     vec![
         gauge("sealane_stream_consumer_lag", "Messages that it was not given yet.", |of| of.lag),
         gauge("sealane_stream_consumer_in_flight", "Messages given and not done.", |of| {

@@ -29,7 +29,7 @@ const PIECES: usize = 16;
 const KEPT_BYTES: usize = 1024;
 
 /// A connection, and what waits to be written to it.
-pub(crate) struct Outlet<S> {
+pub(crate) struct SocketOutlet<S> {
     connection: S,
     /// Messages that others are sent too.
     shared: VecDeque<Bytes>,
@@ -40,7 +40,7 @@ pub(crate) struct Outlet<S> {
     own_written: usize,
 }
 
-impl<S> Outlet<S> {
+impl<S> SocketOutlet<S> {
     pub(crate) fn new(connection: S) -> Self {
         let (shared, own) = (VecDeque::new(), Vec::new());
         Self { connection, shared, shared_bytes: 0, own, own_written: 0 }
@@ -108,7 +108,7 @@ impl<S> Outlet<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Outlet<S> {
+impl<S: AsyncWrite + Unpin> SocketOutlet<S> {
     /// Writes all that waits.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.waiting_bytes() > 0 {
@@ -142,7 +142,7 @@ impl<S: AsyncWrite + Unpin> Outlet<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Outlet<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for SocketOutlet<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -153,7 +153,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Outlet<S> {
 }
 
 /// How the library writes: whole messages, which wait behind what does already.
-impl<S: AsyncWrite + Unpin> AsyncWrite for Outlet<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for SocketOutlet<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -184,7 +184,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// Flushes as far as it goes at once.
-    fn flush(outlet: &mut Outlet<tokio::io::DuplexStream>) -> bool {
+    fn flush(outlet: &mut SocketOutlet<tokio::io::DuplexStream>) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         Pin::new(outlet).poll_flush(&mut cx).map(Result::unwrap).is_ready()
     }
@@ -193,7 +193,7 @@ mod tests {
     async fn what_is_added_leaves_in_order_however_little_is_taken() {
         for taken in [1, 3, 7, 1000] {
             let (ours, mut theirs) = tokio::io::duplex(taken);
-            let mut outlet = Outlet::new(ours);
+            let mut outlet = SocketOutlet::new(ours);
             outlet.own().extend_from_slice(b"first ");
             outlet.share(Bytes::from_static(b"second "));
             outlet.share(Bytes::from_static(b"third "));
@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn who_takes_nothing_keeps_no_block_that_others_read() {
         let (ours, _theirs) = tokio::io::duplex(10);
-        let mut outlet = Outlet::new(ours);
+        let mut outlet = SocketOutlet::new(ours);
         let block = Bytes::from(vec![7; 1 << 20]);
         outlet.share(block.slice(100..200));
         assert!(!flush(&mut outlet) && !block.is_unique());
@@ -230,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn answers_wait_with_the_library_where_enough_waits_here() {
         let (ours, _theirs) = tokio::io::duplex(10);
-        let mut outlet = Outlet::new(ours);
+        let mut outlet = SocketOutlet::new(ours);
         let mut cx = Context::from_waker(Waker::noop());
         let mut added = 0;
         while Pin::new(&mut outlet).poll_write(&mut cx, &[7; 100]).is_ready() {
@@ -244,7 +244,7 @@ mod tests {
     #[tokio::test]
     async fn a_quiet_connection_keeps_little_memory() {
         let (ours, mut theirs) = tokio::io::duplex(1 << 20);
-        let mut outlet = Outlet::new(ours);
+        let mut outlet = SocketOutlet::new(ours);
         outlet.own().resize(100_000, 7);
         assert!(flush(&mut outlet));
         assert!(outlet.own.capacity() <= KEPT_BYTES, "{}", outlet.own.capacity());

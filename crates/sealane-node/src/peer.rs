@@ -11,9 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Whom a limit is for: an IPv4 address, or the 64 bits of an IPv6 address that name a network,
 /// since whoever has one address there has all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Peer(IpAddr);
+pub(crate) struct ClientPeer(IpAddr);
 
-impl Peer {
+impl ClientPeer {
     pub(crate) fn new(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self(address.into()),
@@ -28,13 +28,13 @@ impl Peer {
 }
 
 /// The connections that there may be.
-pub(crate) struct Permits {
+pub(crate) struct ConnectionPermits {
     all: Arc<Semaphore>,
-    of_peers: Mutex<HashMap<Peer, usize>>,
+    of_peers: Mutex<HashMap<ClientPeer, usize>>,
     max_of_peer: usize,
 }
 
-impl Permits {
+impl ConnectionPermits {
     pub(crate) fn new(max_of_peer: usize) -> Arc<Self> {
         let all = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         Arc::new(Self { all, of_peers: Mutex::default(), max_of_peer })
@@ -53,9 +53,9 @@ impl Permits {
     /// Gives it to a peer, who may have enough of them.
     pub(crate) fn grant(
         self: &Arc<Self>,
-        peer: Peer,
+        peer: ClientPeer,
         of_node: Option<OwnedSemaphorePermit>,
-    ) -> Option<Permit> {
+    ) -> Option<ConnectionPermit> {
         let mut of_peers = self.of_peers.lock();
         let count = of_peers.entry(peer).or_default();
         // The node's permit goes back with this return. One address cannot hold permits that it may
@@ -64,18 +64,18 @@ impl Permits {
             return None;
         }
         *count += 1;
-        Some(Permit { permits: self.clone(), peer, _of_node: of_node })
+        Some(ConnectionPermit { permits: self.clone(), peer, _of_node: of_node })
     }
 }
 
 /// The permit of one connection, until it is dropped.
-pub(crate) struct Permit {
-    permits: Arc<Permits>,
-    peer: Peer,
+pub(crate) struct ConnectionPermit {
+    permits: Arc<ConnectionPermits>,
+    peer: ClientPeer,
     _of_node: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Permit {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut of_peers = self.permits.of_peers.lock();
         if let Some(count) = of_peers.get_mut(&self.peer) {
@@ -93,8 +93,8 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
-    fn peer(text: &str) -> Peer {
-        Peer::new(text.parse().unwrap())
+    fn peer(text: &str) -> ClientPeer {
+        ClientPeer::new(text.parse().unwrap())
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_permit_comes_back_when_its_connection_has_gone() {
-        let permits = Permits::new(2);
+        let permits = ConnectionPermits::new(2);
         let (ours, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
         let first = permits.grant(ours, None).unwrap();
         let second = permits.grant(ours, None).unwrap();

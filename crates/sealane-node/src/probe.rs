@@ -15,12 +15,12 @@ const BELIEVED: Duration = Duration::from_secs(2);
 const PROBE_BYTES: usize = 4096;
 
 /// Tries the data folder.
-pub(crate) struct Probe {
+pub(crate) struct FolderProbe {
     file: PathBuf,
     last: Mutex<Option<(Instant, bool)>>,
 }
 
-impl Probe {
+impl FolderProbe {
     pub(crate) fn new(folder: &Path) -> Self {
         Self { file: folder.join(".ready"), last: Mutex::new(None) }
     }

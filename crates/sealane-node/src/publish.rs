@@ -15,21 +15,21 @@ use sealane_codec::{Codec, Transcoder};
 use sealane_message::Topic;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_protocol::{
-    Error, Features, NotPlaced, Numbers, Placed, PublishAsked, PublishFrame, PublishItem,
-    PublishQuery, read_publish,
+    Error, Features, NotPlaced, NumberRange, PublishAsked, PublishFrame, PublishItem, PublishQuery,
+    StoredRange, read_publish,
 };
-use sealane_stream::{Answered, Envelope, Item, Publishing};
+use sealane_stream::{PublishAnswered, PublishSession, SessionItem, StreamEnvelope};
 use tokio::time::{Sleep, sleep_until};
 
-use crate::access::{Grant, Pass, Right};
-use crate::app::App;
+use crate::access::{ConnectionGrant, RequestPass, TokenRight};
+use crate::app::NodeApp;
 use crate::clock::now_ms;
-use crate::frames::{End, Frames, Heard};
-use crate::handshake::{Sizes, WebSocket};
-use crate::refusal::Refusal;
-use crate::upgrade::{Opening, Parameters};
-use credit::Credit;
-use waiting::Waiting;
+use crate::frames::{ConnectionEnd, SocketEvent, SocketFrames};
+use crate::handshake::{SocketSizes, WebSocket};
+use crate::refusal::HttpRefusal;
+use crate::upgrade::{SocketOpening, SocketParameters};
+use credit::PublishCredit;
+use waiting::SessionBacklog;
 
 /// Pipelined messages cost no more with it than with a larger one.
 const READ_BUFFER_BYTES: usize = 4 << 10;
@@ -37,43 +37,46 @@ const READ_BUFFER_BYTES: usize = 4 << 10;
 const TURN: usize = 64;
 
 /// The request of a client.
-struct Request {
+struct PublishRequest {
     codec: Codec,
     session: Option<String>,
 }
 
-pub(crate) async fn publish(opening: Opening) -> Response {
-    let sizes =
-        Sizes { read_buffer_bytes: READ_BUFFER_BYTES, max_frame_bytes: MAX_PUBLISH_FRAME_BYTES };
+pub(crate) async fn publish(opening: SocketOpening) -> Response {
+    let sizes = SocketSizes {
+        read_buffer_bytes: READ_BUFFER_BYTES,
+        max_frame_bytes: MAX_PUBLISH_FRAME_BYTES,
+    };
     opening.open(sizes, ask, serve)
 }
 
 /// The request, where the client may publish anywhere.
-fn ask(parameters: Parameters, pass: &Pass) -> Result<Request, Refusal> {
+fn ask(parameters: SocketParameters, pass: &RequestPass) -> Result<PublishRequest, HttpRefusal> {
     pass.need_to_enqueue()?;
-    let Parameters { query, codec } = parameters;
+    let SocketParameters { query, codec } = parameters;
     let PublishQuery { session } = PublishQuery::read(query)?;
-    Ok(Request { codec, session })
+    Ok(PublishRequest { codec, session })
 }
 
-async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
-    let frames = Frames::new(socket, request.codec, MAX_PUBLISH_FRAME_BYTES);
+async fn serve(app: Arc<NodeApp>, socket: WebSocket, pass: RequestPass, request: PublishRequest) {
+    let frames = SocketFrames::new(socket, request.codec, MAX_PUBLISH_FRAME_BYTES);
     // A client that names no session gets one, so that it can go on with it on a new connection.
     let session = request.session.unwrap_or_else(|| app.hub.ids().next());
     let (publishing, grant) = match open(&app, pass, &session) {
         Ok(opened) => opened,
         Err(refusal) => {
             app.refused.note(&refusal);
-            return frames.end(End::Refused(refusal)).await;
+            return frames.end(ConnectionEnd::Refused(refusal)).await;
         }
     };
     let (codec, features) = (frames.agreed(), Features::ours());
-    let mut connection = Connection::new(app.clone(), frames, grant.pass().clone(), publishing);
+    let mut connection =
+        PublishConnection::new(app.clone(), frames, grant.pass().clone(), publishing);
     let first = PublishFrame::Session { session, codec, time_ms: now_ms(), features };
     // The session is named before the first credit. A client must know its name before it sends.
     connection.told.push(first);
     let (connection, end) = shared::run(connection, grant).await;
-    if let End::Refused(refusal) = &end {
+    if let ConnectionEnd::Refused(refusal) = &end {
         app.refused.note(refusal);
     }
     if let Some(connection) = connection {
@@ -81,24 +84,28 @@ async fn serve(app: Arc<App>, socket: WebSocket, pass: Pass, request: Request) {
     }
 }
 
-fn open(app: &App, pass: Pass, session: &str) -> Result<(Publishing, Grant), Refusal> {
-    let grant = Grant::publishing(app.access.clone(), pass)?;
+fn open(
+    app: &NodeApp,
+    pass: RequestPass,
+    session: &str,
+) -> Result<(PublishSession, ConnectionGrant), HttpRefusal> {
+    let grant = ConnectionGrant::publishing(app.access.clone(), pass)?;
     let publishing = app.hub.publishing(grant.pass().name(), session)?;
     Ok((publishing, grant))
 }
 
-struct Connection {
-    app: Arc<App>,
-    frames: Frames,
+struct PublishConnection {
+    app: Arc<NodeApp>,
+    frames: SocketFrames,
     /// As of the last change of the tokens.
-    pass: Pass,
+    pass: RequestPass,
     /// The stream of the last message that came.
     topic: Option<Topic>,
-    publishing: Publishing,
-    waiting: Waiting,
-    credit: Credit,
+    publishing: PublishSession,
+    waiting: SessionBacklog,
+    credit: PublishCredit,
     /// The hub's answers, on their way to `told`.
-    answers: Vec<Answered>,
+    answers: Vec<PublishAnswered>,
     /// Answers that the client is still to be sent. They are as many as it had credit for, since
     /// it is given more behind them.
     told: Vec<PublishFrame>,
@@ -107,20 +114,25 @@ struct Connection {
     /// Set while a token is asked for nothing.
     again: Option<Pin<Box<Sleep>>>,
     /// Why it ends, where that was found outside of its task.
-    ended: Option<End>,
+    ended: Option<ConnectionEnd>,
 }
 
-impl Connection {
-    fn new(app: Arc<App>, frames: Frames, pass: Pass, publishing: Publishing) -> Self {
+impl PublishConnection {
+    fn new(
+        app: Arc<NodeApp>,
+        frames: SocketFrames,
+        pass: RequestPass,
+        publishing: PublishSession,
+    ) -> Self {
         let wake = Box::pin(sleep_until(frames.wake_at()));
-        let credit = Credit::new(app.fair.asked.room());
+        let credit = PublishCredit::new(app.fair.asked.room());
         Self {
             app,
             frames,
             pass,
             topic: None,
             publishing,
-            waiting: Waiting::default(),
+            waiting: SessionBacklog::default(),
             credit,
             answers: Vec::new(),
             told: Vec::new(),
@@ -131,7 +143,7 @@ impl Connection {
     }
 
     /// Does what there is to do, until that is nothing.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionEnd> {
         if let Some(end) = self.ended.take() {
             return Poll::Ready(end);
         }
@@ -146,7 +158,7 @@ impl Connection {
 
     /// Looks once at all that it waits for, so that nothing of it keeps the rest waiting. Returns
     /// whether anything came.
-    fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+    fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
         let is_flushing = self.frames.is_flushing();
         // Answers wait while the socket takes nothing. Encoding more would only grow the buffer.
         if !is_flushing {
@@ -211,7 +223,7 @@ impl Connection {
     }
 
     /// Sends what is to be told, and asks for more behind it.
-    fn tell(&mut self) -> Result<(), End> {
+    fn tell(&mut self) -> Result<(), ConnectionEnd> {
         // Bytes come back when the hub has taken them, before it is decided what more is granted.
         self.credit.let_go(self.waiting.let_go());
         let wait = self.rate_wait();
@@ -237,24 +249,24 @@ impl Connection {
     }
 
     /// Takes in what the socket did, and every further frame that is already there.
-    fn after(&mut self, heard: Heard) -> Result<(), End> {
+    fn after(&mut self, heard: SocketEvent) -> Result<(), ConnectionEnd> {
         match heard {
-            Heard::Frame(frame) => self.accept(&frame)?,
-            Heard::Flushed | Heard::Nothing => return Ok(()),
+            SocketEvent::Frame(frame) => self.accept(&frame)?,
+            SocketEvent::Flushed | SocketEvent::Nothing => return Ok(()),
         }
         // Frames that are there already go to the hub together. A bound lets other connections have
         // their turn.
         for _ in 1..TURN {
             match self.frames.hear_more().transpose()? {
-                Some(Heard::Frame(frame)) => self.accept(&frame)?,
-                Some(Heard::Flushed | Heard::Nothing) => {}
+                Some(SocketEvent::Frame(frame)) => self.accept(&frame)?,
+                Some(SocketEvent::Flushed | SocketEvent::Nothing) => {}
                 None => break,
             }
         }
         Ok(self.waiting.hand_over(&self.publishing)?)
     }
 
-    fn accept(&mut self, frame: &[u8]) -> Result<(), End> {
+    fn accept(&mut self, frame: &[u8]) -> Result<(), ConnectionEnd> {
         let asked = read_publish(self.frames.codec(), frame, self.topic.as_ref())?;
         // Credit is taken for the whole frame first. A client that exceeds it is cut off before
         // anything is stored.
@@ -266,12 +278,12 @@ impl Connection {
         }
         for PublishAsked { to, n, bytes, item } in asked {
             let bytes = bytes as u64;
-            match item.map_err(Refusal::from).and_then(|item| self.read(item)) {
+            match item.map_err(HttpRefusal::from).and_then(|item| self.read(item)) {
                 Ok(item) => self.waiting.add(item, bytes, self.credit.window()),
                 Err(refusal) => {
                     self.app.refused.note(&refusal);
                     // One bad message refuses itself. The connection and its other messages go on.
-                    let numbers = Numbers { from: n, to: n };
+                    let numbers = NumberRange { from: n, to: n };
                     let (stream, error) = (to.into_owned(), refusal.wire());
                     self.credit.let_go(bytes);
                     self.refuse(NotPlaced { stream, numbers, error });
@@ -282,38 +294,38 @@ impl Connection {
     }
 
     /// The message as the hub takes it.
-    fn read(&mut self, asked: PublishItem<'_>) -> Result<Item, Refusal> {
+    fn read(&mut self, asked: PublishItem<'_>) -> Result<SessionItem, HttpRefusal> {
         let PublishItem { to, n, envelope, delay_ms, expect } = asked;
         // The right is asked for each message, since the topic is the client's choice each time.
-        self.pass.need(Right::Publish, &to)?;
+        self.pass.need(TokenRight::Publish, &to)?;
         if envelope.len() > MAX_ENVELOPE_BYTES {
             return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES }.into());
         }
         let codec = self.frames.codec();
         let envelope = SCRATCH.with_borrow_mut(|scratch| {
-            Envelope::read(scratch, self.app.hub.ids(), codec, envelope)
+            StreamEnvelope::read(scratch, self.app.hub.ids(), codec, envelope)
         })?;
         // Messages of one stream share the topic that was parsed for the first.
         if self.topic.as_ref() != Some(&to) {
             self.topic = Some(to.clone());
         }
-        Ok(Item { topic: to, n, envelope, expect, delay_ms })
+        Ok(SessionItem { topic: to, n, envelope, expect, delay_ms })
     }
 
     /// Notes what the hub answered.
     fn note(&mut self) {
         let mut answers = std::mem::take(&mut self.answers);
-        for Answered { stream, from, to, result } in answers.drain(..) {
-            let numbers = Numbers { from, to };
+        for PublishAnswered { stream, from, to, result } in answers.drain(..) {
+            let numbers = NumberRange { from, to };
             match result {
                 Ok(placed) => {
                     self.credit.answered(numbers);
                     let (outcome, level) = (placed.first, placed.level.into());
-                    let placed = Placed { stream, numbers, outcome, level };
+                    let placed = StoredRange { stream, numbers, outcome, level };
                     self.told.push(PublishFrame::Published(placed));
                 }
                 Err(error) => {
-                    let refusal = Refusal::from(error);
+                    let refusal = HttpRefusal::from(error);
                     self.app.refused.note(&refusal);
                     let (stream, error) = (stream.to_string(), refusal.wire());
                     self.refuse(NotPlaced { stream, numbers, error });

@@ -8,16 +8,16 @@ use crate::limits::MAX_SHOWN_CONNECTIONS;
 use parking_lot::{Mutex, MutexGuard};
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::ConnectionState;
-use sealane_stream::{Subscription, Who};
+use sealane_stream::{StreamSubscription, SubscriptionReader};
 
 use crate::clock::now_ms;
 
 /// The connections that read, by the number that the hub knows them by.
 #[derive(Default)]
-pub(crate) struct Readers(Mutex<HashMap<u64, Arc<Reader>>>);
+pub(crate) struct ConnectedReaders(Mutex<HashMap<u64, Arc<ConnectedReader>>>);
 
 /// One connection that reads.
-pub(crate) struct Reader {
+pub(crate) struct ConnectedReader {
     pattern: Pattern,
     /// None: it reads for itself.
     consumer: Option<String>,
@@ -27,25 +27,26 @@ pub(crate) struct Reader {
     delivered: AtomicU64,
 }
 
-impl Readers {
+impl ConnectedReaders {
     /// Shows a connection until what is given is dropped.
     pub(crate) fn enter(
         self: &Arc<Self>,
-        subscription: &Subscription,
+        subscription: &StreamSubscription,
         pattern: Pattern,
-        who: &Who,
+        who: &SubscriptionReader,
         codec: &'static str,
-    ) -> Entered {
+    ) -> EnteredReader {
         let consumer = match who {
-            Who::Reader { .. } => None,
-            Who::Member { name, .. } => Some(name.clone()),
+            SubscriptionReader::Reader { .. } => None,
+            SubscriptionReader::Member { name, .. } => Some(name.clone()),
         };
         let (credit, delivered) = (AtomicU64::new(0), AtomicU64::new(0));
         let since_ms = now_ms();
-        let reader = Arc::new(Reader { pattern, consumer, codec, since_ms, credit, delivered });
+        let reader =
+            Arc::new(ConnectedReader { pattern, consumer, codec, since_ms, credit, delivered });
         let member = subscription.member();
         self.all().insert(member, reader.clone());
-        Entered { readers: self.clone(), member, reader }
+        EnteredReader { readers: self.clone(), member, reader }
     }
 
     /// Those who read a stream, or who share a consumer of it, the longest first, each with what it
@@ -57,32 +58,32 @@ impl Readers {
         in_flight: &HashMap<u64, usize>,
     ) -> Vec<ConnectionState> {
         let all = self.all();
-        let is_meant = |reader: &Reader| {
+        let is_meant = |reader: &ConnectedReader| {
             let is_member = consumer.is_none() || reader.consumer.as_deref() == consumer;
             is_member && reader.pattern.matches(topic)
         };
         let mut found: Vec<_> = all.iter().filter(|(_, reader)| is_meant(reader)).collect();
         // Numbers rise with each connection, so that the order is that of coming.
         found.sort_by_key(|(member, _)| **member);
-        let shown = |(member, reader): (&u64, &Arc<Reader>)| {
+        let shown = |(member, reader): (&u64, &Arc<ConnectedReader>)| {
             reader.state(*member, in_flight.get(member).copied().unwrap_or_default())
         };
         found.into_iter().take(MAX_SHOWN_CONNECTIONS).map(shown).collect()
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Reader>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectedReader>>> {
         self.0.lock()
     }
 }
 
 /// A connection that is shown.
-pub(crate) struct Entered {
-    readers: Arc<Readers>,
+pub(crate) struct EnteredReader {
+    readers: Arc<ConnectedReaders>,
     member: u64,
-    reader: Arc<Reader>,
+    reader: Arc<ConnectedReader>,
 }
 
-impl Entered {
+impl EnteredReader {
     /// Notes what was sent, and what more may be.
     pub(crate) fn note(&self, sent: usize, credit: u64) {
         self.reader.delivered.fetch_add(sent as u64, Ordering::Relaxed);
@@ -90,13 +91,13 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredReader {
     fn drop(&mut self) {
         self.readers.all().remove(&self.member);
     }
 }
 
-impl Reader {
+impl ConnectedReader {
     fn state(&self, connection: u64, in_flight: usize) -> ConnectionState {
         ConnectionState {
             connection,

@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use crate::app::App;
-use crate::reply::{Fill, answer};
+use crate::app::NodeApp;
+use crate::reply::{ReplyFill, answer};
 
 /// 200, or 503 with the reason: nothing more is to be sent here.
-pub(crate) async fn ready(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+pub(crate) async fn ready(State(app): State<Arc<NodeApp>>, headers: HeaderMap) -> Response {
     let status = if app.is_stopping() {
         "draining"
     // A known fault answers without touching the disk. Otherwise a real write decides, since a full
@@ -21,7 +21,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>, headers: HeaderMap) -> Re
         "storage"
     };
     let is_ready = status == "ready";
-    let fill: Fill = Box::new(move |writer| {
+    let fill: ReplyFill = Box::new(move |writer| {
         writer.map(2);
         writer.key("ready");
         writer.bool(is_ready);

@@ -13,7 +13,7 @@ sealane_message::errors! {
     /// Why a request is refused: the hub's reasons and those of HTTP.
     #[derive(Debug, thiserror::Error)]
     #[error("{}", self.info().cause)]
-    pub(crate) enum Refusal {
+    pub(crate) enum HttpRefusal {
         /// A refusal of the hub.
         #[error(transparent)]
         #[inner(0)]
@@ -148,16 +148,16 @@ fn seconds(wait: &Duration) -> u64 {
 }
 
 /// The counts of refusals, by name.
-pub(crate) struct Refused(Mutex<BTreeMap<&'static str, u64>>);
+pub(crate) struct RefusalCounts(Mutex<BTreeMap<&'static str, u64>>);
 
-impl Refused {
+impl RefusalCounts {
     /// Every name from the beginning, so that nobody has to wait for the first one.
     pub(crate) fn new() -> Self {
         let all = ERRORS.iter().chain(sealane_protocol::ERRORS);
         Self(Mutex::new(all.map(|info| (info.name, 0)).collect()))
     }
 
-    pub(crate) fn note(&self, refusal: &Refusal) {
+    pub(crate) fn note(&self, refusal: &HttpRefusal) {
         self.count(refusal.info().name);
     }
 
@@ -172,48 +172,50 @@ impl Refused {
     }
 }
 
-impl Refusal {
+impl HttpRefusal {
     /// How many seconds the client is to wait before it tries again: whole ones
     /// (RFC 9110 §10.2.3).
     pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
-            Refusal::TooFast(wait) | Refusal::Guesses(wait) => Some(seconds(wait)),
+            HttpRefusal::TooFast(wait) | HttpRefusal::Guesses(wait) => Some(seconds(wait)),
             // These pass by themselves within seconds. A client that comes back at once would
             // prolong them.
-            Refusal::Crowded | Refusal::Connections | Refusal::Hub(Error::StorageBusy) => Some(2),
+            HttpRefusal::Crowded
+            | HttpRefusal::Connections
+            | HttpRefusal::Hub(Error::StorageBusy) => Some(2),
             _ => None,
         }
     }
 
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Refusal::Hub(error) => status(error),
-            Refusal::Codec(status, _) | Refusal::Head(status, _) => *status,
-            Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Refusal::NotFound => StatusCode::NOT_FOUND,
-            Refusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Refusal::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
-            Refusal::Body(_) => StatusCode::BAD_REQUEST,
-            Refusal::Unauthorized => StatusCode::UNAUTHORIZED,
-            Refusal::Forbidden { .. } | Refusal::Site(_) => StatusCode::FORBIDDEN,
-            Refusal::Connections | Refusal::TooFast(_) | Refusal::Guesses(_) => {
+            HttpRefusal::Hub(error) => status(error),
+            HttpRefusal::Codec(status, _) | HttpRefusal::Head(status, _) => *status,
+            HttpRefusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            HttpRefusal::NotFound => StatusCode::NOT_FOUND,
+            HttpRefusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            HttpRefusal::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
+            HttpRefusal::Body(_) => StatusCode::BAD_REQUEST,
+            HttpRefusal::Unauthorized => StatusCode::UNAUTHORIZED,
+            HttpRefusal::Forbidden { .. } | HttpRefusal::Site(_) => StatusCode::FORBIDDEN,
+            HttpRefusal::Connections | HttpRefusal::TooFast(_) | HttpRefusal::Guesses(_) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            Refusal::SilentConnection | Refusal::SlowHead | Refusal::SlowBody => {
+            HttpRefusal::SilentConnection | HttpRefusal::SlowHead | HttpRefusal::SlowBody => {
                 StatusCode::REQUEST_TIMEOUT
             }
-            Refusal::Crowded => StatusCode::SERVICE_UNAVAILABLE,
-            Refusal::NotHttp
-            | Refusal::WebSocket(_)
-            | Refusal::Handshake
-            | Refusal::TlsRequired
-            | Refusal::TlsNotServed => StatusCode::BAD_REQUEST,
+            HttpRefusal::Crowded => StatusCode::SERVICE_UNAVAILABLE,
+            HttpRefusal::NotHttp
+            | HttpRefusal::WebSocket(_)
+            | HttpRefusal::Handshake
+            | HttpRefusal::TlsRequired
+            | HttpRefusal::TlsNotServed => StatusCode::BAD_REQUEST,
         }
     }
 
     pub(crate) fn wire(&self) -> WireError {
         match self {
-            Refusal::Hub(error) => WireError::from(error),
+            HttpRefusal::Hub(error) => WireError::from(error),
             other => WireError::new(other.info(), other.to_string()),
         }
     }
@@ -221,7 +223,7 @@ impl Refusal {
     /// The code that a WebSocket is closed with.
     pub(crate) fn close(&self) -> u16 {
         match self {
-            Refusal::Hub(error) => match error {
+            HttpRefusal::Hub(error) => match error {
                 Error::Decode { .. } => 1007,
                 Error::TooLarge { .. } => 1009,
                 Error::TooMany { .. } | Error::CreditExceeded { .. } => 1008,
@@ -237,17 +239,19 @@ impl Refusal {
                 | Error::NoStore(_) => 1011,
                 _ => 1003,
             },
-            Refusal::Unauthorized | Refusal::Forbidden { .. } | Refusal::Site(_) => 1008,
-            Refusal::Guesses(_) => 1013,
-            Refusal::WebSocket(_) => 1002,
+            HttpRefusal::Unauthorized | HttpRefusal::Forbidden { .. } | HttpRefusal::Site(_) => {
+                1008
+            }
+            HttpRefusal::Guesses(_) => 1013,
+            HttpRefusal::WebSocket(_) => 1002,
             _ => 1003,
         }
     }
 }
 
-impl<E: Into<Error>> From<E> for Refusal {
+impl<E: Into<Error>> From<E> for HttpRefusal {
     fn from(error: E) -> Self {
-        Refusal::Hub(error.into())
+        HttpRefusal::Hub(error.into())
     }
 }
 
@@ -284,7 +288,7 @@ mod tests {
     #[test]
     fn a_store_that_is_busy_is_to_be_tried_again_and_a_wrong_one_is_not() {
         let said = |error: Error| {
-            let refusal = Refusal::Hub(error);
+            let refusal = HttpRefusal::Hub(error);
             (refusal.status().as_u16(), refusal.close(), refusal.retry_after().is_some())
         };
         assert_eq!(said(Error::StorageBusy), (503, 1013, true));

@@ -8,7 +8,7 @@ use sealane_message::Topic;
 use sealane_stream::StreamState;
 use tokio::sync::watch;
 
-use crate::app::App;
+use crate::app::NodeApp;
 use crate::clock::{now_ms, stopped};
 
 /// The beginning of the topics of answers.
@@ -20,7 +20,7 @@ const LOOKS: usize = 256;
 
 /// Removes streams of answers that had nothing new for `ttl` and have no reader, until the node
 /// stops.
-pub(crate) async fn tidy(app: Arc<App>, ttl: Duration, mut stopping: watch::Receiver<bool>) {
+pub(crate) async fn tidy(app: Arc<NodeApp>, ttl: Duration, mut stopping: watch::Receiver<bool>) {
     // A quarter keeps a stream at most a quarter too long, without looking all the time.
     let every = (ttl / 4).clamp(Duration::from_millis(100), LOOK_EVERY);
     let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
@@ -37,7 +37,7 @@ pub(crate) async fn tidy(app: Arc<App>, ttl: Duration, mut stopping: watch::Rece
 }
 
 /// Removes those that are older.
-async fn look(app: &App, before_ms: u64) -> Result<(), sealane_protocol::Error> {
+async fn look(app: &NodeApp, before_ms: u64) -> Result<(), sealane_protocol::Error> {
     let mut after: Option<Topic> = None;
     loop {
         // A page at a time: there may be a hundred thousand streams, and listing holds a lock.

@@ -4,15 +4,18 @@ use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use sealane_codec::{Codec, Writer, negotiate};
+use sealane_codec::{Codec, DatumWriter, negotiate};
 
-use crate::refusal::Refusal;
+use crate::refusal::HttpRefusal;
 
 /// Writes a reply's body.
-pub(crate) type Fill = Box<dyn FnOnce(&mut Writer<'_>) + Send>;
+pub(crate) type ReplyFill = Box<dyn FnOnce(&mut DatumWriter<'_>) + Send>;
 
 /// A reply, or why there is none, in the codec that the request accepts.
-pub(crate) fn answer(headers: &HeaderMap, result: Result<(StatusCode, Fill), Refusal>) -> Response {
+pub(crate) fn answer(
+    headers: &HeaderMap,
+    result: Result<(StatusCode, ReplyFill), HttpRefusal>,
+) -> Response {
     let (codec, result) = match accepted(headers) {
         Ok(codec) => (codec, result),
         // A codec that is not known cannot carry its own refusal, so that JSON does.
@@ -22,7 +25,7 @@ pub(crate) fn answer(headers: &HeaderMap, result: Result<(StatusCode, Fill), Ref
     let mut response = Response::default();
     match result {
         Ok((status, fill)) => {
-            fill(&mut Writer::new(codec, &mut body));
+            fill(&mut DatumWriter::new(codec, &mut body));
             *response.status_mut() = status;
         }
         Err(refusal) => {
@@ -38,28 +41,28 @@ pub(crate) fn answer(headers: &HeaderMap, result: Result<(StatusCode, Fill), Ref
 
 /// The name of the refusal that a response is, for those who count.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reason(pub(crate) &'static str);
+pub(crate) struct RefusalName(pub(crate) &'static str);
 
-fn refuse(response: &mut Response, refusal: &Refusal) {
+fn refuse(response: &mut Response, refusal: &HttpRefusal) {
     *response.status_mut() = refusal.status();
-    response.extensions_mut().insert(Reason(refusal.info().name));
+    response.extensions_mut().insert(RefusalName(refusal.info().name));
     if let Some(wait) = refusal.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
     }
     // In these cases the connection may hold bytes that nobody can place. It is closed rather than
     // read on.
-    if matches!(refusal, Refusal::SlowBody | Refusal::Guesses(_) | Refusal::Head(..)) {
+    if matches!(refusal, HttpRefusal::SlowBody | HttpRefusal::Guesses(_) | HttpRefusal::Head(..)) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }
 
 /// The codec of the reply.
-pub(crate) fn accepted(headers: &HeaderMap) -> Result<Codec, Refusal> {
+pub(crate) fn accepted(headers: &HeaderMap) -> Result<Codec, HttpRefusal> {
     let Some(accept) = headers.get(ACCEPT).and_then(|value| value.to_str().ok()) else {
         return Ok(Codec::Json);
     };
     let codec = negotiate::accept(accept)
-        .map_err(|unknown| Refusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown))?;
+        .map_err(|unknown| HttpRefusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown))?;
     // Records need a connection that keeps their structures. A single reply goes as plain
     // MessagePack.
     Ok(codec.map_or(Codec::Json, Codec::at_rest))

@@ -12,13 +12,13 @@ use axum::routing::{MethodRouter, get, post};
 use sealane_protocol::{Error, Health};
 use tracing::Instrument;
 
-use crate::access::{Pass, cross_site};
-use crate::app::App;
-use crate::peer::Peer;
+use crate::access::{RequestPass, cross_site};
+use crate::app::NodeApp;
+use crate::peer::ClientPeer;
 use crate::ready::ready;
-use crate::refusal::Refusal;
-use crate::reply::{Fill, Reason, answer};
-use crate::trace::Traced;
+use crate::refusal::HttpRefusal;
+use crate::reply::{RefusalName, ReplyFill, answer};
+use crate::trace::TracedRequest;
 use crate::{
     console, consumers, delayed, enqueue, events, head, metrics, publish, streams, subscribe,
     upgrade,
@@ -28,16 +28,16 @@ use crate::{
 const OPENAPI: &str = include_str!("../openapi.json");
 
 /// The service at a path.
-struct Route {
+struct HttpRoute {
     path: &'static str,
     methods: &'static str,
-    kind: Kind,
-    serve: MethodRouter<Arc<App>>,
+    kind: RouteKind,
+    serve: MethodRouter<Arc<NodeApp>>,
 }
 
 /// The clients that may ask, and the way in which a refusal is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RouteKind {
     /// Anybody: there is nothing of anybody in the answer.
     Open,
     /// Clients that bring a token, where there are any.
@@ -46,10 +46,11 @@ enum Kind {
     Socket,
 }
 
-fn routes() -> Vec<Route> {
-    let guarded = |path, methods, serve| Route { path, methods, kind: Kind::Guarded, serve };
-    let socket = |path, serve| Route { path, methods: "get", kind: Kind::Socket, serve };
-    let open = |path, serve| Route { path, methods: "get", kind: Kind::Open, serve };
+fn routes() -> Vec<HttpRoute> {
+    let guarded =
+        |path, methods, serve| HttpRoute { path, methods, kind: RouteKind::Guarded, serve };
+    let socket = |path, serve| HttpRoute { path, methods: "get", kind: RouteKind::Socket, serve };
+    let open = |path, serve| HttpRoute { path, methods: "get", kind: RouteKind::Open, serve };
     let topic = get(streams::show).put(streams::configure).delete(streams::remove);
     let consumer = get(consumers::show).post(consumers::steer).delete(consumers::remove);
     let held_back = get(delayed::list).delete(delayed::cancel);
@@ -73,14 +74,15 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-pub(crate) fn router(app: Arc<App>) -> Router {
+pub(crate) fn router(app: Arc<NodeApp>) -> Router {
     let mut router = Router::new();
-    for Route { path, methods, kind, serve } in routes() {
+    for HttpRoute { path, methods, kind, serve } in routes() {
         // axum's own answer to a wrong method is no refusal of the hub, and is not in the client's
         // codec.
         let serve = serve.fallback(move |request| wrong_method(request, methods));
         let admit = from_fn_with_state((app.clone(), kind), admit);
-        router = router.route(path, if kind == Kind::Open { serve } else { serve.layer(admit) });
+        router =
+            router.route(path, if kind == RouteKind::Open { serve } else { serve.layer(admit) });
     }
     // The last layer is the outermost one. It counts refusals of all layers within.
     router
@@ -99,7 +101,7 @@ async fn openapi() -> Response {
 
 /// Lets those through who may be here; what they may do is for the route to ask.
 async fn admit(
-    State((app, kind)): State<(Arc<App>, Kind)>,
+    State((app, kind)): State<(Arc<NodeApp>, RouteKind)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -110,14 +112,14 @@ async fn admit(
         }
         // A browser shows a page nothing of a refused upgrade. The reason has to come on an opened
         // socket.
-        Err(refusal) if kind == Kind::Socket => upgrade::refuse(&app, request, refusal).await,
+        Err(refusal) if kind == RouteKind::Socket => upgrade::refuse(&app, request, refusal).await,
         Err(refusal) => answer(request.headers(), Err(refusal)),
     }
 }
 
 /// The pass of a request's sender; a node that stops takes none.
-fn pass(app: &App, request: &Request) -> Result<Pass, Refusal> {
-    let peer = request.extensions().get::<Peer>().copied();
+fn pass(app: &NodeApp, request: &Request) -> Result<RequestPass, HttpRefusal> {
+    let peer = request.extensions().get::<ClientPeer>().copied();
     let pass = app.admit(request.headers(), peer)?;
     // The token is asked first, so that a bad one is refused alike before and while the node
     // drains.
@@ -129,9 +131,9 @@ pub(crate) fn paths() -> Vec<&'static str> {
     routes().into_iter().map(|route| route.path).collect()
 }
 
-async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn count(State(app): State<Arc<NodeApp>>, request: Request, next: Next) -> Response {
     let (route, began) = (app.requests.of(request.uri().path()), Instant::now());
-    let response = match Traced::begin(&request, route.path) {
+    let response = match TracedRequest::begin(&request, route.path) {
         None => next.run(request).await,
         Some(traced) => {
             let response = next.run(request).instrument(traced.logged()).await;
@@ -141,13 +143,13 @@ async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     };
     // A WebSocket counts until its upgrade is answered, and not for its lifetime.
     route.took.note(began.elapsed());
-    if let Some(Reason(name)) = response.extensions().get() {
+    if let Some(RefusalName(name)) = response.extensions().get() {
         app.refused.count(name);
     }
     response
 }
 
-async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+async fn health(State(app): State<Arc<NodeApp>>, headers: HeaderMap) -> Response {
     let stopping = app.is_stopping();
     let trouble = app.hub.trouble();
     // A node whose disk is full lives: it reads, and takes messages again when there is room.
@@ -165,17 +167,17 @@ async fn health(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
         level: app.hub.level().into(),
         streams: app.hub.count() as u64,
     };
-    let fill: Fill = Box::new(move |writer| health.write(writer));
+    let fill: ReplyFill = Box::new(move |writer| health.write(writer));
     answer(&headers, Ok((code, fill)))
 }
 
 async fn not_found(request: Request) -> Response {
-    answer(request.headers(), Err(Refusal::NotFound))
+    answer(request.headers(), Err(HttpRefusal::NotFound))
 }
 
 /// 405 with the methods that there are (RFC 9110 §15.5.6).
 async fn wrong_method(request: Request, methods: &'static str) -> Response {
-    let mut response = answer(request.headers(), Err(Refusal::MethodNotAllowed));
+    let mut response = answer(request.headers(), Err(HttpRefusal::MethodNotAllowed));
     let allowed = methods.to_ascii_uppercase().replace(' ', ", ");
     if let Ok(allowed) = HeaderValue::from_str(&allowed) {
         response.headers_mut().insert(ALLOW, allowed);
@@ -225,7 +227,7 @@ mod tests {
                 let what = format!("{method} {}", route.path);
                 assert!(names.insert(operation["operationId"].as_str().unwrap()), "{what}");
                 let needs_none = operation["security"].as_array().is_some_and(Vec::is_empty);
-                assert_eq!(needs_none, route.kind == Kind::Open, "{what}");
+                assert_eq!(needs_none, route.kind == RouteKind::Open, "{what}");
                 let codes = operation["responses"].as_object().unwrap();
                 assert_eq!(codes.contains_key("401"), !needs_none, "{what}");
                 assert!(codes.keys().any(|code| code.starts_with(['1', '2'])), "{what}");

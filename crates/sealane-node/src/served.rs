@@ -8,9 +8,9 @@ use sealane_protocol::Error;
 
 /// A count of those who are served.
 #[derive(Debug, Default)]
-pub(crate) struct Serving(Arc<AtomicUsize>);
+pub(crate) struct ServedCount(Arc<AtomicUsize>);
 
-impl Serving {
+impl ServedCount {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -20,9 +20,9 @@ impl Serving {
     ///
     /// # Errors
     /// [`Error::TooMany`].
-    pub(crate) fn enter(&self) -> Result<Served, Error> {
+    pub(crate) fn enter(&self) -> Result<ServedClient, Error> {
         // The guard is made before the count rises, so that every way out takes the count back.
-        let served = Served(self.0.clone());
+        let served = ServedClient(self.0.clone());
         if self.0.fetch_add(1, Ordering::Relaxed) >= MAX_SUBSCRIPTIONS {
             // Dropping `served` here takes its count back.
             let limit = MAX_SUBSCRIPTIONS as u64;
@@ -34,9 +34,9 @@ impl Serving {
 
 /// One client that counts among those who are served.
 #[derive(Debug)]
-pub(crate) struct Served(Arc<AtomicUsize>);
+pub(crate) struct ServedClient(Arc<AtomicUsize>);
 
-impl Drop for Served {
+impl Drop for ServedClient {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_served_no_more_is_not_counted_whatever_ended_it() {
-        let serving = Serving::default();
+        let serving = ServedCount::default();
         let (done, broken) = (serving.enter().unwrap(), serving.enter().unwrap());
         assert_eq!(serving.count(), 2);
         drop(done);

@@ -32,11 +32,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
-use crate::app::App;
-use crate::peer::Peer;
-use crate::refusal::Refusal;
-use crate::socket::{Socket, Wire};
-use crate::tls::Tls;
+use crate::app::NodeApp;
+use crate::peer::ClientPeer;
+use crate::refusal::HttpRefusal;
+use crate::socket::{ClientWire, HubSocket};
+use crate::tls::NodeTls;
 
 /// The first byte of TLS: a handshake record (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 22;
@@ -53,24 +53,24 @@ const FAREWELL: Duration = Duration::from_millis(500);
 const ACCEPTED: u64 = 32;
 const ACCEPTED_IN: Duration = Duration::from_micros(1_000_000 * ACCEPTED / MAX_ACCEPT_RATE);
 
-pub(crate) struct Server {
-    app: Arc<App>,
+pub(crate) struct NodeServer {
+    app: Arc<NodeApp>,
     router: Router,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<NodeTls>>,
     /// The runtime in which requests are served.
     inside: Handle,
 }
 
-impl Server {
+impl NodeServer {
     /// Begins to serve. The port is closed when the returned task is aborted, or when the runtime
     /// ends. While the node drains, everybody who comes is told so.
     ///
     /// # Errors
     /// Where the system gives no thread, or takes the socket back.
     pub(crate) fn start(
-        app: Arc<App>,
+        app: Arc<NodeApp>,
         router: Router,
-        tls: Option<Arc<Tls>>,
+        tls: Option<Arc<NodeTls>>,
         listener: std::net::TcpListener,
     ) -> std::io::Result<JoinHandle<()>> {
         let server = Arc::new(Self { app, router, tls, inside: Handle::current() });
@@ -129,12 +129,12 @@ impl Server {
         address: SocketAddr,
         permit: Option<OwnedSemaphorePermit>,
     ) {
-        let peer = Peer::new(address.ip());
+        let peer = ClientPeer::new(address.ip());
         let Some(permit) = self.app.permits.grant(peer, permit) else {
-            self.app.refused.note(&Refusal::Connections);
+            self.app.refused.note(&HttpRefusal::Connections);
             // A refusal in plain text means nothing to a client that speaks TLS.
             if self.tls.is_none() {
-                say_at_once(&stream, &Refusal::Connections);
+                say_at_once(&stream, &HttpRefusal::Connections);
             }
             return;
         };
@@ -147,7 +147,7 @@ impl Server {
             let inside = server.inside.clone();
             // Only now does the connection enter the runtime that serves. Until here the door's
             // thread carried it.
-            inside.spawn(async move { server.serve(Socket::new(wire, permit), peer).await });
+            inside.spawn(async move { server.serve(HubSocket::new(wire, permit), peer).await });
         });
     }
 
@@ -175,7 +175,7 @@ impl Server {
             }
             Ok(_) => None,
             Err(_) => {
-                self.app.refused.note(&Refusal::SilentConnection);
+                self.app.refused.note(&HttpRefusal::SilentConnection);
                 None
             }
         }
@@ -195,22 +195,22 @@ impl Server {
         TcpStream::from_std(stream)
     }
 
-    async fn secure(&self, mut stream: TcpStream, first: u8) -> Option<Wire> {
+    async fn secure(&self, mut stream: TcpStream, first: u8) -> Option<ClientWire> {
         let refusal = match (&self.tls, first == TLS_HANDSHAKE) {
-            (None, false) => return Some(Wire::Left(stream)),
+            (None, false) => return Some(ClientWire::Left(stream)),
             (Some(tls), true) => {
                 let shaking = tls.acceptor.accept(stream);
                 let shaken = timeout(Duration::from_millis(MAX_HANDSHAKE_MS), shaking).await;
                 match shaken {
-                    Ok(Ok(stream)) => return Some(Wire::Right(Box::new(stream))),
+                    Ok(Ok(stream)) => return Some(ClientWire::Right(Box::new(stream))),
                     Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
                     Err(_) => tracing::debug!("a client's handshake took too long"),
                 }
-                self.app.refused.note(&Refusal::Handshake);
+                self.app.refused.note(&HttpRefusal::Handshake);
                 return None;
             }
-            (None, true) => Refusal::TlsNotServed,
-            (Some(_), false) => Refusal::TlsRequired,
+            (None, true) => HttpRefusal::TlsNotServed,
+            (Some(_), false) => HttpRefusal::TlsRequired,
         };
         self.app.refused.note(&refusal);
         // A client that begins TLS sees by it that none is spoken here. What it has sent is taken
@@ -221,7 +221,7 @@ impl Server {
         None
     }
 
-    async fn serve(&self, socket: Socket, peer: Peer) {
+    async fn serve(&self, socket: HubSocket, peer: ClientPeer) {
         // Held until it ends, so that a draining node waits for what is being answered.
         let _alive = self.app.alive();
         let mut stopping = self.app.stopping.clone();
@@ -267,11 +267,11 @@ impl Server {
             if !speaks.load(Ordering::Relaxed) {
                 return;
             }
-            Refusal::SlowHead
+            HttpRefusal::SlowHead
         } else if error.is_parse_too_large() {
-            Refusal::HeadTooLarge
+            HttpRefusal::HeadTooLarge
         } else if error.is_parse() {
-            Refusal::NotHttp
+            HttpRefusal::NotHttp
         } else {
             return;
         };
@@ -280,7 +280,7 @@ impl Server {
 }
 
 /// An answer to whoever gets no connection, in the bytes of HTTP.
-fn plain_answer(refusal: &Refusal) -> Vec<u8> {
+fn plain_answer(refusal: &HttpRefusal) -> Vec<u8> {
     let mut body = Vec::with_capacity(256);
     refusal.wire().write(Codec::Json, &mut body);
     let wait = refusal.retry_after().map(|wait| format!("retry-after: {wait}\r\n"));
@@ -295,6 +295,6 @@ fn plain_answer(refusal: &Refusal) -> Vec<u8> {
 }
 
 /// Writes an answer if the system takes it without waiting; nothing is kept for who is refused.
-fn say_at_once(stream: &TcpStream, refusal: &Refusal) {
+fn say_at_once(stream: &TcpStream, refusal: &HttpRefusal) {
     let _ = stream.try_write(&plain_answer(refusal));
 }

@@ -14,25 +14,25 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use crate::peer::Permit;
+use crate::peer::ConnectionPermit;
 
 /// A stream without TLS, or with it.
-pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(crate) type ClientWire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A connection of the hub's port that holds its permit.
-pub(crate) struct Socket {
-    wire: Wire,
+pub(crate) struct HubSocket {
+    wire: ClientWire,
     /// Whether the client has said something since it was last answered.
     speaks: Arc<AtomicBool>,
     /// How long the client may take nothing of what it is sent.
     patience: Duration,
     /// Set while it takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
-    _permit: Permit,
+    _permit: ConnectionPermit,
 }
 
-impl Socket {
-    pub(crate) fn new(wire: Wire, permit: Permit) -> Self {
+impl HubSocket {
+    pub(crate) fn new(wire: ClientWire, permit: ConnectionPermit) -> Self {
         let patience = Duration::from_millis(MAX_SILENCE_MS);
         Self { wire, speaks: Arc::default(), patience, stalled: None, _permit: permit }
     }
@@ -44,9 +44,9 @@ impl Socket {
     /// Resolves when a read may give something. Pending: it gives nothing until then.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         match &self.wire {
-            Wire::Left(stream) => stream.poll_read_ready(cx).map(drop),
+            ClientWire::Left(stream) => stream.poll_read_ready(cx).map(drop),
             // TLS may have read more than it has given.
-            Wire::Right(_) => Poll::Ready(()),
+            ClientWire::Right(_) => Poll::Ready(()),
         }
     }
 
@@ -70,7 +70,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for HubSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -87,7 +87,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for HubSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -126,7 +126,7 @@ impl AsyncWrite for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::{Peer, Permits};
+    use crate::peer::{ClientPeer, ConnectionPermits};
 
     #[tokio::test]
     async fn who_takes_nothing_is_not_waited_for_and_who_takes_little_is() {
@@ -134,9 +134,9 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let peer = Peer::new("127.0.0.1".parse().unwrap());
-        let permit = Permits::new(1).grant(peer, None).unwrap();
-        let mut socket = Socket::new(Wire::Left(stream), permit);
+        let peer = ClientPeer::new("127.0.0.1".parse().unwrap());
+        let permit = ConnectionPermits::new(1).grant(peer, None).unwrap();
+        let mut socket = HubSocket::new(ClientWire::Left(stream), permit);
         socket.patience = Duration::from_millis(300);
         let mut buffer = vec![0; 1 << 20];
         let began = std::time::Instant::now();

@@ -15,13 +15,13 @@ use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::limits::{MAX_SPANS_AT_ONCE, MAX_WAITING_SPANS};
-use crate::trace::{Context, Hex};
+use crate::trace::{HexBytes, TraceContext};
 
 /// How long spans wait for more of them.
 const GATHER: Duration = Duration::from_secs(1);
@@ -34,8 +34,8 @@ const FAILED: u64 = 2;
 
 /// A request that a trace is told of.
 #[derive(Debug)]
-pub(crate) struct Span {
-    pub(crate) context: Context,
+pub(crate) struct RequestSpan {
+    pub(crate) context: TraceContext,
     pub(crate) method: Method,
     pub(crate) route: &'static str,
     pub(crate) began: SystemTime,
@@ -47,21 +47,21 @@ pub(crate) struct Span {
 
 /// Where the spans of a node go.
 #[derive(Debug, Default)]
-pub(crate) struct Spans {
-    waiting: Mutex<Option<mpsc::Sender<Span>>>,
+pub(crate) struct SpanQueue {
+    waiting: Mutex<Option<mpsc::Sender<RequestSpan>>>,
     sent: AtomicU64,
     dropped: AtomicU64,
 }
 
 /// The address of a collector.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Collector {
+pub(crate) struct SpanCollector {
     /// The collector's address, as `host:port`.
     authority: String,
     path: String,
 }
 
-impl Collector {
+impl SpanCollector {
     /// Reads what OpenTelemetry calls an endpoint, `http://127.0.0.1:4318`. None: it is no such
     /// address, or asks for TLS.
     pub(crate) fn read(endpoint: &str) -> Option<Self> {
@@ -94,13 +94,17 @@ impl Collector {
             _ = connection => answer.await,
         };
         let status = answer.map_err(io::Error::other)?.status();
-        if status.is_success() { Ok(()) } else { Err(io::Error::other(format!("it answers {status}"))) }
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("it answers {status}")))
+        }
     }
 }
 
-impl Spans {
-    /// Begins to send spans to a collector, until [`Spans::end`].
-    pub(crate) fn begin(self: &Arc<Self>, collector: Collector) -> JoinHandle<()> {
+impl SpanQueue {
+    /// Begins to send spans to a collector, until [`SpanQueue::end`].
+    pub(crate) fn begin(self: &Arc<Self>, collector: SpanCollector) -> JoinHandle<()> {
         let (sender, waiting) = mpsc::channel(MAX_WAITING_SPANS);
         *self.waiting.lock() = Some(sender);
         tokio::spawn(self.clone().send(collector, waiting))
@@ -112,7 +116,7 @@ impl Spans {
     }
 
     /// Sends a span to the collector, if there is one.
-    pub(crate) fn note(&self, span: Span) {
+    pub(crate) fn note(&self, span: RequestSpan) {
         let waiting = self.waiting.lock();
         // A request never waits for a collector. A lost span is counted instead.
         if waiting.as_ref().is_some_and(|waiting| waiting.try_send(span).is_err()) {
@@ -130,7 +134,11 @@ impl Spans {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    async fn send(self: Arc<Self>, collector: Collector, mut waiting: mpsc::Receiver<Span>) {
+    async fn send(
+        self: Arc<Self>,
+        collector: SpanCollector,
+        mut waiting: mpsc::Receiver<RequestSpan>,
+    ) {
         let mut is_well = true;
         loop {
             let mut spans = Vec::new();
@@ -157,7 +165,7 @@ impl Spans {
 }
 
 /// Waits for more spans, as long as a list may wait, or until it is full or no more come.
-async fn gather(waiting: &mut mpsc::Receiver<Span>, spans: &mut Vec<Span>) {
+async fn gather(waiting: &mut mpsc::Receiver<RequestSpan>, spans: &mut Vec<RequestSpan>) {
     let more = async {
         while let Some(room) = MAX_SPANS_AT_ONCE.checked_sub(spans.len()).filter(|room| *room > 0) {
             if waiting.recv_many(spans, room).await == 0 {
@@ -169,9 +177,9 @@ async fn gather(waiting: &mut mpsc::Receiver<Span>, spans: &mut Vec<Span>) {
 }
 
 /// An `ExportTraceServiceRequest`.
-fn write(spans: &[Span]) -> Vec<u8> {
+fn write(spans: &[RequestSpan]) -> Vec<u8> {
     let mut body = Vec::new();
-    let mut writer = Writer::new(Codec::Json, &mut body);
+    let mut writer = DatumWriter::new(Codec::Json, &mut body);
     writer.map(1);
     writer.key("resourceSpans");
     writer.array(1);
@@ -199,15 +207,15 @@ fn write(spans: &[Span]) -> Vec<u8> {
     let random = RandomState::new();
     for (number, span) in spans.iter().enumerate() {
         // Of all zeros there is none.
-        span.write(&mut writer, Hex(random.hash_one(number).max(1).to_be_bytes()));
+        span.write(&mut writer, HexBytes(random.hash_one(number).max(1).to_be_bytes()));
     }
     // The list, its scope, the list of scopes, the resource, the list of resources, the whole.
     (0..6).for_each(|_| writer.end());
     body
 }
 
-impl Span {
-    fn write(&self, writer: &mut Writer<'_>, id: Hex<8>) {
+impl RequestSpan {
+    fn write(&self, writer: &mut DatumWriter<'_>, id: HexBytes<8>) {
         writer.map(9);
         for (key, text) in [
             ("traceId", self.context.trace.to_string()),
@@ -245,7 +253,7 @@ impl Span {
     }
 }
 
-fn attribute(writer: &mut Writer<'_>, key: &str, kind: &str, value: &str) {
+fn attribute(writer: &mut DatumWriter<'_>, key: &str, kind: &str, value: &str) {
     writer.map(2);
     writer.key("key");
     writer.text(key);
@@ -266,7 +274,7 @@ mod tests {
     use axum::response::Response;
 
     use super::*;
-    use crate::trace::Traced;
+    use crate::trace::TracedRequest;
 
     #[test]
     fn an_endpoint_is_the_beginning_of_an_address() {
@@ -276,23 +284,23 @@ mod tests {
             ("http://[::1]:4318/otlp/", "[::1]:4318", "/otlp/v1/traces"),
         ] {
             let (authority, path) = (authority.to_owned(), path.to_owned());
-            assert_eq!(Collector::read(endpoint), Some(Collector { authority, path }));
+            assert_eq!(SpanCollector::read(endpoint), Some(SpanCollector { authority, path }));
         }
         for none in ["", "collector:4318", "https://collector:4318", "http://", "/v1", "http://a?b"]
         {
-            assert_eq!(Collector::read(none), None, "{none}");
+            assert_eq!(SpanCollector::read(none), None, "{none}");
         }
     }
 
     #[tokio::test]
     async fn what_waits_for_a_collector_is_bounded_and_the_rest_counted() {
-        let spans = Arc::new(Spans::default());
-        let sending = spans.begin(Collector::read("http://127.0.0.1:9").unwrap());
+        let spans = Arc::new(SpanQueue::default());
+        let sending = spans.begin(SpanCollector::read("http://127.0.0.1:9").unwrap());
         let named = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let span = || {
             let request = Request::get("/").header("traceparent", named);
             let request = request.body(axum::body::Body::empty()).unwrap();
-            Traced::begin(&request, "/").unwrap().end(&Response::default()).unwrap()
+            TracedRequest::begin(&request, "/").unwrap().end(&Response::default()).unwrap()
         };
         // Nobody sends before this test waits for something.
         (0..MAX_WAITING_SPANS + 5).for_each(|_| spans.note(span()));

@@ -7,53 +7,61 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::MAX_RANGE_MESSAGES;
-use sealane_protocol::{Change, Joined, List, Purge, Range, StreamState, Streams, write_removed};
-use sealane_stream::{Output, Page};
+use sealane_protocol::{
+    Purge, RangeQuery, StreamChange, StreamJoined, StreamState, StreamsPage, StreamsQuery,
+    write_removed,
+};
+use sealane_stream::{StreamPage, SubscriptionOutput};
 
-use crate::access::{Pass, Right};
-use crate::app::App;
+use crate::access::{RequestPass, TokenRight};
+use crate::app::NodeApp;
 use crate::body;
 use crate::query;
-use crate::reply::{Fill, accepted, answer};
+use crate::reply::{ReplyFill, accepted, answer};
 
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let wish = Wish::new(List::read(query::read(query)?)?);
+        let wish = StreamsWish::new(StreamsQuery::read(query::read(query)?)?);
         // A list that cannot be answered is not looked for.
         accepted(&headers)?;
         let (streams, is_cut) = wish.grant(&app, &pass).await;
         let next = streams.last().filter(|_| is_cut).map(|state| state.stream.clone());
-        let streams = Streams { streams, next };
-        Ok((StatusCode::OK, Box::new(move |writer: &mut Writer<'_>| streams.write(writer)) as Fill))
+        let streams = StreamsPage { streams, next };
+        Ok((
+            StatusCode::OK,
+            Box::new(move |writer: &mut DatumWriter<'_>| streams.write(writer)) as ReplyFill,
+        ))
     };
     answer(&headers, result.await)
 }
 
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic = pass.topic(Right::Read, &topic)?;
+        let topic = pass.topic(TokenRight::Read, &topic)?;
         let parameters = query::read(query)?;
         if parameters.is_empty() {
             let mut state = app.hub.stream(&topic)?;
             // Only this answer names connections. In a list they would be a search for each stream.
             state.connections = Some(app.readers.of(&topic, None, &app.hub.in_flight(&topic)?));
-            return Ok(Box::new(move |writer: &mut Writer<'_>| state.write(writer)) as Fill);
+            return Ok(
+                Box::new(move |writer: &mut DatumWriter<'_>| state.write(writer)) as ReplyFill
+            );
         }
-        let range = Range::read(parameters)?;
+        let range = RangeQuery::read(parameters)?;
         let codec = accepted(&headers)?;
         let page = app.hub.read(&topic, range.from, range.limit).await?;
         Ok(write_page(page, codec))
@@ -62,78 +70,78 @@ pub(crate) async fn show(
 }
 
 pub(crate) async fn configure(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
-        let topic = pass.topic(Right::Manage, &topic)?;
+        let topic = pass.topic(TokenRight::Manage, &topic)?;
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
-        let change = Change::read(body.codec, &body.bytes)?;
+        let change = StreamChange::read(body.codec, &body.bytes)?;
         let (state, made) = app.hub.configure(&topic, change).await?;
         let status = if made { StatusCode::CREATED } else { StatusCode::OK };
-        Ok((status, Box::new(move |writer: &mut Writer<'_>| state.write(writer)) as Fill))
+        Ok((status, Box::new(move |writer: &mut DatumWriter<'_>| state.write(writer)) as ReplyFill))
     };
     answer(&headers, result.await)
 }
 
 pub(crate) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let result = async {
-        let topic = pass.topic(Right::Manage, &topic)?;
+        let topic = pass.topic(TokenRight::Manage, &topic)?;
         accepted(&headers)?;
         app.hub.remove(&topic).await?;
-        Ok(Box::new(move |writer: &mut Writer<'_>| write_removed(&topic, writer)) as Fill)
+        Ok(Box::new(move |writer: &mut DatumWriter<'_>| write_removed(&topic, writer)) as ReplyFill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
 /// `/v1/purge/{topic}`.
 pub(crate) async fn purge(
-    State(app): State<Arc<App>>,
-    Extension(pass): Extension<Pass>,
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
     Path(topic): Path<String>,
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
     let result = async {
-        let topic = pass.topic(Right::Manage, &topic)?;
+        let topic = pass.topic(TokenRight::Manage, &topic)?;
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
         let Purge { before } = Purge::read(body.codec, &body.bytes)?;
         let purged = app.hub.purge(&topic, before).await?;
-        Ok(Box::new(move |writer: &mut Writer<'_>| purged.write(writer)) as Fill)
+        Ok(Box::new(move |writer: &mut DatumWriter<'_>| purged.write(writer)) as ReplyFill)
     };
     answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
 }
 
 /// The request for a list.
-struct Wish {
+struct StreamsWish {
     pattern: Option<Pattern>,
     after: Option<Topic>,
     limit: usize,
 }
 
-impl Wish {
-    fn new(list: List) -> Self {
-        let List { pattern, after, limit } = list;
+impl StreamsWish {
+    fn new(list: StreamsQuery) -> Self {
+        let StreamsQuery { pattern, after, limit } = list;
         Self { pattern, after, limit: limit.unwrap_or(MAX_RANGE_MESSAGES) }
     }
 
     /// The first streams, by their topics, that may be read, and whether there may be more. No
     /// other is described, and none is named to go on from: the walk past those that may not be
     /// read ends behind one that may, and lets others have their turn until it comes to one.
-    async fn grant(&self, app: &App, pass: &Pass) -> (Vec<StreamState>, bool) {
+    async fn grant(&self, app: &NodeApp, pass: &RequestPass) -> (Vec<StreamState>, bool) {
         let wanted = |topic: &Topic| {
             let is_asked = self.pattern.as_ref().is_none_or(|pattern| pattern.matches(topic));
-            is_asked && pass.may(Right::Read, topic)
+            is_asked && pass.may(TokenRight::Read, topic)
         };
         let (mut found, mut looked) = (Vec::new(), 0);
         for beginning in self.beginnings(pass) {
@@ -165,7 +173,7 @@ impl Wish {
 
     /// The beginnings of the topics that are asked for and may be read: in order, and none within
     /// another. Streams that begin otherwise are not even looked at.
-    fn beginnings<'a>(&'a self, pass: &'a Pass) -> Vec<&'a str> {
+    fn beginnings<'a>(&'a self, pass: &'a RequestPass) -> Vec<&'a str> {
         let asked = self.pattern.as_ref().map_or("", Pattern::beginning);
         let Some(granted) = pass.readable() else { return vec![asked] };
         let narrower = |granted: &'a Pattern| {
@@ -181,20 +189,20 @@ impl Wish {
     }
 }
 
-fn write_page(page: Page, codec: Codec) -> Fill {
+fn write_page(page: StreamPage, codec: Codec) -> ReplyFill {
     let (mut messages, mut gaps) = (Vec::new(), Vec::new());
     for event in page.events {
         match event {
-            Output::Deliver(delivery) => messages.push(delivery.frame(codec)),
-            Output::Status(frame) => {
+            SubscriptionOutput::Deliver(delivery) => messages.push(delivery.frame(codec)),
+            SubscriptionOutput::Status(frame) => {
                 let mut bytes = Vec::new();
                 frame.write(codec, &mut bytes);
                 gaps.push(bytes.into());
             }
         }
     }
-    let Joined { stream, generation, .. } = page.joined;
+    let StreamJoined { stream, generation, .. } = page.joined;
     let (next, end) = (page.next, page.end);
-    let page = sealane_protocol::Page { stream, generation, messages, gaps, next, end };
+    let page = sealane_protocol::RangePage { stream, generation, messages, gaps, next, end };
     Box::new(move |writer| page.write(writer))
 }

@@ -6,56 +6,60 @@ use axum::response::Response;
 use sealane_codec::Codec;
 use sealane_message::Pattern;
 use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
-use sealane_protocol::{Start, Subscribe};
-use sealane_stream::Who;
+use sealane_protocol::{ReadStart, SubscribeQuery};
+use sealane_stream::SubscriptionReader;
 
-use crate::access::Pass;
+use crate::access::RequestPass;
 use crate::connection;
-use crate::handshake::Sizes;
-use crate::refusal::Refusal;
-use crate::upgrade::{Opening, Parameters};
+use crate::handshake::SocketSizes;
+use crate::refusal::HttpRefusal;
+use crate::upgrade::{SocketOpening, SocketParameters};
 
 /// The frames that clients of a subscription send are short.
 const READ_BUFFER_BYTES: usize = 4096;
 
 /// The request of a client.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct SubscribeRequest {
     pub(crate) pattern: Pattern,
-    pub(crate) who: Who,
+    pub(crate) who: SubscriptionReader,
     pub(crate) codec: Codec,
     pub(crate) batch: usize,
     pub(crate) heartbeat: Option<Duration>,
 }
 
-pub(crate) async fn subscribe(opening: Opening) -> Response {
-    let sizes =
-        Sizes { read_buffer_bytes: READ_BUFFER_BYTES, max_frame_bytes: MAX_CLIENT_FRAME_BYTES };
+pub(crate) async fn subscribe(opening: SocketOpening) -> Response {
+    let sizes = SocketSizes {
+        read_buffer_bytes: READ_BUFFER_BYTES,
+        max_frame_bytes: MAX_CLIENT_FRAME_BYTES,
+    };
     opening.open(sizes, ask, connection::serve)
 }
 
 /// The request, where the stream may be read.
-fn ask(parameters: Parameters, pass: &Pass) -> Result<Request, Refusal> {
-    let Parameters { query, codec } = parameters;
-    let asked = Subscribe::read(query)?;
+fn ask(parameters: SocketParameters, pass: &RequestPass) -> Result<SubscribeRequest, HttpRefusal> {
+    let SocketParameters { query, codec } = parameters;
+    let asked = SubscribeQuery::read(query)?;
     // A pattern is granted whole or not at all. Passing over streams in silence would look like an
     // empty hub.
     pass.need_to_read_all(&asked.pattern)?;
     let who = who(&asked, pass.name());
-    let Subscribe { pattern, batch, heartbeat_ms, .. } = asked;
+    let SubscribeQuery { pattern, batch, heartbeat_ms, .. } = asked;
     let heartbeat = heartbeat_ms.map(Duration::from_millis);
-    Ok(Request { pattern, who, codec, batch, heartbeat })
+    Ok(SubscribeRequest { pattern, who, codec, batch, heartbeat })
 }
 
 /// The reader of a subscription, with the token `owner`.
-fn who(asked: &Subscribe, owner: &str) -> Who {
-    let Subscribe { start, generation, consumer, change, .. } = asked;
+fn who(asked: &SubscribeQuery, owner: &str) -> SubscriptionReader {
+    let SubscribeQuery { start, generation, consumer, change, .. } = asked;
     match start {
-        Some(start) if asked.is_reader() => Who::Reader { start: *start, generation: *generation },
-        _ => Who::Member {
+        Some(start) if asked.is_reader() => {
+            SubscriptionReader::Reader { start: *start, generation: *generation }
+        }
+        _ => SubscriptionReader::Member {
             name: consumer.clone().unwrap_or_default(),
             owner: owner.to_owned(),
-            start: start.unwrap_or(Start::First),
+            start: start.unwrap_or(ReadStart::First),
             change: *change,
         },
     }

@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::followed::Followed;
+use crate::followed::FollowedFiles;
 
 /// The files of a node's certificate, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,29 +46,29 @@ pub enum TlsError {
 }
 
 /// The TLS state of a node.
-pub(crate) struct Tls {
+pub(crate) struct NodeTls {
     files: TlsFiles,
-    certificate: Arc<Certificate>,
+    certificate: Arc<ServedCertificate>,
     pub(crate) acceptor: TlsAcceptor,
 }
 
 /// The certificate of the next handshake.
 #[derive(Debug)]
-struct Certificate(Followed<Arc<CertifiedKey>>);
+struct ServedCertificate(FollowedFiles<Arc<CertifiedKey>>);
 
-impl ResolvesServerCert for Certificate {
+impl ResolvesServerCert for ServedCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0.current()))
     }
 }
 
-impl Tls {
+impl NodeTls {
     /// Reads the files.
     pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let paths = vec![files.certificate.clone(), files.key.clone()];
-        let certificate = Followed::open(paths, || read(&files, &provider).map(Arc::new))?;
-        let certificate = Arc::new(Certificate(certificate));
+        let certificate = FollowedFiles::open(paths, || read(&files, &provider).map(Arc::new))?;
+        let certificate = Arc::new(ServedCertificate(certificate));
         let failed = |cause| TlsError::Pair { files: files.clone(), cause };
         // TLS 1.3 alone, by decision 7: no client can talk the node down to an older suite.
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -125,7 +125,7 @@ mod tests {
         let (old, next) = (new(), new());
         std::fs::write(&files.certificate, old.cert.pem()).unwrap();
         std::fs::write(&files.key, old.signing_key.serialize_pem()).unwrap();
-        let tls = Tls::open(files.clone()).unwrap();
+        let tls = NodeTls::open(files.clone()).unwrap();
         let look = || tls.certificate.0.has_changed().then(|| tls.reload());
         assert!(look().is_none());
         std::fs::write(&files.certificate, next.cert.pem() + "\n").unwrap();

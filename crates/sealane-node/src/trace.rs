@@ -8,35 +8,35 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
-use crate::reply::Reason;
-use crate::spans::Span;
+use crate::reply::RefusalName;
+use crate::spans::RequestSpan;
 
 const TRACEPARENT: &str = "traceparent";
 
 /// The trace that a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Context {
-    pub(crate) trace: Hex<16>,
-    pub(crate) parent: Hex<8>,
+pub(crate) struct TraceContext {
+    pub(crate) trace: HexBytes<16>,
+    pub(crate) parent: HexBytes<8>,
     is_sampled: bool,
 }
 
 /// Bytes that are written as lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hex<const N: usize>(pub(crate) [u8; N]);
+pub(crate) struct HexBytes<const N: usize>(pub(crate) [u8; N]);
 
 /// A request that names a trace, while it is done.
-pub(crate) struct Traced {
-    context: Context,
+pub(crate) struct TracedRequest {
+    context: TraceContext,
     method: Method,
     route: &'static str,
     began: SystemTime,
 }
 
-impl Traced {
+impl TracedRequest {
     /// None where the request names no trace, or not as the standard has it.
     pub(crate) fn begin(request: &Request, route: &'static str) -> Option<Self> {
-        let context = Context::read(request.headers())?;
+        let context = TraceContext::read(request.headers())?;
         Some(Self { context, method: request.method().clone(), route, began: SystemTime::now() })
     }
 
@@ -46,16 +46,16 @@ impl Traced {
     }
 
     /// The span for the collector, if the client that began the trace keeps it.
-    pub(crate) fn end(self, response: &Response) -> Option<Span> {
+    pub(crate) fn end(self, response: &Response) -> Option<RequestSpan> {
         let Self { context, method, route, began } = self;
-        let error = response.extensions().get().map(|Reason(name)| *name);
+        let error = response.extensions().get().map(|RefusalName(name)| *name);
         let (status, ended) = (response.status(), SystemTime::now());
-        let span = Span { context, method, route, began, ended, status, error };
+        let span = RequestSpan { context, method, route, began, ended, status, error };
         context.is_sampled.then_some(span)
     }
 }
 
-impl Context {
+impl TraceContext {
     fn read(headers: &HeaderMap) -> Option<Self> {
         let mut all = headers.get_all(TRACEPARENT).iter();
         let text = all.next()?.to_str().ok()?;
@@ -65,17 +65,17 @@ impl Context {
 
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
-        let Hex([version]) = Hex::parse(parts.next()?)?;
-        let (trace, parent) = (Hex::parse(parts.next()?)?, Hex::parse(parts.next()?)?);
-        let Hex([flags]) = Hex::parse(parts.next()?)?;
+        let HexBytes([version]) = HexBytes::parse(parts.next()?)?;
+        let (trace, parent) = (HexBytes::parse(parts.next()?)?, HexBytes::parse(parts.next()?)?);
+        let HexBytes([flags]) = HexBytes::parse(parts.next()?)?;
         // A later version may say more behind it.
         let is_known = version != 0xff && (version > 0 || parts.next().is_none());
-        let is_named = trace != Hex([0; 16]) && parent != Hex([0; 8]);
+        let is_named = trace != HexBytes([0; 16]) && parent != HexBytes([0; 8]);
         (is_known && is_named).then_some(Self { trace, parent, is_sampled: flags & 1 == 1 })
     }
 }
 
-impl<const N: usize> Hex<N> {
+impl<const N: usize> HexBytes<N> {
     fn parse(text: &str) -> Option<Self> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
         if text.len() != 2 * N || !text.bytes().all(is_hex) {
@@ -89,7 +89,7 @@ impl<const N: usize> Hex<N> {
     }
 }
 
-impl<const N: usize> fmt::Display for Hex<N> {
+impl<const N: usize> fmt::Display for HexBytes<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -110,7 +110,7 @@ mod tests {
             (format!("00-{TRACE}-{PARENT}-ff"), true),
             (format!("cc-{TRACE}-{PARENT}-01-what-the-future-will-be-like"), true),
         ] {
-            let context = Context::parse(&text).unwrap();
+            let context = TraceContext::parse(&text).unwrap();
             assert_eq!(context.trace.to_string(), TRACE);
             assert_eq!(context.parent.to_string(), PARENT);
             assert_eq!(context.is_sampled, is_sampled, "{text}");
@@ -134,12 +134,12 @@ mod tests {
             format!("00-{}ü-{PARENT}-01", &TRACE[2..]),
             format!("00_{TRACE}_{PARENT}_01"),
         ] {
-            assert_eq!(Context::parse(&text), None, "{text}");
+            assert_eq!(TraceContext::parse(&text), None, "{text}");
         }
         let mut twice = HeaderMap::new();
         for _ in 0..2 {
             twice.append(TRACEPARENT, format!("00-{TRACE}-{PARENT}-01").parse().unwrap());
         }
-        assert_eq!(Context::read(&twice), None);
+        assert_eq!(TraceContext::read(&twice), None);
     }
 }

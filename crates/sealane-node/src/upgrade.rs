@@ -16,50 +16,50 @@ use sealane_codec::{Codec, negotiate};
 use sealane_protocol::Error;
 use tokio::sync::Semaphore;
 
-use crate::access::{self, Pass};
-use crate::app::App;
+use crate::access::{self, RequestPass};
+use crate::app::NodeApp;
 use crate::connection;
-use crate::handshake::{Handshake, Sizes, WebSocket};
+use crate::handshake::{SocketHandshake, SocketSizes, WebSocket};
 use crate::limits::MAX_TOLD_REFUSALS;
 use crate::query;
-use crate::refusal::Refusal;
-use crate::reply::{Reason, answer};
+use crate::refusal::HttpRefusal;
+use crate::reply::{RefusalName, answer};
 
 /// The bytes read of a socket that is refused: more ends it.
 const REFUSED_BYTES: usize = 4096;
 
 /// The places for refused sockets that are being told why.
-pub(crate) struct Telling(Arc<Semaphore>);
+pub(crate) struct RefusalSlots(Arc<Semaphore>);
 
-impl Default for Telling {
+impl Default for RefusalSlots {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(MAX_TOLD_REFUSALS)))
     }
 }
 
 /// A request for a WebSocket that is served, by whoever may be here.
-pub(crate) struct Opening {
-    app: Arc<App>,
-    pass: Pass,
+pub(crate) struct SocketOpening {
+    app: Arc<NodeApp>,
+    pass: RequestPass,
     query: RawQuery,
     headers: HeaderMap,
-    handshake: Handshake,
+    handshake: SocketHandshake,
 }
 
 /// The parameters of a request for a WebSocket.
-pub(crate) struct Parameters {
+pub(crate) struct SocketParameters {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) codec: Codec,
 }
 
-impl FromRequestParts<Arc<App>> for Opening {
+impl FromRequestParts<Arc<NodeApp>> for SocketOpening {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
-        let pass = Extension::<Pass>::from_request_parts(parts, app).await;
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<NodeApp>) -> Result<Self, Response> {
+        let pass = Extension::<RequestPass>::from_request_parts(parts, app).await;
         let Extension(pass) = pass.map_err(IntoResponse::into_response)?;
-        let Some(handshake) = Handshake::read(parts) else {
-            return Err(answer(&parts.headers, Err(Refusal::UpgradeRequired)));
+        let Some(handshake) = SocketHandshake::read(parts) else {
+            return Err(answer(&parts.headers, Err(HttpRefusal::UpgradeRequired)));
         };
         let query = RawQuery(parts.uri.query().map(str::to_owned));
         let (app, headers) = (app.clone(), parts.headers.clone());
@@ -67,15 +67,15 @@ impl FromRequestParts<Arc<App>> for Opening {
     }
 }
 
-impl Opening {
+impl SocketOpening {
     /// Opens the socket for what `ask` makes of the parameters, and has it served; where that is
     /// refused the client is told so. The socket counts among those that are served, and the node
     /// waits for it, until its farewell has been said.
     pub(crate) fn open<R, S>(
         self,
-        sizes: Sizes,
-        ask: impl FnOnce(Parameters, &Pass) -> Result<R, Refusal>,
-        serve: impl FnOnce(Arc<App>, WebSocket, Pass, R) -> S + Send + 'static,
+        sizes: SocketSizes,
+        ask: impl FnOnce(SocketParameters, &RequestPass) -> Result<R, HttpRefusal>,
+        serve: impl FnOnce(Arc<NodeApp>, WebSocket, RequestPass, R) -> S + Send + 'static,
     ) -> Response
     where
         R: Send + 'static,
@@ -90,7 +90,7 @@ impl Opening {
         let codec = codec(query.as_deref().unwrap_or_default(), &headers);
         echo(&mut handshake, &headers, &codec);
         let told_in = *codec.as_ref().unwrap_or(&Codec::Json);
-        let asked = codec.and_then(|codec| ask(Parameters { query: query?, codec }, &pass));
+        let asked = codec.and_then(|codec| ask(SocketParameters { query: query?, codec }, &pass));
         // The place is taken last, so that a request that is wrong anyway uses none.
         let (request, served) = match asked.and_then(|asked| Ok((asked, app.serving.enter()?))) {
             Ok(granted) => granted,
@@ -105,9 +105,9 @@ impl Opening {
 }
 
 /// Refuses a request that asks for a WebSocket, or should have asked for one.
-pub(crate) async fn refuse(app: &Arc<App>, request: Request, refusal: Refusal) -> Response {
+pub(crate) async fn refuse(app: &Arc<NodeApp>, request: Request, refusal: HttpRefusal) -> Response {
     let (mut parts, _) = request.into_parts();
-    let Some(mut handshake) = Handshake::read(&mut parts) else {
+    let Some(mut handshake) = SocketHandshake::read(&mut parts) else {
         return answer(&parts.headers, Err(refusal));
     };
     let parameters = query::read(RawQuery(parts.uri.query().map(str::to_owned)));
@@ -119,19 +119,19 @@ pub(crate) async fn refuse(app: &Arc<App>, request: Request, refusal: Refusal) -
 /// Opens a socket only to say on it why it is refused. Where no place for that is left, or the
 /// node stops, the refusal is an answer of HTTP.
 fn tell(
-    app: &Arc<App>,
-    handshake: Handshake,
+    app: &Arc<NodeApp>,
+    handshake: SocketHandshake,
     headers: &HeaderMap,
     codec: Codec,
-    refusal: Refusal,
+    refusal: HttpRefusal,
 ) -> Response {
     // Refused sockets cost a task each. A flood of bad tokens gets plain HTTP beyond this bound.
     let place = app.telling.0.clone().try_acquire_owned();
     let (Ok(place), Some(alive)) = (place, app.alive()) else {
         return answer(headers, Err(refusal));
     };
-    let sizes = Sizes { read_buffer_bytes: REFUSED_BYTES, max_frame_bytes: REFUSED_BYTES };
-    let reason = Reason(refusal.info().name);
+    let sizes = SocketSizes { read_buffer_bytes: REFUSED_BYTES, max_frame_bytes: REFUSED_BYTES };
+    let reason = RefusalName(refusal.info().name);
     let mut response = handshake.accept(sizes, move |socket| async move {
         connection::refuse(socket, codec, refusal).await;
         drop((place, alive));
@@ -143,8 +143,8 @@ fn tell(
 
 /// The codec of a socket: the first that is present of `?codec=`, the offered sub-protocols,
 /// `Accept`; none: JSON.
-fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, Refusal> {
-    let unknown = |unknown| Refusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown);
+fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, HttpRefusal> {
+    let unknown = |unknown| HttpRefusal::Codec(StatusCode::NOT_ACCEPTABLE, unknown);
     if let Some((_, name)) = parameters.iter().find(|(key, _)| key == "codec") {
         let codec = negotiate::query(name).map_err(unknown)?;
         // A browser ends a connection that answers none of the sub-protocols that it offered.
@@ -165,7 +165,7 @@ fn codec(parameters: &[(String, String)], headers: &HeaderMap) -> Result<Codec, 
 
 /// Says the agreed codec where sub-protocols were offered, if it is one of them. Of a refused
 /// offer the first is said, for browsers to open the connection and be told why.
-fn echo(handshake: &mut Handshake, headers: &HeaderMap, codec: &Result<Codec, Refusal>) {
+fn echo(handshake: &mut SocketHandshake, headers: &HeaderMap, codec: &Result<Codec, HttpRefusal>) {
     let said = match codec {
         // RFC 6455 §4.2.2: the answer is one of the offered sub-protocols, or none.
         Ok(codec) => codecs(headers).find(|name| *name == codec.name()),

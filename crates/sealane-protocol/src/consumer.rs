@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use sealane_codec::{Codec, Writer, typed};
+use sealane_codec::{Codec, DatumWriter, typed};
 use sealane_message::Topic;
 
 use crate::forms::{AsText, append, read_body, those_read};
 use crate::state::{ConnectionState, ConsumerState, Removed};
-use crate::{ConsumerSettings, Error, Start};
+use crate::{ConsumerSettings, Error, ReadStart};
 
 /// An action on a consumer: the body of `POST /v1/consumers/{topic}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum ConsumerVerb {
     /// It is given messages again.
     Resume,
     /// It goes on here, as if it had been made here; what it had been given is no more its own.
-    Reset(Start),
+    Reset(ReadStart),
     /// These offsets, both ends included, are done for it.
     Skip(RangeInclusive<u64>),
     /// All messages that it was given and has not finished come again at once.
@@ -39,7 +39,7 @@ pub(crate) enum VerbForm {
     /// It is given nothing until it is resumed: `false`.
     Pause(bool),
     /// It goes on at this place.
-    Reset(Start),
+    Reset(ReadStart),
     /// These offsets are done for it.
     Skip(SkipForm),
     /// What it has not finished comes again: `true`.
@@ -191,7 +191,7 @@ pub struct Consumers {
 }
 
 /// Writes the answer to a `DELETE`: the consumer is no more.
-pub fn write_consumer_removed(stream: &Topic, consumer: &str, writer: &mut Writer<'_>) {
+pub fn write_consumer_removed(stream: &Topic, consumer: &str, writer: &mut DatumWriter<'_>) {
     typed::write(&Removed { stream, consumer: Some(consumer), removed: true }, writer);
 }
 
@@ -232,18 +232,18 @@ mod tests {
         let whole = ConsumerInfo { connections, pending, ..info() };
         for codec in Codec::AT_REST {
             let mut body = Vec::new();
-            whole.write(&mut Writer::new(codec, &mut body));
+            whole.write(&mut DatumWriter::new(codec, &mut body));
             assert_eq!(ConsumerInfo::read(codec, &body), Ok(whole.clone()));
             let all = Consumers { stream: info().stream, consumers: vec![info(), whole.clone()] };
             let mut body = Vec::new();
-            all.write(&mut Writer::new(codec, &mut body));
+            all.write(&mut DatumWriter::new(codec, &mut body));
             assert_eq!(Consumers::read(codec, &body), Ok(all));
         }
     }
 
     #[test]
     fn a_verb_is_read_back_and_what_is_none_is_refused_by_name() {
-        let starts = [Start::First, Start::New, Start::Offset(7), Start::Time(9)];
+        let starts = [ReadStart::First, ReadStart::New, ReadStart::Offset(7), ReadStart::Time(9)];
         let verbs = starts.map(ConsumerVerb::Reset).into_iter().chain([
             ConsumerVerb::Pause,
             ConsumerVerb::Resume,
@@ -258,7 +258,7 @@ mod tests {
             }
         }
         let read = |body: &str| ConsumerVerb::read(Codec::Json, body.as_bytes());
-        assert_eq!(read(r#"{"reset":5}"#), Ok(ConsumerVerb::Reset(Start::Offset(5))));
+        assert_eq!(read(r#"{"reset":5}"#), Ok(ConsumerVerb::Reset(ReadStart::Offset(5))));
         assert_eq!(read(r#"{"skip":{"offset":5}}"#), Ok(ConsumerVerb::Skip(5..=5)));
         for wrong in [
             "{}",

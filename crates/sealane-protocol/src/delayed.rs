@@ -129,7 +129,7 @@ pub struct Cancelled {
 
 #[cfg(test)]
 mod tests {
-    use sealane_codec::{Codec, Writer};
+    use sealane_codec::{Codec, DatumWriter};
 
     use super::*;
 
@@ -143,11 +143,11 @@ mod tests {
         for codec in Codec::AT_REST {
             for page in [DelayedPage { next: None, ..page.clone() }, page.clone()] {
                 let mut body = Vec::new();
-                page.write(&mut Writer::new(codec, &mut body));
+                page.write(&mut DatumWriter::new(codec, &mut body));
                 assert_eq!(DelayedPage::read(codec, &body), Ok(page));
             }
             let mut body = Vec::new();
-            cancelled.write(&mut Writer::new(codec, &mut body));
+            cancelled.write(&mut DatumWriter::new(codec, &mut body));
             assert_eq!(Cancelled::read(codec, &body), Ok(cancelled.clone()));
         }
         let list = ListDelayed { after: Some(place), limit: 3 };

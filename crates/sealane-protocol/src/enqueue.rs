@@ -1,11 +1,11 @@
 use std::borrow::Cow;
 
-use sealane_codec::{Codec, CodecError, Writer};
+use sealane_codec::{Codec, CodecError, DatumWriter};
 use sealane_message::Topic;
 
 use crate::error::{parameter_number, unknown_field};
-use crate::fields::Fields;
-use crate::{Error, HubLevel, Malformed, Position};
+use crate::fields::ReplyFields;
+use crate::{Error, HubLevel, Malformed, StreamPosition};
 
 /// A request to append messages to one stream: all or none, one after the other.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ impl<'a> Enqueue<'a> {
 
     /// Appends the request's body.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        let mut writer = Writer::new(codec, out);
+        let mut writer = DatumWriter::new(codec, out);
         let delay_ms = self.delay_ms.filter(|_| !self.is_batch);
         writer.map(2 + usize::from(self.expect.is_some()) + usize::from(delay_ms.is_some()));
         writer.key("to");
@@ -101,7 +101,7 @@ pub struct Enqueued<'a> {
     /// Their stream.
     pub stream: Topic,
     /// Where the first of them stands, or when it will enter the stream.
-    pub outcome: Outcome,
+    pub outcome: EnqueueOutcome,
     /// The level that was reached before the hub answered.
     pub level: HubLevel,
     /// Whether they had been stored already, under the same idempotency key.
@@ -110,30 +110,33 @@ pub struct Enqueued<'a> {
 
 /// Whether messages are in their stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EnqueueOutcome {
     /// They are: the first stands here.
-    At(Position),
+    At(StreamPosition),
     /// They enter it at this time, Unix milliseconds of the hub's clock.
     Due(u64),
 }
 
-impl Outcome {
+impl EnqueueOutcome {
     /// The outcome of the message that stands `count` behind the first.
     pub fn behind(self, count: u64) -> Self {
         match self {
-            Outcome::At(Position { generation, offset }) => {
-                Outcome::At(Position { generation, offset: offset.saturating_add(count) })
+            EnqueueOutcome::At(StreamPosition { generation, offset }) => {
+                EnqueueOutcome::At(StreamPosition {
+                    generation,
+                    offset: offset.saturating_add(count),
+                })
             }
-            Outcome::Due(due_ms) => Outcome::Due(due_ms),
+            EnqueueOutcome::Due(due_ms) => EnqueueOutcome::Due(due_ms),
         }
     }
 }
 
 impl<'a> Enqueued<'a> {
     /// Writes the answer to a request, which had the form of a batch or not.
-    pub fn write(&self, is_batch: bool, writer: &mut Writer<'_>) {
+    pub fn write(&self, is_batch: bool, writer: &mut DatumWriter<'_>) {
         let named = if is_batch { 2 } else { 1 };
-        let placed = if matches!(self.outcome, Outcome::At(_)) { 2 } else { 1 };
+        let placed = if matches!(self.outcome, EnqueueOutcome::At(_)) { 2 } else { 1 };
         writer.map(named + placed + 2 + usize::from(self.replayed));
         if is_batch {
             writer.key("ids");
@@ -149,11 +152,11 @@ impl<'a> Enqueued<'a> {
         writer.key("stream");
         writer.text(self.stream.as_str());
         match self.outcome {
-            Outcome::Due(due_ms) => {
+            EnqueueOutcome::Due(due_ms) => {
                 writer.key("dueMs");
                 writer.u64(due_ms);
             }
-            Outcome::At(Position { generation, offset }) => {
+            EnqueueOutcome::At(StreamPosition { generation, offset }) => {
                 writer.key("offset");
                 writer.u64(offset);
                 writer.key("generation");
@@ -174,14 +177,14 @@ impl<'a> Enqueued<'a> {
     /// # Errors
     /// [`Malformed`] where it is none.
     pub fn read(codec: Codec, body: &'a [u8]) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, body)?;
+        let fields = ReplyFields::read(codec, body)?;
         let ids = match fields.raw("ids") {
             Some(_) => fields.texts("ids")?,
             None => vec![fields.text("id")?],
         };
         let outcome = match fields.raw("dueMs") {
-            Some(_) => Outcome::Due(fields.number("dueMs")?),
-            None => Outcome::At(Position {
+            Some(_) => EnqueueOutcome::Due(fields.number("dueMs")?),
+            None => EnqueueOutcome::At(StreamPosition {
                 generation: fields.number("generation")?,
                 offset: fields.number("offset")?,
             }),
@@ -200,7 +203,7 @@ mod tests {
     fn what_is_written_is_read_back() {
         for codec in Codec::AT_REST {
             let mut envelope = Vec::new();
-            let mut writer = Writer::new(codec, &mut envelope);
+            let mut writer = DatumWriter::new(codec, &mut envelope);
             writer.map(0);
             writer.end();
             let to: Topic = "a/b".parse().unwrap();
@@ -214,16 +217,16 @@ mod tests {
                 enqueue.write(codec, &mut body);
                 assert_eq!(Enqueue::read(codec, &body, enqueue.is_batch), Ok(enqueue));
             }
-            let at = Outcome::At(Position { generation: 3, offset: 4 });
+            let at = EnqueueOutcome::At(StreamPosition { generation: 3, offset: 4 });
             for (ids, outcome, is_batch) in
-                [(1, at, false), (1, Outcome::Due(5), false), (2, at, true), (1, at, true)]
+                [(1, at, false), (1, EnqueueOutcome::Due(5), false), (2, at, true), (1, at, true)]
             {
                 let ids = vec![Cow::from("m"); ids];
                 let level = HubLevel::from(Level::Os);
                 let stream = to.clone();
                 let enqueued = Enqueued { ids, stream, outcome, level, replayed: is_batch };
                 let mut body = Vec::new();
-                enqueued.write(is_batch, &mut Writer::new(codec, &mut body));
+                enqueued.write(is_batch, &mut DatumWriter::new(codec, &mut body));
                 assert_eq!(Enqueued::read(codec, &body), Ok(enqueued));
             }
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use sealane_codec::typed::{self, TypedError};
-use sealane_codec::{Codec, CodecError, Field};
+use sealane_codec::{Codec, CodecError, MapField};
 use sealane_message::{Topic, TopicError};
 
 use serde::Deserialize;
@@ -35,18 +35,18 @@ impl From<TypedError> for Malformed {
 }
 
 /// A map that a hub has written.
-pub(crate) struct Fields<'a> {
+pub(crate) struct ReplyFields<'a> {
     codec: Codec,
-    all: Cow<'a, [Field<'a>]>,
+    all: Cow<'a, [MapField<'a>]>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ReplyFields<'a> {
     pub(crate) fn read(codec: Codec, raw: &'a [u8]) -> Result<Self, Malformed> {
         Ok(Self { codec, all: sealane_codec::fields(codec, raw)?.into() })
     }
 
     /// Fields that were found already.
-    pub(crate) fn of(codec: Codec, all: &'a [Field<'a>]) -> Self {
+    pub(crate) fn of(codec: Codec, all: &'a [MapField<'a>]) -> Self {
         Self { codec, all: all.into() }
     }
 

@@ -8,19 +8,20 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use sealane_codec::typed::{self, TypedError};
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use sealane_frame::GroupTag;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
 use crate::error::unknown_field;
 use crate::{
-    Cancelled, ConsumerInfo, Consumers, DelayedPage, Error, Malformed, Purged, StreamState, Streams,
+    Cancelled, ConsumerInfo, Consumers, DelayedPage, Error, Malformed, Purged, StreamState,
+    StreamsPage,
 };
 
 /// Appends a value as one datum.
 pub(crate) fn append<T: Serialize>(codec: Codec, value: &T, out: &mut Vec<u8>) {
-    typed::write(value, &mut Writer::new(codec, out));
+    typed::write(value, &mut DatumWriter::new(codec, out));
 }
 
 /// Answers that stand on the wire as their types say.
@@ -28,7 +29,7 @@ macro_rules! answers {
     ($($name:ident),*) => {$(
         impl $name {
             /// Writes the answer.
-            pub fn write(&self, writer: &mut Writer<'_>) {
+            pub fn write(&self, writer: &mut DatumWriter<'_>) {
                 typed::write(self, writer);
             }
 
@@ -43,7 +44,7 @@ macro_rules! answers {
     )*};
 }
 
-answers!(StreamState, Streams, ConsumerInfo, Consumers, DelayedPage, Cancelled, Purged);
+answers!(StreamState, StreamsPage, ConsumerInfo, Consumers, DelayedPage, Cancelled, Purged);
 
 /// Reads the body of a request. `expected` is the form that the sender of another one is shown.
 pub(crate) fn read_body<'de, T: Deserialize<'de>>(

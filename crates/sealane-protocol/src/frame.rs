@@ -1,11 +1,11 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use sealane_frame::GroupTag;
 use sealane_message::{ErrorInfo, Topic};
 
-use crate::fields::{Fields, Malformed};
+use crate::fields::{Malformed, ReplyFields};
 use crate::forms::{AsText, MaybeGroup, append};
 use crate::{Error, Features, HubLevel};
 
@@ -24,10 +24,10 @@ pub enum ServerFrame {
         /// The hub's features.
         features: Features,
         /// Where the reading begins, for one stream.
-        joined: Option<Joined>,
+        joined: Option<StreamJoined>,
     },
     /// A stream of a pattern begins, or a seek was done.
-    Joined(Joined),
+    Joined(StreamJoined),
     /// The offsets `from` to `to`, both included, will not come.
     Gap {
         /// The stream.
@@ -54,7 +54,7 @@ pub enum ServerFrame {
 /// Where the reading of a stream begins.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Joined {
+pub struct StreamJoined {
     /// The stream.
     #[serde(with = "AsText")]
     pub stream: Topic,
@@ -142,7 +142,7 @@ impl From<&Error> for WireError {
 
 /// Where a message stands in its stream. No two messages of a stream ever have the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct StreamPosition {
     /// The generation in which it was appended.
     pub generation: u64,
     /// Its offset.
@@ -155,7 +155,7 @@ pub struct DeliverHead<'a> {
     /// The stream.
     pub stream: &'a Topic,
     /// Where it stands there.
-    pub position: Position,
+    pub position: StreamPosition,
     /// How often it has been delivered, counting this time.
     pub attempt: u32,
     /// When it was stored, in Unix milliseconds.
@@ -165,7 +165,7 @@ pub struct DeliverHead<'a> {
 /// Appends `{deliver: envelope, stream, offset, generation, attempt, storedMs}`; the envelope is
 /// spliced.
 pub fn write_deliver(codec: Codec, envelope: &[u8], head: &DeliverHead<'_>, out: &mut Vec<u8>) {
-    let mut writer = Writer::new(codec, out);
+    let mut writer = DatumWriter::new(codec, out);
     writer.map(6);
     writer.key("deliver");
     writer.raw(envelope);
@@ -183,7 +183,7 @@ pub fn write_batch<'a>(
     frames: impl ExactSizeIterator<Item = &'a [u8]>,
     out: &mut Vec<u8>,
 ) {
-    let mut writer = Writer::new(codec, out);
+    let mut writer = DatumWriter::new(codec, out);
     writer.map(1);
     writer.key("batch");
     writer.array(frames.len());
@@ -199,7 +199,7 @@ impl ServerFrame {
             ServerFrame::Deliver(d) => {
                 let head = DeliverHead {
                     stream: &d.stream,
-                    position: Position { generation: d.generation, offset: d.offset },
+                    position: StreamPosition { generation: d.generation, offset: d.offset },
                     attempt: d.attempt,
                     stored_ms: d.stored_ms,
                 };
@@ -274,7 +274,7 @@ pub(crate) enum StatusForm<'a> {
     /// The subscription stands.
     Subscribed(SubscribedForm<'a>),
     /// A stream of a pattern begins, or a seek was done.
-    Joined(Cow<'a, Joined>),
+    Joined(Cow<'a, StreamJoined>),
     /// Offsets will not come.
     Gap(GapForm<'a>),
 }
@@ -297,7 +297,7 @@ pub(crate) struct SubscribedForm<'a> {
     place: Option<PlaceForm<'a>>,
 }
 
-/// What [`Joined`] says beside its stream.
+/// What [`StreamJoined`] says beside its stream.
 #[derive(serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PlaceForm<'a> {
@@ -315,8 +315,8 @@ pub(crate) struct PlaceForm<'a> {
 }
 
 impl<'a> PlaceForm<'a> {
-    fn of(joined: &'a Joined) -> Self {
-        let Joined { generation, offset, recovered, sealed, .. } = *joined;
+    fn of(joined: &'a StreamJoined) -> Self {
+        let StreamJoined { generation, offset, recovered, sealed, .. } = *joined;
         Self { generation, offset, recovered, level: joined.level.name(), sealed }
     }
 }
@@ -335,12 +335,12 @@ pub(crate) struct GapForm<'a> {
     reason: Cow<'a, str>,
 }
 
-fn write_text(writer: &mut Writer<'_>, key: &str, text: &str) {
+fn write_text(writer: &mut DatumWriter<'_>, key: &str, text: &str) {
     writer.key(key);
     writer.text(text);
 }
 
-fn write_number(writer: &mut Writer<'_>, key: &str, number: u64) {
+fn write_number(writer: &mut DatumWriter<'_>, key: &str, number: u64) {
     writer.key(key);
     writer.u64(number);
 }
@@ -352,7 +352,7 @@ impl ServerFrame {
     /// # Errors
     /// [`Malformed`] where it is not of the codec, or a frame of a known kind lacks something.
     pub fn read(codec: Codec, frame: &Bytes) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, frame)?;
+        let fields = ReplyFields::read(codec, frame)?;
         if fields.raw("deliver").is_some() {
             return Ok(Self::Deliver(Deliver::read(&fields, frame, None)?));
         }
@@ -363,7 +363,7 @@ impl ServerFrame {
             return Ok(Self::Heartbeat(fields.number("heartbeat")?));
         }
         if let Some(raw) = fields.raw("error") {
-            return Ok(Self::Error(Fields::read(codec, raw)?.typed()?));
+            return Ok(Self::Error(ReplyFields::read(codec, raw)?.typed()?));
         }
         match fields.text("status").unwrap_or_default().as_ref() {
             "subscribed" => {
@@ -401,7 +401,7 @@ fn read_batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, M
     let maps = sealane_codec::maps(codec, raw)?;
     let mut deliveries: Vec<Deliver> = Vec::with_capacity(maps.iter().len());
     for map in maps.iter() {
-        let fields = Fields::of(codec, map);
+        let fields = ReplyFields::of(codec, map);
         if fields.raw("deliver").is_some() {
             let before = deliveries.last().map(|deliver| &deliver.stream);
             deliveries.push(Deliver::read(&fields, frame, before)?);
@@ -413,7 +413,11 @@ fn read_batch(codec: Codec, raw: &[u8], frame: &Bytes) -> Result<Vec<Deliver>, M
 impl Deliver {
     /// Reads a delivery. Deliveries of one stream mostly come together and then share its name
     /// with the one `before`.
-    fn read(fields: &Fields<'_>, frame: &Bytes, before: Option<&Topic>) -> Result<Self, Malformed> {
+    fn read(
+        fields: &ReplyFields<'_>,
+        frame: &Bytes,
+        before: Option<&Topic>,
+    ) -> Result<Self, Malformed> {
         let attempt = fields.number("attempt")?;
         let name = fields.text("stream")?;
         let stream = match before {
@@ -439,7 +443,7 @@ mod tests {
     #[test]
     fn what_the_hub_writes_the_client_reads() {
         let stream: Topic = "fleet/7".parse().unwrap();
-        let joined = Joined {
+        let joined = StreamJoined {
             stream: stream.clone(),
             generation: 1_700_000_000_000,
             offset: 5,

@@ -1,4 +1,4 @@
-use sealane_codec::{Codec, Writer, typed};
+use sealane_codec::{Codec, DatumWriter, typed};
 
 use crate::forms::AsText;
 use crate::{HubLevel, Malformed};
@@ -26,7 +26,7 @@ pub struct Health {
 
 impl Health {
     /// Writes the answer.
-    pub fn write(&self, writer: &mut Writer<'_>) {
+    pub fn write(&self, writer: &mut DatumWriter<'_>) {
         typed::write(self, writer);
     }
 
@@ -54,7 +54,7 @@ mod tests {
             let health = Health { ok: false, version, status, cause, level, streams: 3 };
             for codec in Codec::AT_REST {
                 let mut body = Vec::new();
-                health.write(&mut Writer::new(codec, &mut body));
+                health.write(&mut DatumWriter::new(codec, &mut body));
                 assert_eq!(Health::read(codec, &body).as_ref(), Ok(&health));
             }
         }

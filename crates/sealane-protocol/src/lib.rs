@@ -58,25 +58,27 @@ pub use consumer::{
 pub use delayed::{
     Cancelled, DelayedMessage, DelayedPage, DelayedPlace, ListDelayed, read_cancel_query,
 };
-pub use enqueue::{Enqueue, Enqueued, Outcome};
+pub use enqueue::{Enqueue, EnqueueOutcome, Enqueued};
 pub use error::{ERRORS, Error};
 pub use features::{FEATURES, Features};
 pub use fields::Malformed;
 pub use frame::{
-    Deliver, DeliverHead, Joined, Position, ServerFrame, WireError, write_batch, write_deliver,
+    Deliver, DeliverHead, ServerFrame, StreamJoined, StreamPosition, WireError, write_batch,
+    write_deliver,
 };
 pub use health::Health;
 pub use level::{HubLevel, Level, UnknownLevel};
-pub use op::{Mark, Op, read_ops};
-pub use page::{Page, Range};
+pub use op::{AckMark, Op, read_ops};
+pub use page::{RangePage, RangeQuery};
 pub use publish::{
-    NotPlaced, Numbers, Placed, PublishAsked, PublishFrame, PublishItem, PublishQuery,
+    NotPlaced, NumberRange, PublishAsked, PublishFrame, PublishItem, PublishQuery, StoredRange,
     read_publish, write_publish,
 };
 pub use purge::{Purge, Purged};
-pub use sealed::{Sealed, write_sealed};
+pub use sealed::{SealedEnvelope, write_sealed};
 pub use socket::write_message;
 pub use state::{
-    Change, ConnectionState, ConsumerState, List, Retention, StreamState, Streams, write_removed,
+    ConnectionState, ConsumerState, Retention, StreamChange, StreamState, StreamsPage,
+    StreamsQuery, write_removed,
 };
-pub use subscribe::{ConsumerChange, ConsumerSettings, Start, Subscribe};
+pub use subscribe::{ConsumerChange, ConsumerSettings, ReadStart, SubscribeQuery};

@@ -13,9 +13,9 @@ pub enum Op {
     /// So many messages more may come.
     Credit(u64),
     /// These are done.
-    Ack(Vec<Mark>),
+    Ack(Vec<AckMark>),
     /// Deliver these again, after so many milliseconds.
-    Nack(Vec<Mark>, u64),
+    Nack(Vec<AckMark>, u64),
     /// Read on from here.
     Seek {
         /// The stream; may be left out where the subscription names one stream.
@@ -29,7 +29,7 @@ pub enum Op {
 
 /// Messages that an acknowledgement is about.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Mark {
+pub enum AckMark {
     /// Those in flight with this id.
     Id(String),
     /// Those of these offsets, both ends included.
@@ -148,14 +148,14 @@ fn name(stream: Option<&Topic>) -> Option<Cow<'_, str>> {
 }
 
 impl<'a> MarksForm<'a> {
-    fn of(marks: &'a [Mark]) -> Self {
+    fn of(marks: &'a [AckMark]) -> Self {
         match marks {
             [mark] => Self::One(MarkForm::of(mark)),
             marks => Self::Many(marks.iter().map(MarkForm::of).collect()),
         }
     }
 
-    fn marks(self, field: &str) -> Result<Vec<Mark>, Error> {
+    fn marks(self, field: &str) -> Result<Vec<AckMark>, Error> {
         match self {
             Self::One(mark) => Ok(vec![mark.mark(field)?]),
             Self::Many(marks) => marks.into_iter().map(|mark| mark.mark(field)).collect(),
@@ -164,25 +164,25 @@ impl<'a> MarksForm<'a> {
 }
 
 impl<'a> MarkForm<'a> {
-    fn of(mark: &'a Mark) -> Self {
+    fn of(mark: &'a AckMark) -> Self {
         match mark {
-            Mark::Id(id) => Self::Id(id.into()),
-            Mark::Range { stream, from, to } => {
+            AckMark::Id(id) => Self::Id(id.into()),
+            AckMark::Range { stream, from, to } => {
                 let (stream, from, to) = (name(stream.as_ref()), Some(*from), Some(*to));
                 Self::Offsets(OffsetsForm { stream, offset: None, from, to })
             }
         }
     }
 
-    fn mark(self, field: &str) -> Result<Mark, Error> {
+    fn mark(self, field: &str) -> Result<AckMark, Error> {
         let OffsetsForm { stream, offset, from, to } = match self {
-            Self::Id(id) => return Ok(Mark::Id(id.into_owned())),
+            Self::Id(id) => return Ok(AckMark::Id(id.into_owned())),
             Self::Offsets(offsets) => offsets,
         };
         let stream = stream.map(|stream| stream.parse()).transpose()?;
         match (offset, from, to) {
-            (Some(offset), None, None) => Ok(Mark::Range { stream, from: offset, to: offset }),
-            (None, Some(from), Some(to)) if from <= to => Ok(Mark::Range { stream, from, to }),
+            (Some(offset), None, None) => Ok(AckMark::Range { stream, from: offset, to: offset }),
+            (None, Some(from), Some(to)) if from <= to => Ok(AckMark::Range { stream, from, to }),
             _ => Err(Error::UnknownOp(field.into())),
         }
     }
@@ -232,8 +232,8 @@ mod tests {
         read_ops(Codec::Json, frame.as_bytes(), &mut ops).map(|()| ops)
     }
 
-    fn range(stream: Option<Topic>, from: u64, to: u64) -> Mark {
-        Mark::Range { stream, from, to }
+    fn range(stream: Option<Topic>, from: u64, to: u64) -> AckMark {
+        AckMark::Range { stream, from, to }
     }
 
     #[test]
@@ -241,9 +241,9 @@ mod tests {
         let stream = Some("a/b".parse().unwrap());
         let all = [
             Op::Credit(10),
-            Op::Ack(vec![Mark::Id("x".into()), Mark::Id("y".into())]),
+            Op::Ack(vec![AckMark::Id("x".into()), AckMark::Id("y".into())]),
             Op::Ack(vec![range(stream.clone(), 3, 9)]),
-            Op::Ack(vec![range(None, 3, 9), range(None, 11, 11), Mark::Id("z".into())]),
+            Op::Ack(vec![range(None, 3, 9), range(None, 11, 11), AckMark::Id("z".into())]),
             Op::Nack(vec![range(None, 3, 3)], 500),
             Op::Nack(vec![range(None, 4, 4)], 0),
             Op::Seek { stream, offset: 7, generation: Some(1) },
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn one_frame_may_ask_several_things() {
         let ops = json(r#"{"ack":"m1","credit":2}"#).unwrap();
-        assert_eq!(ops, [Op::Credit(2), Op::Ack(vec![Mark::Id("m1".into())])]);
+        assert_eq!(ops, [Op::Credit(2), Op::Ack(vec![AckMark::Id("m1".into())])]);
         let ops = json(r#"{"nack":{"offset":4},"delayMs":250}"#).unwrap();
         assert_eq!(ops, [Op::Nack(vec![range(None, 4, 4)], 250)]);
     }

@@ -1,23 +1,23 @@
 use crate::limits::MAX_RANGE_MESSAGES;
 use bytes::Bytes;
 use sealane_codec::typed::{self, RawDatum};
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use sealane_message::Topic;
 
 use crate::forms::AsText;
 use crate::state::read_limit;
-use crate::{Deliver, Error, Malformed, ServerFrame, Start};
+use crate::{Deliver, Error, Malformed, ReadStart, ServerFrame};
 
 /// A question for messages of one stream: the query of `GET /v1/streams/{topic}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
+pub struct RangeQuery {
     /// Where reading begins.
-    pub from: Start,
+    pub from: ReadStart,
     /// At most so many.
     pub limit: usize,
 }
 
-impl Range {
+impl RangeQuery {
     /// Reads the names and values of a query.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Range {
 
 /// Messages of one stream that were read without subscribing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct RangePage {
     /// The stream.
     pub stream: Topic,
     /// The generation that is being written.
@@ -72,9 +72,9 @@ struct PageForm<'a> {
     end: bool,
 }
 
-impl Page {
+impl RangePage {
     /// Writes the answer; its frames are of the writer's codec.
-    pub fn write(&self, writer: &mut Writer<'_>) {
+    pub fn write(&self, writer: &mut DatumWriter<'_>) {
         let form = PageForm {
             stream: self.stream.clone(),
             generation: self.generation,
@@ -134,10 +134,11 @@ mod tests {
             let mut frame = Vec::new();
             ServerFrame::Deliver(deliver.clone()).write(codec, &mut frame);
             let messages = vec![frame.into()];
-            let page = Page { stream, generation: 2, messages, gaps: vec![], next: 5, end: true };
+            let page =
+                RangePage { stream, generation: 2, messages, gaps: vec![], next: 5, end: true };
             let mut body = Vec::new();
-            page.write(&mut Writer::new(codec, &mut body));
-            let read = Page::read(codec, &body.into()).unwrap();
+            page.write(&mut DatumWriter::new(codec, &mut body));
+            let read = RangePage::read(codec, &body.into()).unwrap();
             assert_eq!(read, page);
             assert_eq!(read.deliveries(codec), Ok(vec![deliver]));
         }
@@ -145,12 +146,13 @@ mod tests {
 
     #[test]
     fn a_range_is_read_back() {
-        let range = Range { from: Start::Time(7), limit: 3 };
+        let range = RangeQuery { from: ReadStart::Time(7), limit: 3 };
         let owned = range.parameters().into_iter().map(|(name, value)| (name.to_owned(), value));
-        assert_eq!(Range::read(owned.collect()), Ok(range));
-        assert!(Range::read(vec![("limit".into(), "5".into())]).is_err());
+        assert_eq!(RangeQuery::read(owned.collect()), Ok(range));
+        assert!(RangeQuery::read(vec![("limit".into(), "5".into())]).is_err());
         assert!(
-            Range::read(vec![("from".into(), "1".into()), ("limit".into(), "0".into())]).is_err()
+            RangeQuery::read(vec![("from".into(), "1".into()), ("limit".into(), "0".into())])
+                .is_err()
         );
     }
 }

@@ -1,15 +1,15 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, CodecError, Kind, Writer};
+use sealane_codec::{Codec, CodecError, DatumKind, DatumWriter};
 use sealane_message::Topic;
 
 use crate::error::{parameter_number, unknown_field};
-use crate::fields::Fields;
+use crate::fields::ReplyFields;
 use crate::forms::append;
 use crate::frame::codec_named;
 use crate::limits::MAX_SESSION_NAME_BYTES;
-use crate::{Error, Features, HubLevel, Malformed, Outcome, Position, WireError};
+use crate::{EnqueueOutcome, Error, Features, HubLevel, Malformed, StreamPosition, WireError};
 
 /// The query of a publishing socket.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,7 +76,7 @@ const ITEM: &str = r#"{"to": TOPIC, "n": N, "envelope": {…}}, with "delayMs" o
 impl<'a> PublishItem<'a> {
     /// Appends the item, which [`write_publish`] puts into a frame.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
-        let mut writer = Writer::new(codec, out);
+        let mut writer = DatumWriter::new(codec, out);
         let (delays, expects) = (self.delay_ms.is_some(), self.expect.is_some());
         writer.map(3 + usize::from(delays) + usize::from(expects));
         writer.key("to");
@@ -100,7 +100,12 @@ impl<'a> PublishItem<'a> {
     }
 
     /// Reads what stands beside `to` and `n`.
-    fn read(codec: Codec, named: Named<'_>, n: u64, fields: &[Field<'a>]) -> Result<Self, Error> {
+    fn read(
+        codec: Codec,
+        named: PublishTopicRef<'_>,
+        n: u64,
+        fields: &[PublishField<'a>],
+    ) -> Result<Self, Error> {
         let to = named.topic()?;
         let (mut envelope, mut delay_ms, mut expect) = (None, None, None);
         for (key, raw) in fields {
@@ -117,17 +122,17 @@ impl<'a> PublishItem<'a> {
     }
 }
 
-type Field<'a> = (Cow<'a, str>, &'a [u8]);
+type PublishField<'a> = (Cow<'a, str>, &'a [u8]);
 
 /// The stream of an item. Messages of one stream mostly come together and then share its name with
 /// the one before.
 #[derive(Clone, Copy)]
-struct Named<'a> {
+struct PublishTopicRef<'a> {
     to: &'a str,
     before: Option<&'a Topic>,
 }
 
-impl Named<'_> {
+impl PublishTopicRef<'_> {
     fn topic(self) -> Result<Topic, Error> {
         match self.before {
             Some(before) if before.as_str() == self.to => Ok(before.clone()),
@@ -160,7 +165,7 @@ pub fn write_publish<'a>(
     items: impl ExactSizeIterator<Item = &'a [u8]>,
     out: &mut Vec<u8>,
 ) {
-    let mut writer = Writer::new(codec, out);
+    let mut writer = DatumWriter::new(codec, out);
     writer.map(1);
     writer.key("publish");
     writer.array(items.len());
@@ -208,7 +213,7 @@ pub fn read_publish<'a>(
             return Err(Error::UnknownOp(key.chars().take(SHOWN_CHARS).collect()));
         }
         items = match sealane_codec::kind(codec, raw) {
-            Some(Kind::Array) => sealane_codec::elements(codec, raw).map_err(|_| wrong())?,
+            Some(DatumKind::Array) => sealane_codec::elements(codec, raw).map_err(|_| wrong())?,
             _ => vec![*raw],
         };
     }
@@ -228,7 +233,7 @@ pub fn read_publish<'a>(
 /// The one item of a frame that is written as clients write it, and its bytes. Around what is one
 /// map these brackets are one frame, which is thus read in one pass. Anything else is read layer by
 /// layer.
-fn single_json(frame: &[u8]) -> Option<(usize, Vec<Field<'_>>)> {
+fn single_json(frame: &[u8]) -> Option<(usize, Vec<PublishField<'_>>)> {
     let item = frame.strip_prefix(br#"{"publish":["#)?.strip_suffix(b"]}")?;
     Some((item.trim_ascii().len(), sealane_codec::fields(Codec::Json, item).ok()?))
 }
@@ -236,7 +241,7 @@ fn single_json(frame: &[u8]) -> Option<(usize, Vec<Field<'_>>)> {
 fn read_fields<'a>(
     codec: Codec,
     bytes: usize,
-    fields: &[Field<'a>],
+    fields: &[PublishField<'a>],
     before: Option<&Topic>,
 ) -> Result<PublishAsked<'a>, Error> {
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
@@ -244,7 +249,7 @@ fn read_fields<'a>(
     let to = sealane_codec::read_text(codec, to).map_err(|_| wrong())?;
     let n = field("n").ok_or_else(wrong)?;
     let n = sealane_codec::read_u64(codec, n).map_err(|_| wrong())?;
-    let item = PublishItem::read(codec, Named { to: &to, before }, n, fields);
+    let item = PublishItem::read(codec, PublishTopicRef { to: &to, before }, n, fields);
     Ok(PublishAsked { to, n, bytes, item })
 }
 
@@ -254,7 +259,7 @@ fn wrong() -> Error {
 
 /// Numbers that follow each other, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbers {
+pub struct NumberRange {
     /// The first.
     pub from: u64,
     /// The last.
@@ -263,13 +268,13 @@ pub struct Numbers {
 
 /// Messages of one stream that are stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
+pub struct StoredRange {
     /// The stream.
     pub stream: Topic,
     /// Which of the session's messages.
-    pub numbers: Numbers,
+    pub numbers: NumberRange,
     /// Where the first stands and the others behind it, or when they enter the stream.
-    pub outcome: Outcome,
+    pub outcome: EnqueueOutcome,
     /// The level that was reached before the hub answered.
     pub level: HubLevel,
 }
@@ -280,7 +285,7 @@ pub struct NotPlaced {
     /// The stream, as the client wrote it.
     pub stream: String,
     /// Which of the session's messages.
-    pub numbers: Numbers,
+    pub numbers: NumberRange,
     /// Why.
     pub error: WireError,
 }
@@ -308,7 +313,7 @@ pub enum PublishFrame {
         bytes: u64,
     },
     /// Messages are stored.
-    Published(Placed),
+    Published(StoredRange),
     /// Messages are not stored; the socket goes on.
     Refused(NotPlaced),
     /// The error; the close follows.
@@ -318,7 +323,7 @@ pub enum PublishFrame {
 }
 
 /// The frames of a publishing socket as they stand on the wire, but for that of stored messages,
-/// which [`Placed`] writes.
+/// which [`StoredRange`] writes.
 #[derive(serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -383,7 +388,7 @@ pub(crate) struct RefusedForm<'a> {
 
 impl<'a> RefusedForm<'a> {
     fn of(NotPlaced { stream, numbers, error }: &'a NotPlaced) -> Self {
-        let Numbers { from, to } = *numbers;
+        let NumberRange { from, to } = *numbers;
         let (n, from, to) =
             if from == to { (Some(from), None, None) } else { (None, Some(from), Some(to)) };
         Self { n, from, to, stream, error }
@@ -394,7 +399,7 @@ impl PublishFrame {
     /// Appends this frame.
     pub fn write(&self, codec: Codec, out: &mut Vec<u8>) {
         let form = match self {
-            Self::Published(placed) => return placed.write(&mut Writer::new(codec, out)),
+            Self::Published(placed) => return placed.write(&mut DatumWriter::new(codec, out)),
             Self::Error(error) => return error.write(codec, out),
             Self::Unknown => PublishForm::Unknown {},
             Self::Session { session, codec, time_ms, features } => {
@@ -418,16 +423,16 @@ impl PublishFrame {
     /// # Errors
     /// [`Malformed`] where it is not of the codec, or a frame of a known kind lacks something.
     pub fn read(codec: Codec, frame: &Bytes) -> Result<Self, Malformed> {
-        let fields = Fields::read(codec, frame)?;
+        let fields = ReplyFields::read(codec, frame)?;
         if let Some(raw) = fields.raw("published") {
-            return Ok(Self::Published(Placed::read(&Fields::read(codec, raw)?)?));
+            return Ok(Self::Published(StoredRange::read(&ReplyFields::read(codec, raw)?)?));
         }
         if let Some(raw) = fields.raw("refused") {
-            let fields = Fields::read(codec, raw)?;
+            let fields = ReplyFields::read(codec, raw)?;
             return Ok(Self::Refused(NotPlaced {
                 stream: fields.text("stream")?.into_owned(),
-                numbers: Numbers::read(&fields)?,
-                error: Fields::read(codec, fields.need("error")?)?.typed()?,
+                numbers: NumberRange::read(&fields)?,
+                error: ReplyFields::read(codec, fields.need("error")?)?.typed()?,
             }));
         }
         if fields.raw("credit").is_some() {
@@ -435,7 +440,7 @@ impl PublishFrame {
             return Ok(Self::Credit { messages, bytes });
         }
         if let Some(raw) = fields.raw("error") {
-            return Ok(Self::Error(Fields::read(codec, raw)?.typed()?));
+            return Ok(Self::Error(ReplyFields::read(codec, raw)?.typed()?));
         }
         if fields.raw("session").is_none() {
             return Ok(Self::Unknown);
@@ -446,23 +451,23 @@ impl PublishFrame {
     }
 }
 
-impl Placed {
-    fn write(&self, writer: &mut Writer<'_>) {
+impl StoredRange {
+    fn write(&self, writer: &mut DatumWriter<'_>) {
         writer.map(1);
         writer.key("published");
-        let place = if matches!(self.outcome, Outcome::At(_)) { 2 } else { 1 };
+        let place = if matches!(self.outcome, EnqueueOutcome::At(_)) { 2 } else { 1 };
         writer.map(2 + self.numbers.fields() + place);
         self.numbers.write(writer);
         writer.key("stream");
         writer.text(self.stream.as_str());
         match self.outcome {
-            Outcome::At(Position { generation, offset }) => {
+            EnqueueOutcome::At(StreamPosition { generation, offset }) => {
                 writer.key("offset");
                 writer.u64(offset);
                 writer.key("generation");
                 writer.u64(generation);
             }
-            Outcome::Due(due_ms) => {
+            EnqueueOutcome::Due(due_ms) => {
                 writer.key("dueMs");
                 writer.u64(due_ms);
             }
@@ -473,26 +478,26 @@ impl Placed {
         writer.end();
     }
 
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+    fn read(fields: &ReplyFields<'_>) -> Result<Self, Malformed> {
         let outcome = match fields.raw("dueMs") {
-            Some(_) => Outcome::Due(fields.number("dueMs")?),
-            None => Outcome::At(Position {
+            Some(_) => EnqueueOutcome::Due(fields.number("dueMs")?),
+            None => EnqueueOutcome::At(StreamPosition {
                 generation: fields.number("generation")?,
                 offset: fields.number("offset")?,
             }),
         };
-        let (stream, numbers) = (fields.topic("stream")?, Numbers::read(fields)?);
+        let (stream, numbers) = (fields.topic("stream")?, NumberRange::read(fields)?);
         Ok(Self { stream, numbers, outcome, level: fields.level()? })
     }
 }
 
-impl Numbers {
+impl NumberRange {
     /// How many fields say them.
     fn fields(self) -> usize {
         if self.from == self.to { 1 } else { 2 }
     }
 
-    fn write(self, writer: &mut Writer<'_>) {
+    fn write(self, writer: &mut DatumWriter<'_>) {
         if self.from == self.to {
             writer.key("n");
             writer.u64(self.from);
@@ -504,7 +509,7 @@ impl Numbers {
         }
     }
 
-    fn read(fields: &Fields<'_>) -> Result<Self, Malformed> {
+    fn read(fields: &ReplyFields<'_>) -> Result<Self, Malformed> {
         if fields.raw("n").is_some() {
             let n = fields.number("n")?;
             return Ok(Self { from: n, to: n });

@@ -4,7 +4,7 @@ use sealane_codec::Codec;
 use sealane_message::Topic;
 
 use crate::forms::{AsText, append, read_body};
-use crate::{Error, Start};
+use crate::{Error, ReadStart};
 
 /// The part of a stream to be removed: the body of `POST /v1/purge/{topic}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -12,7 +12,7 @@ use crate::{Error, Start};
 #[serde(deny_unknown_fields)]
 pub struct Purge {
     /// Everything before this place goes; `new`: all that there is.
-    pub before: Start,
+    pub before: ReadStart,
 }
 
 /// The body, as it is shown to whoever sent another one.
@@ -50,7 +50,7 @@ pub struct Purged {
 
 #[cfg(test)]
 mod tests {
-    use sealane_codec::Writer;
+    use sealane_codec::DatumWriter;
 
     use super::*;
 
@@ -58,17 +58,17 @@ mod tests {
     fn what_is_written_is_read_back() {
         let purged = Purged { stream: "a/b".parse().unwrap(), purged: 3, first: 4, next: 5 };
         for codec in Codec::AT_REST {
-            for before in [Start::New, Start::Offset(7), Start::Time(9)] {
+            for before in [ReadStart::New, ReadStart::Offset(7), ReadStart::Time(9)] {
                 let mut body = Vec::new();
                 Purge { before }.write(codec, &mut body);
                 assert_eq!(Purge::read(codec, &body), Ok(Purge { before }));
             }
             let mut body = Vec::new();
-            purged.write(&mut Writer::new(codec, &mut body));
+            purged.write(&mut DatumWriter::new(codec, &mut body));
             assert_eq!(Purged::read(codec, &body), Ok(purged.clone()));
         }
         let read = |body: &str| Purge::read(Codec::Json, body.as_bytes());
-        assert_eq!(read(r#"{"before":7}"#), Ok(Purge { before: Start::Offset(7) }));
+        assert_eq!(read(r#"{"before":7}"#), Ok(Purge { before: ReadStart::Offset(7) }));
         for wrong in ["{}", r#"{"before":-1}"#, r#"{"before":true}"#] {
             assert!(matches!(read(wrong), Err(Error::InvalidParameter { .. })), "{wrong}");
         }

@@ -19,8 +19,8 @@ use crate::op::OpForm;
 use crate::publish::PublishForm;
 use crate::state::Removed;
 use crate::{
-    Cancelled, Change, ConsumerInfo, Consumers, DelayedPage, Health, Purge, Purged, Start,
-    StreamState, Streams, WireError,
+    Cancelled, ConsumerInfo, Consumers, DelayedPage, Health, Purge, Purged, ReadStart,
+    StreamChange, StreamState, StreamsPage, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -287,7 +287,7 @@ schemas! {
     MaybeGroup: "Group",
         |_: &mut _| json_schema!({"type": ["string", "null"], "pattern": "^[0-9a-f]{8}$"});
     OffsetRanges: "OffsetRanges", Vec::<OffsetRange>::json_schema;
-    Start: "Start", |_: &mut _| json_schema!({
+    ReadStart: "Start", |_: &mut _| json_schema!({
         "type": ["string", "integer"],
         "description": "first, new, an offset, an RFC 3339 time, or @ and Unix milliseconds",
     });
@@ -303,7 +303,7 @@ fn definitions() -> Map<String, Value> {
     add![
         Enqueue,
         EnqueueBatch,
-        Change,
+        StreamChange,
         VerbForm,
         Purge,
         OpForm<'_>,
@@ -311,7 +311,7 @@ fn definitions() -> Map<String, Value> {
         Enqueued,
         EnqueuedBatch,
         StreamState,
-        Streams,
+        StreamsPage,
         ConsumerInfo,
         Consumers,
         DelayedPage,

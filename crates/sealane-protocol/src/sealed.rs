@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use sealane_codec::{Codec, Kind, Writer};
+use sealane_codec::{Codec, DatumKind, DatumWriter};
 
 use crate::Error;
 
@@ -9,14 +9,14 @@ use crate::Error;
 /// `sealed` is bytes: bin in MessagePack, a byte string in CBOR, base64url text without padding in
 /// JSON.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sealed<'a> {
+pub struct SealedEnvelope<'a> {
     /// The message's id, 1 to 128 bytes; the hub adds one where it is missing.
     pub id: Option<Cow<'a, str>>,
     /// One frame in the full form (spec/frame.md), which is not looked at here.
     pub frame: Cow<'a, [u8]>,
 }
 
-impl<'a> Sealed<'a> {
+impl<'a> SealedEnvelope<'a> {
     /// Reads an envelope; none where it is that of an open message. A map whose only field beside
     /// `id` is a `sealed` that is bytes or text is never one.
     ///
@@ -34,7 +34,7 @@ impl<'a> Sealed<'a> {
             }
         }
         let Some(raw) = sealed else { return Ok(None) };
-        if !matches!(sealane_codec::kind(codec, raw), Some(Kind::Bytes | Kind::Text)) {
+        if !matches!(sealane_codec::kind(codec, raw), Some(DatumKind::Bytes | DatumKind::Text)) {
             return Ok(None);
         }
         let frame = sealane_codec::read_bytes(codec, raw)
@@ -52,7 +52,7 @@ impl<'a> Sealed<'a> {
 
 /// Appends `{id?, sealed}`: the id first, as CBOR's order of keys wants it.
 pub fn write_sealed(codec: Codec, id: Option<&str>, frame: &[u8], out: &mut Vec<u8>) {
-    let mut writer = Writer::new(codec, out);
+    let mut writer = DatumWriter::new(codec, out);
     writer.map(1 + usize::from(id.is_some()));
     if let Some(id) = id {
         writer.key("id");
@@ -67,18 +67,18 @@ pub fn write_sealed(codec: Codec, id: Option<&str>, frame: &[u8], out: &mut Vec<
 mod tests {
     use super::*;
 
-    fn json(envelope: &str) -> Result<Option<Sealed<'_>>, Error> {
-        Sealed::read(Codec::Json, envelope.as_bytes())
+    fn json(envelope: &str) -> Result<Option<SealedEnvelope<'_>>, Error> {
+        SealedEnvelope::read(Codec::Json, envelope.as_bytes())
     }
 
     #[test]
     fn what_is_written_is_read_back_in_every_codec() {
         for codec in Codec::AT_REST {
             for id in [None, Some("m1".into())] {
-                let sealed = Sealed { id, frame: vec![0, 0xff, 7].into() };
+                let sealed = SealedEnvelope { id, frame: vec![0, 0xff, 7].into() };
                 let mut envelope = Vec::new();
                 sealed.write(codec, &mut envelope);
-                assert_eq!(Sealed::read(codec, &envelope), Ok(Some(sealed)));
+                assert_eq!(SealedEnvelope::read(codec, &envelope), Ok(Some(sealed)));
             }
         }
     }
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(json(envelope), Ok(None), "{envelope}");
         }
         assert!(matches!(json(r#"{"sealed":"_-8","id":7}"#), Err(Error::InvalidEnvelope(_))));
-        let text = Sealed::read(Codec::MsgPack, b"\x81\xa6sealed\xa3_-8");
+        let text = SealedEnvelope::read(Codec::MsgPack, b"\x81\xa6sealed\xa3_-8");
         assert!(matches!(text, Err(Error::InvalidEnvelope(_))), "{text:?}");
     }
 }

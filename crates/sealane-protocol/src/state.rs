@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 
 use crate::limits::MAX_RANGE_MESSAGES;
-use sealane_codec::{Codec, Writer, typed};
+use sealane_codec::{Codec, DatumWriter, typed};
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 
@@ -32,7 +32,7 @@ impl Retention {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub struct Change {
+pub struct StreamChange {
     /// When an enqueue is answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
@@ -56,7 +56,7 @@ const CHANGE: &str = concat!(
     r#""maxBytes": N, "sealed": GROUP}"#
 );
 
-impl Change {
+impl StreamChange {
     /// Reads a request's body; an empty one changes nothing.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl ConsumerState {
 
 /// A question for the streams of a hub: the query of `GET /v1/streams`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct List {
+pub struct StreamsQuery {
     /// Only those whose topic matches.
     pub pattern: Option<Pattern>,
     /// Those that come after this topic.
@@ -208,7 +208,7 @@ pub struct List {
     pub limit: Option<usize>,
 }
 
-impl List {
+impl StreamsQuery {
     /// Reads the names and values of a query.
     ///
     /// # Errors
@@ -245,11 +245,11 @@ pub(crate) fn read_limit(text: &str) -> Result<usize, Error> {
 /// Streams of a hub, in the order of their topics.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Streams {
+pub struct StreamsPage {
     /// Their states.
     #[serde(default)]
     pub streams: Vec<StreamState>,
-    /// [`List::after`] of the next page; none: this is the last.
+    /// [`StreamsQuery::after`] of the next page; none: this is the last.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "MaybeText")]
     pub next: Option<Topic>,
 }
@@ -269,7 +269,7 @@ pub(crate) struct Removed<'a> {
 }
 
 /// Writes the answer to a `DELETE`: the stream is no more.
-pub fn write_removed(stream: &Topic, writer: &mut Writer<'_>) {
+pub fn write_removed(stream: &Topic, writer: &mut DatumWriter<'_>) {
     typed::write(&Removed { stream, consumer: None, removed: true }, writer);
 }
 
@@ -325,19 +325,19 @@ mod tests {
         for codec in Codec::AT_REST {
             for state in &all {
                 let mut body = Vec::new();
-                state.write(&mut Writer::new(codec, &mut body));
+                state.write(&mut DatumWriter::new(codec, &mut body));
                 assert_eq!(StreamState::read(codec, &body).as_ref(), Ok(state));
             }
-            let list = Streams { streams: all.to_vec(), next: Some("b".parse().unwrap()) };
+            let list = StreamsPage { streams: all.to_vec(), next: Some("b".parse().unwrap()) };
             let mut body = Vec::new();
-            list.write(&mut Writer::new(codec, &mut body));
-            assert_eq!(Streams::read(codec, &body), Ok(list));
+            list.write(&mut DatumWriter::new(codec, &mut body));
+            assert_eq!(StreamsPage::read(codec, &body), Ok(list));
         }
     }
 
     #[test]
     fn a_change_is_read_back_and_what_is_none_is_refused_by_name() {
-        let change = Change {
+        let change = StreamChange {
             level: Some(Level::Memory),
             max_age_ms: Some(1),
             max_count: None,
@@ -345,13 +345,13 @@ mod tests {
             sealed: Some(GroupTag::from_bytes([1, 2, 3, 4])),
         };
         for codec in Codec::AT_REST {
-            for change in [change, Change::default()] {
+            for change in [change, StreamChange::default()] {
                 let mut body = Vec::new();
                 change.write(codec, &mut body);
-                assert_eq!(Change::read(codec, &body), Ok(change));
+                assert_eq!(StreamChange::read(codec, &body), Ok(change));
             }
         }
-        let read = |body: &str| Change::read(Codec::Json, body.as_bytes()).unwrap_err();
+        let read = |body: &str| StreamChange::read(Codec::Json, body.as_bytes()).unwrap_err();
         assert!(matches!(read(r#"{"maxAge":1}"#), Error::UnknownField { .. }));
         for body in [r#"{"level":"moon"}"#, r#"{"maxCount":-1}"#, r#"{"sealed":7}"#] {
             assert!(matches!(read(body), Error::InvalidParameter { .. }), "{body}");

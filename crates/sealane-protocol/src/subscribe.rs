@@ -20,7 +20,7 @@ use crate::Error;
 /// assert_eq!(Start::Time(1000).to_string(), "@1000");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum ReadStart {
     /// The first message that is kept.
     First,
     /// The first message that comes from now on.
@@ -31,7 +31,7 @@ pub enum Start {
     Time(u64),
 }
 
-impl FromStr for Start {
+impl FromStr for ReadStart {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -40,57 +40,57 @@ impl FromStr for Start {
             Error::parameter("from", cause)
         };
         if let Some(time_ms) = text.strip_prefix('@') {
-            return time_ms.parse().map(Start::Time).map_err(|_| wrong());
+            return time_ms.parse().map(ReadStart::Time).map_err(|_| wrong());
         }
         match text {
-            "first" => Ok(Start::First),
-            "new" => Ok(Start::New),
+            "first" => Ok(ReadStart::First),
+            "new" => Ok(ReadStart::New),
             digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
-                digits.parse().map(Start::Offset).map_err(|_| wrong())
+                digits.parse().map(ReadStart::Offset).map_err(|_| wrong())
             }
             time => {
                 let time = humantime::parse_rfc3339(time).map_err(|_| wrong())?;
                 let since = time.duration_since(UNIX_EPOCH).map_err(|_| wrong())?;
-                Ok(Start::Time(u64::try_from(since.as_millis()).map_err(|_| wrong())?))
+                Ok(ReadStart::Time(u64::try_from(since.as_millis()).map_err(|_| wrong())?))
             }
         }
     }
 }
 
-impl fmt::Display for Start {
+impl fmt::Display for ReadStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Start::First => f.write_str("first"),
-            Start::New => f.write_str("new"),
-            Start::Offset(offset) => write!(f, "{offset}"),
-            Start::Time(time_ms) => write!(f, "@{time_ms}"),
+            ReadStart::First => f.write_str("first"),
+            ReadStart::New => f.write_str("new"),
+            ReadStart::Offset(offset) => write!(f, "{offset}"),
+            ReadStart::Time(time_ms) => write!(f, "@{time_ms}"),
         }
     }
 }
 
-impl Serialize for Start {
+impl Serialize for ReadStart {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
 /// As text, or an offset as a number.
-impl<'de> Deserialize<'de> for Start {
+impl<'de> Deserialize<'de> for ReadStart {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct StartVisitor;
 
         impl Visitor<'_> for StartVisitor {
-            type Value = Start;
+            type Value = ReadStart;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("first, new, an offset, an RFC 3339 time, or @ and Unix milliseconds")
             }
 
-            fn visit_u64<E: serde::de::Error>(self, offset: u64) -> Result<Start, E> {
-                Ok(Start::Offset(offset))
+            fn visit_u64<E: serde::de::Error>(self, offset: u64) -> Result<ReadStart, E> {
+                Ok(ReadStart::Offset(offset))
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Start, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ReadStart, E> {
                 text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
             }
         }
@@ -141,11 +141,11 @@ pub struct ConsumerChange {
 /// The request for a subscription: the query of `GET /v1/subscribe`, but for the codec, which is
 /// negotiated.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Subscribe {
+pub struct SubscribeQuery {
     /// The streams.
     pub pattern: Pattern,
     /// Where a reader begins, or a consumer that is new; none: at the hub's choice.
-    pub start: Option<Start>,
+    pub start: Option<ReadStart>,
     /// The generation in which the offset of `start` was seen.
     pub generation: Option<u64>,
     /// The consumer to share; none: the inbox, or whoever has a `start` reads for itself.
@@ -158,7 +158,7 @@ pub struct Subscribe {
     pub change: ConsumerChange,
 }
 
-impl Subscribe {
+impl SubscribeQuery {
     /// Reads the names and values of a query.
     ///
     /// # Errors
@@ -241,14 +241,14 @@ fn number(name: &'static str, text: &str, bounds: RangeInclusive<u64>) -> Result
 mod tests {
     use super::*;
 
-    fn read(all: &[(&str, &str)]) -> Result<Subscribe, Error> {
+    fn read(all: &[(&str, &str)]) -> Result<SubscribeQuery, Error> {
         let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-        Subscribe::read(all.iter().map(owned).collect())
+        SubscribeQuery::read(all.iter().map(owned).collect())
     }
 
     #[test]
     fn what_is_written_is_read_back() {
-        let inbox = Subscribe {
+        let inbox = SubscribeQuery {
             pattern: "a/*".parse().unwrap(),
             start: None,
             generation: None,
@@ -262,9 +262,11 @@ mod tests {
             ack_wait_ms: Some(100),
             max_attempts: Some(0),
         };
-        let consumer = Subscribe { consumer: Some("x".into()), change, batch: 64, ..inbox.clone() };
-        let (start, generation) = (Some(Start::Offset(7)), Some(9));
-        let reader = Subscribe { start, generation, heartbeat_ms: Some(1000), ..inbox.clone() };
+        let consumer =
+            SubscribeQuery { consumer: Some("x".into()), change, batch: 64, ..inbox.clone() };
+        let (start, generation) = (Some(ReadStart::Offset(7)), Some(9));
+        let reader =
+            SubscribeQuery { start, generation, heartbeat_ms: Some(1000), ..inbox.clone() };
         for subscribe in [inbox, consumer, reader] {
             let all = subscribe.parameters();
             let all: Vec<_> = all.iter().map(|(name, value)| (*name, value.as_str())).collect();

@@ -69,14 +69,14 @@ pub(crate) fn expand(
     out: &mut [u8],
 ) -> Result<(), Error> {
     let prk = Salt::new(HKDF_SHA512, salt).extract(secret);
-    let okm = prk.expand(info, Length(out.len())).map_err(|_| Error::Cipher)?;
+    let okm = prk.expand(info, KdfLength(out.len())).map_err(|_| Error::Cipher)?;
     okm.fill(out).map_err(|_| Error::Cipher)
 }
 
 #[derive(Clone, Copy)]
-struct Length(usize);
+struct KdfLength(usize);
 
-impl KeyType for Length {
+impl KeyType for KdfLength {
     fn len(&self) -> usize {
         self.0
     }

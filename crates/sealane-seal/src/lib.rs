@@ -67,7 +67,7 @@ pub use epoch::{EpochSecret, Epochs, History};
 pub use error::{ERRORS, Error};
 pub use group::{Class, Epoch, Group, GroupId, Slot, Suite};
 pub use header::{Encoded, Form, KeyId, SframeHeader};
-pub use opener::{Announced, Opened, Opener, Pending, Term};
+pub use opener::{OpenedMessage, Opener, PendingAnnouncement, PendingOpen, Term};
 pub use sealer::Sealer;
 pub use session::SessionState;
 pub use sign::{SigningKey, verifies_open};

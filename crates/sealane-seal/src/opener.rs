@@ -4,7 +4,7 @@ use crate::aead::Key;
 use crate::associated::Associated;
 use crate::header::{Form, KeyId, SframeHeader};
 use crate::limits::{MAX_LIVE_EPOCHS_BEHIND, MAX_TRIALS, SIGNATURE_BYTES};
-use crate::session::{Session, SessionState};
+use crate::session::{SenderSession, SessionState};
 use crate::{
     Announcement, Attached, Class, Epoch, EpochSecret, Epochs, Error, Group, SenderContext, Slot,
     derive,
@@ -15,10 +15,10 @@ mod live;
 mod slots;
 mod terms;
 
-use layout::Layout;
-pub use layout::Opened;
-pub use live::{Announced, Pending};
-use slots::{KeyOf, SlotKeys, Slots};
+pub use layout::OpenedMessage;
+use layout::SealLayout;
+pub use live::{PendingAnnouncement, PendingOpen};
+use slots::{KeyOf, SlotKeys, SlotTable};
 pub use terms::Term;
 use terms::Terms;
 
@@ -28,7 +28,7 @@ pub struct Opener {
     own: Option<Slot>,
     epochs: Epochs,
     live_floor: Epoch,
-    sessions: Slots<Session>,
+    sessions: SlotTable<SenderSession>,
     keys: SlotKeys,
     terms: Terms,
     associated: Associated,
@@ -52,7 +52,7 @@ impl Opener {
             own,
             epochs,
             live_floor: Epoch(0),
-            sessions: Slots::default(),
+            sessions: SlotTable::default(),
             keys: SlotKeys::default(),
             terms: Terms::default(),
             associated: Associated::new(group.id()),
@@ -99,7 +99,7 @@ impl Opener {
 
     /// Opens a message from a store, where it stands in `sealed`. `clear` is the length of the body
     /// before the SFrame header in class A, 0 in the others. Nothing is remembered: whether it was
-    /// read before is for the reader's own store to say, by the name of [`Opened`].
+    /// read before is for the reader's own store to say, by the name of [`OpenedMessage`].
     ///
     /// `near` is the epoch that the reader's cursor stands in.
     ///
@@ -113,8 +113,8 @@ impl Opener {
         attached: &Attached<'_>,
         sealed: &mut [u8],
         clear: usize,
-    ) -> Result<Opened, Error> {
-        let layout = Layout::find(self.group, form, near, sealed, clear)?;
+    ) -> Result<OpenedMessage, Error> {
+        let layout = SealLayout::find(self.group, form, near, sealed, clear)?;
         let epoch = layout.header.key.epoch(near);
         self.admit(layout.header.key.slot, epoch)?;
         self.open(epoch, attached, sealed, &layout)?;
@@ -133,7 +133,7 @@ impl Opener {
         epoch: Epoch,
         attached: &Attached<'_>,
         sealed: &mut [u8],
-        layout: &Layout,
+        layout: &SealLayout,
     ) -> Result<(), Error> {
         let is_clear = layout.header.key.class == Class::Authenticated;
         let clear = sealed.get(..layout.clear).filter(|_| is_clear);
@@ -143,7 +143,7 @@ impl Opener {
 
     /// Applies the key of an epoch and a context.
     #[inline]
-    fn apply(&mut self, of: KeyOf, sealed: &mut [u8], layout: &Layout) -> Result<(), Error> {
+    fn apply(&mut self, of: KeyOf, sealed: &mut [u8], layout: &SealLayout) -> Result<(), Error> {
         let id = layout.header.key;
         let associated = self.associated.bytes();
         let mut derived = None;
@@ -163,7 +163,12 @@ impl Opener {
     }
 
     /// Verifies the signature behind the plaintext of class S.
-    fn verify(&mut self, epoch: Epoch, sealed: &mut [u8], layout: &Layout) -> Result<(), Error> {
+    fn verify(
+        &mut self,
+        epoch: Epoch,
+        sealed: &mut [u8],
+        layout: &SealLayout,
+    ) -> Result<(), Error> {
         if layout.header.key.class != Class::Signed {
             return Ok(());
         }
@@ -182,7 +187,12 @@ fn derive_key(epochs: &Epochs, group: Group, id: KeyId, of: KeyOf) -> Result<Key
 
 /// Decrypts in place.
 #[inline]
-fn unlock(key: &Key, associated: &[u8], sealed: &mut [u8], layout: &Layout) -> Result<(), Error> {
+fn unlock(
+    key: &Key,
+    associated: &[u8],
+    sealed: &mut [u8],
+    layout: &SealLayout,
+) -> Result<(), Error> {
     let (text, tag) = layout.parts(sealed)?;
     key.open(layout.header.counter, associated, text, tag)
 }

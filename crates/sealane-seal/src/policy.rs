@@ -30,9 +30,9 @@ mod error;
 mod file;
 mod rules;
 
-pub use conditions::{Battery, Conditions, Link, Rate, Trust};
-pub use decision::{Decision, Pace, Rule, Sending};
-pub use error::{ERRORS, Fault, PolicyError, Refusal};
+pub use conditions::{Battery, Conditions, PolicyLink, Rate, ReaderTrust};
+pub use decision::{Decision, Rule, SendPace, Sending};
+pub use error::{ERRORS, PolicyError, PolicyFault, PolicyRefusal};
 pub use rules::Bounds;
 
 use sealane_message::DataType;
@@ -79,7 +79,7 @@ impl Policy {
         &self,
         data_type: DataType,
         conditions: &Conditions,
-        others: &[Link],
+        others: &[PolicyLink],
     ) -> Decision {
         let first = self.decide(data_type, conditions);
         let others = others.iter().map(|link| Conditions { link: *link, ..*conditions });
@@ -93,7 +93,7 @@ impl Policy {
     }
 
     /// Whether a file says what a link asks for.
-    pub fn is_raise_given(&self, link: Link) -> bool {
+    pub fn is_raise_given(&self, link: PolicyLink) -> bool {
         self.rules.link(link).is_given
     }
 
@@ -113,13 +113,18 @@ impl Policy {
     /// group is dropped.
     ///
     /// # Errors
-    /// [`Refusal::BelowFloor`].
-    pub fn admits(&self, data_type: DataType, class: Class, group: &Group) -> Result<(), Refusal> {
+    /// [`PolicyRefusal::BelowFloor`].
+    pub fn admits(
+        &self,
+        data_type: DataType,
+        class: Class,
+        group: &Group,
+    ) -> Result<(), PolicyRefusal> {
         let floor = self.bounds(data_type).floor_in(group);
         if group.meets(class, floor) {
             Ok(())
         } else {
-            Err(Refusal::BelowFloor { data_type, class, floor })
+            Err(PolicyRefusal::BelowFloor { data_type, class, floor })
         }
     }
 
@@ -127,14 +132,14 @@ impl Policy {
     /// the floor of groups of more than two in such a group.
     ///
     /// # Errors
-    /// [`Refusal::NeedsPair`] where either is P in a group of more than two.
+    /// [`PolicyRefusal::NeedsPair`] where either is P in a group of more than two.
     pub fn class_in(
         &self,
         group: &Group,
         data_type: DataType,
         decision: &Decision,
-    ) -> Result<Class, Refusal> {
-        let needs_pair = Refusal::NeedsPair { data_type };
+    ) -> Result<Class, PolicyRefusal> {
+        let needs_pair = PolicyRefusal::NeedsPair { data_type };
         let decided = group.class_for(decision.class).ok_or(needs_pair)?;
         let floor = self.bounds(data_type).floor_in(group);
         let class = if group.meets(decided, floor) {
@@ -149,8 +154,8 @@ impl Policy {
     /// Every class that some condition leads to, from the floor upwards.
     pub fn reachable(&self, data_type: DataType) -> Vec<Class> {
         let mut classes = Vec::new();
-        for link in Link::ALL {
-            for trust in Trust::ALL {
+        for link in PolicyLink::ALL {
+            for trust in ReaderTrust::ALL {
                 let conditions = Conditions { link, trust, ..Conditions::default() };
                 let class = self.decide(data_type, &conditions).class;
                 if !classes.contains(&class) {

@@ -1,15 +1,15 @@
 //! The state that a live reader keeps of each sender.
 
 use crate::limits::{MAX_CEILING_BLOCK, MAX_COUNTER};
-use crate::window::Window;
+use crate::window::ReplayWindow;
 use crate::{Epoch, Error, SenderContext, Slot};
 
 /// A sender that announced itself, as its reader knows it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Session {
+pub(crate) struct SenderSession {
     pub(crate) context: SenderContext,
     pub(crate) start: u64,
-    pub(crate) window: Window,
+    pub(crate) window: ReplayWindow,
     /// Below it a restart accepts nothing: as it was stored last.
     ceiling: u64,
     /// When the ceiling was raised last, or was last asked for ahead; and the next counter then.
@@ -27,12 +27,12 @@ const LONG_MS: u64 = 1000;
 /// is less than a second, so that a restart refuses no more than a second's messages.
 const AHEAD_MS: u64 = 750;
 
-impl Session {
-    pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch) -> Session {
-        Session {
+impl SenderSession {
+    pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch) -> SenderSession {
+        SenderSession {
             context,
             start,
-            window: Window::new(epoch),
+            window: ReplayWindow::new(epoch),
             ceiling: 0,
             raised_ms: 0,
             raised_at: 0,
@@ -43,7 +43,7 @@ impl Session {
     /// The ceiling that has to be stored before a counter is accepted, if it has to be: far enough
     /// ahead that a fast sender does not make the reader write for each message, and no farther
     /// than what it sends in about a second. Of a sender that became slower it is a lower one.
-    pub(crate) fn raise(&self, epoch: Epoch, counter: u64, now_ms: u64) -> Option<Raise> {
+    pub(crate) fn raise(&self, epoch: Epoch, counter: u64, now_ms: u64) -> Option<CeilingRaise> {
         let is_same = epoch == self.window.epoch();
         let accepted = if is_same { self.window.next() } else { 0 };
         let least = accepted.max(counter + 1);
@@ -58,7 +58,7 @@ impl Session {
             LONG_MS.. => 1,
         };
         let block = block.clamp(1, MAX_CEILING_BLOCK);
-        Some(Raise { ceiling: least + block - 1, raised_ms: now_ms })
+        Some(CeilingRaise { ceiling: least + block - 1, raised_ms: now_ms })
     }
 
     /// By how much the ceiling was raised last.
@@ -79,12 +79,12 @@ impl Session {
     }
 
     /// Marks a counter, under a ceiling that was stored.
-    pub(crate) fn accept(&mut self, epoch: Epoch, counter: u64, raise: Option<Raise>) {
+    pub(crate) fn accept(&mut self, epoch: Epoch, counter: u64, raise: Option<CeilingRaise>) {
         if self.window.epoch() != epoch {
-            self.window = Window::new(epoch);
+            self.window = ReplayWindow::new(epoch);
             self.ceiling = 0;
         }
-        if let Some(Raise { ceiling, raised_ms }) = raise {
+        if let Some(CeilingRaise { ceiling, raised_ms }) = raise {
             debug_assert!(
                 ceiling > counter && ceiling >= self.window.next(),
                 "a ceiling lies above all that was accepted"
@@ -117,7 +117,7 @@ impl Session {
         Some(ceiling)
     }
 
-    /// Goes on under a ceiling that [`Session::ask_ahead`] gave and that is stored now. It is void
+    /// Goes on under a ceiling that [`SenderSession::ask_ahead`] gave and that is stored now. It is void
     /// if another one was given to be stored since then.
     pub(crate) fn take_ahead(&mut self, epoch: Epoch, ceiling: u64) {
         if self.ahead == ceiling && self.window.epoch() == epoch {
@@ -129,7 +129,7 @@ impl Session {
 
 /// A ceiling that is to be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Raise {
+pub(crate) struct CeilingRaise {
     pub(crate) ceiling: u64,
     raised_ms: u64,
 }
@@ -171,11 +171,16 @@ impl SessionState {
         SessionState { ceiling: MAX_COUNTER + MAX_CEILING_BLOCK, ..self }
     }
 
-    pub(crate) fn session(&self) -> Session {
-        let window = Window::closed_below(self.epoch, self.ceiling);
+    pub(crate) fn session(&self) -> SenderSession {
+        let window = ReplayWindow::closed_below(self.epoch, self.ceiling);
         let ceiling = self.ceiling;
         let raised_at = ceiling;
-        Session { window, ceiling, raised_at, ..Session::new(self.context, self.start, self.epoch) }
+        SenderSession {
+            window,
+            ceiling,
+            raised_at,
+            ..SenderSession::new(self.context, self.start, self.epoch)
+        }
     }
 
     /// Version 1, slot, epoch, context, start and ceiling; integers big-endian.

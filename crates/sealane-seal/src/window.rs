@@ -8,7 +8,7 @@ const _: () = assert!(WORDS as u64 * 64 == WINDOW_BITS);
 
 /// The newest [`WINDOW_BITS`] counters of one sender in its newest epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct ReplayWindow {
     epoch: Epoch,
     /// One more than the highest counter accepted.
     next: u64,
@@ -16,15 +16,15 @@ pub(crate) struct Window {
     bits: [u64; WORDS],
 }
 
-impl Window {
+impl ReplayWindow {
     /// Nothing was accepted yet.
-    pub(crate) fn new(epoch: Epoch) -> Window {
-        Window { epoch, next: 0, bits: [0; WORDS] }
+    pub(crate) fn new(epoch: Epoch) -> ReplayWindow {
+        ReplayWindow { epoch, next: 0, bits: [0; WORDS] }
     }
 
     /// All counters below `next` count as accepted.
-    pub(crate) fn closed_below(epoch: Epoch, next: u64) -> Window {
-        Window { epoch, next, bits: [u64::MAX; WORDS] }
+    pub(crate) fn closed_below(epoch: Epoch, next: u64) -> ReplayWindow {
+        ReplayWindow { epoch, next, bits: [u64::MAX; WORDS] }
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
@@ -49,7 +49,7 @@ impl Window {
         if is_taken { Err(Error::Replayed) } else { Ok(()) }
     }
 
-    /// Marks a counter that [`Window::check`] let pass.
+    /// Marks a counter that [`ReplayWindow::check`] let pass.
     pub(crate) fn accept(&mut self, counter: u64) {
         debug_assert_eq!(self.check(counter), Ok(()), "a counter is accepted once");
         if counter >= self.next {

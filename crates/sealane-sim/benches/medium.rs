@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::Instant;
 
-use sealane_sim::{Run, Scenario, Watch};
+use sealane_sim::{Scenario, SimRun, SimWatch};
 
 const RECEIVERS: usize = 16;
 const UNIT_BYTES: usize = 1400;
@@ -41,7 +41,7 @@ fn scenario(fading: u32) -> Scenario {
 /// Nanoseconds of a delivery: a whole run, with its agenda, its chance and its counts. Receivers do
 /// nothing with what they get, as those beside.
 fn ours(scenario: &Scenario) -> f64 {
-    let run = Run::new(scenario.clone(), 1, &[], Watch::new()).expect("a run");
+    let run = SimRun::new(scenario.clone(), 1, &[], SimWatch::new()).expect("a run");
     let started = Instant::now();
     let summary = run.finish().expect("it ends").summary;
     started.elapsed().as_nanos() as f64 / black_box(&summary).arrived() as f64

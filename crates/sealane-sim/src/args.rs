@@ -23,37 +23,37 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "sealane-sim", version = env!("SEALANE_VERSION"), after_long_help = AFTER_HELP)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
-pub(crate) struct Cli {
+pub(crate) struct SimCli {
     /// Write data as JSON, one value per line, each with "v":1
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
     /// The verb
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: SimVerb,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum SimVerb {
     /// Run a scenario to its end; the same scenario and seed give the same log, byte for byte
-    Run(Run),
+    Run(SimRunArgs),
     /// Run a scenario in real time, with processes in network namespaces among its machines
-    Live(Live),
+    Live(SimLiveArgs),
     /// Give an order to a live run, or ask how it stands
-    Ctl(Ctl),
+    Ctl(SimCtlArgs),
     /// Read a scenario and its traces, and say what is wrong with them
     Check {
         /// The scenario, as spec/scenario.md has it
         scenario: PathBuf,
     },
     /// Read the log of a run, and show its figures and its map again
-    Replay(Replay),
+    Replay(SimReplayArgs),
 }
 
 /// `run`, and what `live` has beside its own.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct SimRunArgs {
     /// The scenario, as spec/scenario.md has it
     pub(crate) scenario: PathBuf,
     /// Where chance comes from [default: what the scenario says, or 1]
@@ -72,9 +72,9 @@ pub(crate) struct Run {
 
 /// `live`.
 #[derive(Debug, Args)]
-pub(crate) struct Live {
+pub(crate) struct SimLiveArgs {
     #[command(flatten)]
-    pub(crate) run: Run,
+    pub(crate) run: SimRunArgs,
     /// The prefix of the names of the network namespaces
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub(crate) prefix: String,
@@ -88,17 +88,17 @@ pub(crate) struct Live {
 
 /// `ctl`.
 #[derive(Debug, Args)]
-pub(crate) struct Ctl {
+pub(crate) struct SimCtlArgs {
     /// The scenario that runs
     pub(crate) scenario: PathBuf,
     /// The order
     #[command(subcommand)]
-    pub(crate) order: Order,
+    pub(crate) order: SimOrderVerb,
 }
 
 /// Orders to a live run. A machine is named alone or by its group, and `*` is all of them.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Order {
+pub(crate) enum SimOrderVerb {
     /// Say how late the run is, and where its machines are
     Status,
     /// Put machines at a place
@@ -162,7 +162,7 @@ pub(crate) enum Order {
 
 /// `replay`.
 #[derive(Debug, Args)]
-pub(crate) struct Replay {
+pub(crate) struct SimReplayArgs {
     /// The log that `run --json` has written; `-` for standard input
     pub(crate) log: PathBuf,
     /// Write the page with the map

@@ -10,10 +10,15 @@ use std::sync::Arc;
 use clap::Parser;
 use sealane_message::{ErrorInfo, Exit};
 
-use crate::args::{Cli, Command, Ctl, Live as LiveArgs, Replay as ReplayArgs, Run as RunArgs};
+use crate::args::{
+    SimCli, SimCtlArgs, SimLiveArgs as LiveArgs, SimReplayArgs as ReplayArgs,
+    SimRunArgs as RunArgs, SimVerb,
+};
 use crate::limits::{MAX_SCENARIO_BYTES, MAX_TRACE_BYTES};
-use crate::live::{self, Setting};
-use crate::{NamedTrace, Outcome, Replay, Run, Scenario, SimError, Span, Trace, Watch};
+use crate::live::{self, LiveSettings};
+use crate::{
+    LogReplay, NamedTrace, Scenario, SimError, SimOutcome, SimRun, SimSpan, SimWatch, VehicleTrace,
+};
 
 /// The exit codes, those of `sealane`.
 const FAILURE: u8 = 1;
@@ -21,7 +26,7 @@ const USAGE: u8 = 2;
 
 /// Runs the command line `args` to its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match SimCli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Help that nobody reads is no failure; whether it was help the code says.
@@ -38,13 +43,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn start(cli: &Cli) -> Result<(), SimError> {
+fn start(cli: &SimCli) -> Result<(), SimError> {
     match &cli.command {
-        Command::Run(args) => run(args, cli.json),
-        Command::Live(args) => live(args, cli.json),
-        Command::Ctl(args) => ctl(args, cli.json),
-        Command::Check { scenario } => check(scenario, cli.json),
-        Command::Replay(args) => replay(args, cli.json),
+        SimVerb::Run(args) => run(args, cli.json),
+        SimVerb::Live(args) => live(args, cli.json),
+        SimVerb::Ctl(args) => ctl(args, cli.json),
+        SimVerb::Check { scenario } => check(scenario, cli.json),
+        SimVerb::Replay(args) => replay(args, cli.json),
     }
 }
 
@@ -60,7 +65,7 @@ fn run(args: &RunArgs, json: bool) -> Result<(), SimError> {
 fn live(args: &LiveArgs, json: bool) -> Result<(), SimError> {
     let file = &args.run.scenario;
     let setting =
-        Setting { file, prefix: &args.prefix, logs: args.logs.as_deref(), page: args.page };
+        LiveSettings { file, prefix: &args.prefix, logs: args.logs.as_deref(), page: args.page };
     perform(&args.run, read_scenario(file)?, json, |run| live::run(run, &setting))
 }
 
@@ -69,18 +74,18 @@ fn perform(
     args: &RunArgs,
     scenario: Scenario,
     json: bool,
-    to_end: impl FnOnce(Run<'_>) -> Result<Outcome, SimError>,
+    to_end: impl FnOnce(SimRun<'_>) -> Result<SimOutcome, SimError>,
 ) -> Result<(), SimError> {
     let traces = read_traces(&scenario, &args.scenario)?;
     let scenario = match args.seconds {
-        Some(seconds) => scenario.lasting(Span::from_s(u64::from(seconds.max(1)))),
+        Some(seconds) => scenario.lasting(SimSpan::from_s(u64::from(seconds.max(1)))),
         None => scenario,
     };
     let seed = args.seed.unwrap_or(scenario.seed);
     let mut log = BufWriter::with_capacity(1 << 16, io::stdout());
     let capture = args.pcap.as_deref().map(create).transpose()?;
     let mut capture = capture.map(|file| BufWriter::with_capacity(1 << 16, file));
-    let mut watch = Watch::new();
+    let mut watch = SimWatch::new();
     if json {
         watch = watch.with_log(&mut log);
     }
@@ -90,7 +95,7 @@ fn perform(
     if args.html.is_some() {
         watch = watch.with_page(&scenario, seed);
     }
-    let Outcome { summary, page } = to_end(Run::new(scenario, seed, &traces, watch)?)?;
+    let SimOutcome { summary, page } = to_end(SimRun::new(scenario, seed, &traces, watch)?)?;
     if !json {
         say(&summary.to_string())?;
     }
@@ -105,7 +110,7 @@ fn perform(
 }
 
 /// Gives an order, and shows what was answered.
-fn ctl(args: &Ctl, json: bool) -> Result<(), SimError> {
+fn ctl(args: &SimCtlArgs, json: bool) -> Result<(), SimError> {
     let answer = live::give(&args.scenario, &args.order)?;
     match json {
         true => say(&answer.to_string()),
@@ -121,7 +126,7 @@ fn check(file: &Path, json: bool) -> Result<(), SimError> {
     let seed = scenario.seed;
     // Some faults show only with places and motions: streets that are too short, traces with too
     // few vehicles.
-    Run::new(scenario, seed, &traces, Watch::new())?;
+    SimRun::new(scenario, seed, &traces, SimWatch::new())?;
     say(&match json {
         true => format!(
             "{{\"v\":1,\"scenario\":\"{name}\",\"machines\":{machines},\"seconds\":{seconds}}}"
@@ -132,10 +137,10 @@ fn check(file: &Path, json: bool) -> Result<(), SimError> {
 
 fn replay(args: &ReplayArgs, json: bool) -> Result<(), SimError> {
     let replay = match args.log.as_os_str() == "-" {
-        true => Replay::read(io::stdin().lock())?,
+        true => LogReplay::read(io::stdin().lock())?,
         false => {
             let file = File::open(&args.log).map_err(of_file(&args.log))?;
-            Replay::read(BufReader::with_capacity(1 << 16, file))?
+            LogReplay::read(BufReader::with_capacity(1 << 16, file))?
         }
     };
     let words = replay.to_string();
@@ -155,7 +160,7 @@ fn read_traces(scenario: &Scenario, file: &Path) -> Result<Vec<NamedTrace>, SimE
     let folder = file.parent().unwrap_or(Path::new(""));
     let traces = scenario.traces().into_iter().map(|name| {
         let text = read(&folder.join(name), MAX_TRACE_BYTES)?;
-        let trace = Trace::parse(&text).map_err(|error| match error {
+        let trace = VehicleTrace::parse(&text).map_err(|error| match error {
             SimError::Trace(what) => SimError::Trace(format!("{name}: {what}")),
             other => other,
         })?;

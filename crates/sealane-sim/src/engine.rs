@@ -17,59 +17,62 @@ mod slots;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agenda::Agenda;
-use air::Air;
-use body::{Body, Waiting};
-use cuts::Cuts;
-pub(crate) use ledger::Latencies;
-use ledger::{Entry, Ledger};
-use lines::Lines;
-use outside::Outbox;
-pub(crate) use outside::{Departure, Entrance, State, Turn};
-use routes::{Circle, Routes, Way};
-use sealane_mesh::Table;
+use agenda::SimAgenda;
+use air::SharedMedium;
+use body::{QueuedUnit, SimMachineState};
+use cuts::SimLinkCuts;
+pub(crate) use ledger::LatencyHistogram;
+use ledger::{SimLedger, SimLedgerEntry};
+use lines::SimLinkMedium;
+use outside::OutsideOutbox;
+pub(crate) use outside::{OutsideArrival, OutsideDeparture, OutsideTransition, SimPresence};
+use routes::{SimRoute, SimRouteLoop, SimRouteTable};
+use sealane_mesh::RouteTable;
 use sealane_message::DataType;
-pub(crate) use slots::Cover;
-use slots::{SlotId, Slots};
+pub(crate) use slots::SimEthernetHeader;
+use slots::{SimUnitPool, SlotId};
 
 use crate::limits::MAX_SIM_PENDING;
-use crate::motion::{Motions, NamedTrace};
-use crate::node::{Crew, Effect, Input, Mark, Offer, Program, Send};
-use crate::place::Place;
-use crate::scenario::{Capture, Placement, Scenario};
-use crate::watch::{Happening, Loss, Page, Watch};
-use crate::{Frames, Random, SimError, Span, Summary, Time};
+use crate::motion::{NamedTrace, SimMotions};
+use crate::node::{
+    ProgramEffect, ProgramInput, SimFrameMark, SimMeshMembers, SimOffer, SimOutgoingUnit,
+    SimProgram,
+};
+use crate::place::SimPlace;
+use crate::scenario::{CapturedBehaviour, NodePlacement, Scenario};
+use crate::watch::{LossReason, RunPage, SimMachineEvent, SimWatch};
+use crate::{SimError, SimFrameCounts, SimRandom, SimSpan, SimSummary, SimTime};
 
 /// A run of a scenario, from its beginning to its end in virtual time.
-pub struct Run<'w> {
+pub struct SimRun<'w> {
     scenario: Scenario,
     seed: u64,
-    now: Time,
-    agenda: Agenda<Event>,
-    slots: Slots,
-    bodies: Vec<Body>,
+    now: SimTime,
+    agenda: SimAgenda<SimEvent>,
+    slots: SimUnitPool,
+    bodies: Vec<SimMachineState>,
     /// The program of each machine that is up.
-    programs: Vec<Option<Program>>,
-    media: Vec<Medium>,
-    motions: Motions,
-    ledger: Ledger,
+    programs: Vec<Option<SimProgram>>,
+    media: Vec<SimMedium>,
+    motions: SimMotions,
+    ledger: SimLedger,
     /// The members of the mesh, and the routes that they use.
-    crew: Arc<Crew>,
-    routes: Routes,
+    crew: Arc<SimMeshMembers>,
+    routes: SimRouteTable,
     /// The frames that messages left in.
-    marks: BTreeMap<Mark, u64>,
+    marks: BTreeMap<SimFrameMark, u64>,
     /// A source for each flow, of times and of receivers.
-    flows: Vec<Random>,
-    noise: Random,
-    naps: Random,
-    answers: Random,
+    flows: Vec<SimRandom>,
+    noise: SimRandom,
+    naps: SimRandom,
+    answers: SimRandom,
     /// The pairs of near machines that do not hear each other.
-    cuts: Cuts,
+    cuts: SimLinkCuts,
     /// The outbox to machines whose programs run outside.
-    outbox: Outbox,
-    watch: Watch<'w>,
+    outbox: OutsideOutbox,
+    watch: SimWatch<'w>,
     /// The effects that a program asks for; empty between events, and kept for its room.
-    effects: Vec<Effect>,
+    effects: Vec<ProgramEffect>,
     /// Events so far.
     done: u64,
 }
@@ -77,23 +80,23 @@ pub struct Run<'w> {
 /// The result of a run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct SimOutcome {
     /// The figures.
-    pub summary: Summary,
+    pub summary: SimSummary,
     /// The map, if it was to be drawn.
-    pub page: Option<Page>,
+    pub page: Option<RunPage>,
 }
 
 /// A medium as it is while a scenario runs.
 #[derive(Debug)]
-enum Medium {
-    Air(Air),
-    Lines(Lines),
+enum SimMedium {
+    Air(SharedMedium),
+    Lines(SimLinkMedium),
 }
 
 /// An event on the agenda.
 #[derive(Debug, Clone, Copy)]
-enum Event {
+enum SimEvent {
     /// The machine's program asked for a tick.
     Wake {
         node: u32,
@@ -176,59 +179,62 @@ enum Event {
     },
 }
 
-impl<'w> Run<'w> {
+impl<'w> SimRun<'w> {
     /// Prepares a run.
     ///
     /// # Errors
     ///
-    /// [`SimError::Trace`] where a trace is missing or has too few vehicles, [`SimError::Value`]
+    /// [`SimError::VehicleTrace`] where a trace is missing or has too few vehicles, [`SimError::Value`]
     /// where streets have no room for all machines.
     pub fn new(
         scenario: Scenario,
         seed: u64,
         traces: &[NamedTrace],
-        watch: Watch<'w>,
+        watch: SimWatch<'w>,
     ) -> Result<Self, SimError> {
-        let motions = Motions::new(&scenario, seed, traces)?;
-        let mut places = Random::new(seed, "place", 0);
+        let motions = SimMotions::new(&scenario, seed, traces)?;
+        let mut places = SimRandom::new(seed, "place", 0);
         let bodies = scenario.nodes.iter().map(|plan| {
             let home = match plan.place {
-                Placement::At(place) => place,
-                Placement::Within { at, area } => {
-                    Place { x: at.x + places.part() * area.x, y: at.y + places.part() * area.y }
+                NodePlacement::At(place) => place,
+                NodePlacement::Within { at, area } => {
+                    SimPlace { x: at.x + places.part() * area.x, y: at.y + places.part() * area.y }
                 }
             };
-            Body::new(plan, &scenario.media, home)
+            SimMachineState::new(plan, &scenario.media, home)
         });
         let bodies: Vec<_> = bodies.collect();
         let media = (0..).zip(&scenario.media).map(|(number, plan)| {
-            let source = Random::new(seed, "medium", number as u64).word();
+            let source = SimRandom::new(seed, "medium", number as u64).word();
             if plan.profile.is_shared() {
-                return Medium::Air(Air::new(plan, source));
+                return SimMedium::Air(SharedMedium::new(plan, source));
             }
             let on = (0..).zip(&scenario.nodes).filter(|(_, node)| node.media.contains(&number));
             let on = on.map(|(node, _)| node).collect();
-            Medium::Lines(Lines::new(number, plan, on, &scenario.links, source))
+            SimMedium::Lines(SimLinkMedium::new(number, plan, on, &scenario.links, source))
         });
         let mut run = Self {
             seed,
-            now: Time(0),
-            agenda: Agenda::new(),
-            slots: Slots::default(),
+            now: SimTime(0),
+            agenda: SimAgenda::new(),
+            slots: SimUnitPool::default(),
             programs: bodies.iter().map(|_| None).collect(),
             media: media.collect(),
             bodies,
             motions,
-            ledger: Ledger::default(),
-            crew: Arc::new(Crew::new(&scenario, seed)?),
-            routes: Routes::new(scenario.nodes.len()),
+            ledger: SimLedger::default(),
+            crew: Arc::new(SimMeshMembers::new(&scenario, seed)?),
+            routes: SimRouteTable::new(scenario.nodes.len()),
             marks: BTreeMap::new(),
-            flows: (0..).zip(&scenario.flows).map(|(n, _)| Random::new(seed, "flow", n)).collect(),
-            noise: Random::new(seed, "noise", 0),
-            naps: Random::new(seed, "nap", 0),
-            answers: Random::new(seed, "answer", 0),
-            cuts: Cuts::default(),
-            outbox: Outbox::default(),
+            flows: (0..)
+                .zip(&scenario.flows)
+                .map(|(n, _)| SimRandom::new(seed, "flow", n))
+                .collect(),
+            noise: SimRandom::new(seed, "noise", 0),
+            naps: SimRandom::new(seed, "nap", 0),
+            answers: SimRandom::new(seed, "answer", 0),
+            cuts: SimLinkCuts::default(),
+            outbox: OutsideOutbox::default(),
             watch,
             effects: vec![],
             done: 0,
@@ -243,15 +249,15 @@ impl<'w> Run<'w> {
     /// # Errors
     ///
     /// [`SimError::Output`], [`SimError::Pending`].
-    pub fn finish(mut self) -> Result<Outcome, SimError> {
-        self.advance(Time(0) + self.scenario.duration)?;
+    pub fn finish(mut self) -> Result<SimOutcome, SimError> {
+        self.advance(SimTime(0) + self.scenario.duration)?;
         let summary = self.summary();
         let page = self.watch.finish(&summary)?;
-        Ok(Outcome { summary, page })
+        Ok(SimOutcome { summary, page })
     }
 
     /// Does all that is due until then.
-    pub(crate) fn advance(&mut self, until: Time) -> Result<(), SimError> {
+    pub(crate) fn advance(&mut self, until: SimTime) -> Result<(), SimError> {
         while let Some((at, event)) = self.agenda.take(until) {
             self.now = at;
             self.done += 1;
@@ -273,56 +279,56 @@ impl<'w> Run<'w> {
         self.fill_cells();
         let nodes: Vec<_> = self.scenario.nodes.iter().map(|n| (n.joins, n.leaves)).collect();
         for (node, (joins, leaves)) in (0..).zip(nodes) {
-            self.agenda.put(Time(0) + joins, Event::Joins { node });
+            self.agenda.put(SimTime(0) + joins, SimEvent::Joins { node });
             if let Some(leaves) = leaves {
-                self.agenda.put(Time(0) + leaves, Event::Leaves { node });
+                self.agenda.put(SimTime(0) + leaves, SimEvent::Leaves { node });
             }
         }
         for (index, event) in (0..).zip(&self.scenario.events) {
-            self.agenda.put(Time(0) + event.at, Event::Script { index });
+            self.agenda.put(SimTime(0) + event.at, SimEvent::Script { index });
         }
         for (index, flow) in (0..).zip(&self.scenario.flows) {
             for node in flow.from.clone() {
                 // Spread over the first period, so that machines do not speak at once.
                 let Some(random) = self.flows.get_mut(index) else { continue };
-                let at = Time(0) + flow.starts + Span(random.below(flow.every.0));
-                self.agenda.put(at, Event::Flow { index, node: node as u32 });
+                let at = SimTime(0) + flow.starts + SimSpan(random.below(flow.every.0));
+                self.agenda.put(at, SimEvent::Flow { index, node: node as u32 });
             }
         }
         if self.bodies.iter().any(|body| body.is_carried) {
-            self.agenda.put(Time(0) + self.scenario.step, Event::Step);
+            self.agenda.put(SimTime(0) + self.scenario.step, SimEvent::Step);
         }
-        self.agenda.put(Time(0), Event::Second);
+        self.agenda.put(SimTime(0), SimEvent::Second);
         Ok(())
     }
 
-    fn handle(&mut self, event: Event) -> Result<(), SimError> {
+    fn handle(&mut self, event: SimEvent) -> Result<(), SimError> {
         match event {
-            Event::Wake { node, life } => self.wake(node, life),
-            Event::Attempt { medium, node, life } => self.attempt(medium, node, life),
-            Event::Acknowledge { medium, node, life, to } => {
+            SimEvent::Wake { node, life } => self.wake(node, life),
+            SimEvent::Attempt { medium, node, life } => self.attempt(medium, node, life),
+            SimEvent::Acknowledge { medium, node, life, to } => {
                 self.acknowledge(medium, node, life, to)
             }
-            Event::Unanswered { medium, node, life } => self.unanswered(medium, node, life),
-            Event::End { medium, transmission } => self.end(medium, transmission),
-            Event::Arrive { medium, node, from, slot } => {
+            SimEvent::Unanswered { medium, node, life } => self.unanswered(medium, node, life),
+            SimEvent::End { medium, transmission } => self.end(medium, transmission),
+            SimEvent::Arrive { medium, node, from, slot } => {
                 let arrived = self.arrive(medium, node, from, slot);
                 self.slots.release(slot);
                 arrived
             }
-            Event::Step => self.step(),
-            Event::Second => self.second(),
-            Event::Nap { node, life } => self.nap(node, life),
-            Event::Joins { node } => self.join(node),
-            Event::Leaves { node } => self.leave(node, Happening::Leave),
-            Event::Script { index } => self.script(index),
-            Event::Flow { index, node } => self.flow(index, node),
-            Event::Answer { node, to, bytes, is_urgent } => {
-                let entry = Entry { from: node, to: Some(to), asked: None, is_urgent };
+            SimEvent::Step => self.step(),
+            SimEvent::Second => self.second(),
+            SimEvent::Nap { node, life } => self.nap(node, life),
+            SimEvent::Joins { node } => self.join(node),
+            SimEvent::Leaves { node } => self.leave(node, SimMachineEvent::Leave),
+            SimEvent::Script { index } => self.script(index),
+            SimEvent::Flow { index, node } => self.flow(index, node),
+            SimEvent::Answer { node, to, bytes, is_urgent } => {
+                let entry = SimLedgerEntry { from: node, to: Some(to), asked: None, is_urgent };
                 self.offer(entry, bytes, None)
             }
-            Event::Noise { node, life } => self.make_noise(node, life),
-            Event::Replay { node, life, medium, slot } => {
+            SimEvent::Noise { node, life } => self.make_noise(node, life),
+            SimEvent::Replay { node, life, medium, slot } => {
                 let is_there = self.is_alive(node, life);
                 let replayed = if is_there { self.replay(node, medium, slot) } else { Ok(()) };
                 self.slots.release(slot);
@@ -336,11 +342,11 @@ impl<'w> Run<'w> {
         self.body(node).is_some_and(|body| body.is_up && body.life == life)
     }
 
-    fn body(&self, node: u32) -> Option<&Body> {
+    fn body(&self, node: u32) -> Option<&SimMachineState> {
         self.bodies.get(node as usize)
     }
 
-    fn body_mut(&mut self, node: u32) -> Option<&mut Body> {
+    fn body_mut(&mut self, node: u32) -> Option<&mut SimMachineState> {
         self.bodies.get_mut(node as usize)
     }
 
@@ -354,11 +360,11 @@ impl<'w> Run<'w> {
         if body.listens.is_none() {
             return Ok(());
         }
-        self.give(node, Input::Tick)
+        self.give(node, ProgramInput::Tick)
     }
 
     /// Gives a machine's program an input, and does what it says.
-    fn give(&mut self, node: u32, input: Input<'_>) -> Result<(), SimError> {
+    fn give(&mut self, node: u32, input: ProgramInput<'_>) -> Result<(), SimError> {
         let Some(Some(program)) = self.programs.get_mut(node as usize) else { return Ok(()) };
         program.take(self.now, input, &mut self.effects);
         self.settle(node)
@@ -372,20 +378,20 @@ impl<'w> Run<'w> {
         Ok(())
     }
 
-    fn do_all(&mut self, node: u32, mut effects: Vec<Effect>) -> Result<(), SimError> {
+    fn do_all(&mut self, node: u32, mut effects: Vec<ProgramEffect>) -> Result<(), SimError> {
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send(send) => self.send(node, send)?,
-                Effect::Deliver { message } => self.deliver(node, message)?,
-                Effect::Mark { message, mark } => {
+                ProgramEffect::Send(send) => self.send(node, send)?,
+                ProgramEffect::Deliver { message } => self.deliver(node, message)?,
+                ProgramEffect::Mark { message, mark } => {
                     self.marks.insert(mark, message);
                 }
-                Effect::Frame { mark } => match self.marks.get(&mark) {
+                ProgramEffect::Frame { mark } => match self.marks.get(&mark) {
                     Some(message) => self.deliver(node, *message)?,
                     None => self.ledger.tally.astray += 1,
                 },
-                Effect::Table(table) => self.follow(node, &table)?,
-                Effect::Tidings(tidings) => self.watch.tells(self.now, node, tidings)?,
+                ProgramEffect::Table(table) => self.follow(node, &table)?,
+                ProgramEffect::Tidings(tidings) => self.watch.tells(self.now, node, tidings)?,
             }
         }
         self.effects = effects;
@@ -393,12 +399,12 @@ impl<'w> Run<'w> {
     }
 
     /// Other routes are in use: do they lead in circles?
-    fn follow(&mut self, node: u32, table: &Table) -> Result<(), SimError> {
+    fn follow(&mut self, node: u32, table: &RouteTable) -> Result<(), SimError> {
         let crew = &self.crew;
         let ways = table.routes().filter_map(|route| {
-            Some(Way { to: crew.node(route.to)?, next: crew.node(route.hop.slot)? })
+            Some(SimRoute { to: crew.node(route.to)?, next: crew.node(route.hop.slot)? })
         });
-        for Circle { to, length } in self.routes.take(node, ways) {
+        for SimRouteLoop { to, length } in self.routes.take(node, ways) {
             self.watch.loops(self.now, node, to, length)?;
         }
         Ok(())
@@ -407,48 +413,50 @@ impl<'w> Run<'w> {
     /// Puts the tick on the agenda that a program asks for, if it is another one than before.
     fn plan_wake(&mut self, node: u32) {
         let program = self.programs.get(node as usize).and_then(Option::as_ref);
-        let wakes = program.and_then(Program::next_wake);
+        let wakes = program.and_then(SimProgram::next_wake);
         let Some(body) = self.bodies.get_mut(node as usize) else { return };
         if wakes != body.wakes {
-            let wakes = wakes.map(|at| at.max(self.now + Span(1)));
+            let wakes = wakes.map(|at| at.max(self.now + SimSpan(1)));
             body.wakes = wakes;
             let life = body.life;
             if let Some(at) = wakes {
-                self.agenda.put(at, Event::Wake { node, life });
+                self.agenda.put(at, SimEvent::Wake { node, life });
             }
         }
     }
 
     /// A program sends a unit.
-    fn send(&mut self, node: u32, send: Send) -> Result<(), SimError> {
+    fn send(&mut self, node: u32, send: SimOutgoingUnit) -> Result<(), SimError> {
         let Some(body) = self.bodies.get(node as usize) else { return Ok(()) };
         let Some(medium) = body.ports.get(send.port).map(|port| port.medium) else {
             return Ok(());
         };
         let is_kept = match body.capture {
-            Some(Capture::BlackHole) => send.urgency != crate::node::Urgency::Control,
-            Some(Capture::Replay | Capture::Noise | Capture::Silence) => true,
+            Some(CapturedBehaviour::BlackHole) => send.urgency != crate::node::SimUrgency::Control,
+            Some(
+                CapturedBehaviour::Replay | CapturedBehaviour::Noise | CapturedBehaviour::Silence,
+            ) => true,
             None => false,
         };
         if is_kept {
-            return self.watch.loses(self.now, node, Loss::Captured);
+            return self.watch.loses(self.now, node, LossReason::Captured);
         }
         let slot = self.slots.put(send.unit);
-        let unit = Waiting { slot, to: send.to, urgency: send.urgency };
+        let unit = QueuedUnit { slot, to: send.to, urgency: send.urgency };
         self.queue(medium, node, unit)
     }
 
     /// A unit, which is held once, for a medium.
-    fn queue(&mut self, medium: usize, node: u32, unit: Waiting) -> Result<(), SimError> {
+    fn queue(&mut self, medium: usize, node: u32, unit: QueuedUnit) -> Result<(), SimError> {
         let length = self.slots.unit(unit.slot).len();
         let plan = self.scenario.media.get(medium);
         if plan.is_none_or(|plan| length > plan.profile.unit_bytes()) {
             self.slots.release(unit.slot);
-            return self.watch.loses(self.now, node, Loss::TooLong);
+            return self.watch.loses(self.now, node, LossReason::TooLong);
         }
         match self.media.get(medium) {
-            Some(Medium::Air(_)) => self.queue_for_air(medium, node, unit),
-            Some(Medium::Lines(_)) => self.send_by_lines(medium, node, unit),
+            Some(SimMedium::Air(_)) => self.queue_for_air(medium, node, unit),
+            Some(SimMedium::Lines(_)) => self.send_by_lines(medium, node, unit),
             None => Ok(()),
         }
     }
@@ -463,10 +471,11 @@ impl<'w> Run<'w> {
     ) -> Result<(), SimError> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
-        let is_there = |body: &&Body| side == Some(body.side) && !self.cuts.part(from, node);
+        let is_there =
+            |body: &&SimMachineState| side == Some(body.side) && !self.cuts.part(from, node);
         match body.filter(is_there) {
             Some(_) => self.take_in(medium, &[node], from, slot),
-            None => self.watch.loses(self.now, node, Loss::Gone),
+            None => self.watch.loses(self.now, node, LossReason::Gone),
         }
     }
 
@@ -481,17 +490,17 @@ impl<'w> Run<'w> {
         self.watch.arrives(nodes.len());
         while let Some(node) = self.take_in_quietly(medium, &mut nodes, from, slot) {
             let Some(body) = self.bodies.get(node as usize) else { continue };
-            let looks = matches!(body.capture, None | Some(Capture::BlackHole));
+            let looks = matches!(body.capture, None | Some(CapturedBehaviour::BlackHole));
             if looks && self.is_outside(node) {
                 let port = body.port_on(medium);
                 port.into_iter().for_each(|port| self.depart(node, port, from, slot));
                 continue;
             }
-            if body.capture == Some(Capture::Replay) {
+            if body.capture == Some(CapturedBehaviour::Replay) {
                 let life = body.life;
                 self.slots.hold(slot);
-                let at = self.now + Span::from_s(1);
-                self.agenda.put(at, Event::Replay { node, life, medium, slot });
+                let at = self.now + SimSpan::from_s(1);
+                self.agenda.put(at, SimEvent::Replay { node, life, medium, slot });
             }
             self.settle(node)?;
         }
@@ -512,7 +521,7 @@ impl<'w> Run<'w> {
         while let Some((&node, rest)) = nodes.split_first() {
             *nodes = rest;
             let body = self.bodies.get(node as usize)?;
-            if body.capture.is_some_and(|by| by != Capture::BlackHole) {
+            if body.capture.is_some_and(|by| by != CapturedBehaviour::BlackHole) {
                 return Some(node);
             }
             let Some(port) = body.port_on(medium) else { continue };
@@ -523,7 +532,7 @@ impl<'w> Run<'w> {
             if !is_unit {
                 continue;
             }
-            program.take(self.now, Input::Heard { port, from, unit }, &mut self.effects);
+            program.take(self.now, ProgramInput::Heard { port, from, unit }, &mut self.effects);
             if !self.effects.is_empty() || program.next_wake() != body.wakes {
                 return Some(node);
             }
@@ -537,8 +546,8 @@ impl<'w> Run<'w> {
         self.watch.delivers(self.now, node, message, delivery.took)?;
         if let Some(answer) = delivery.answer {
             let (to, bytes, is_urgent) = (answer.to, answer.asked.bytes, answer.is_urgent);
-            let at = self.now + Span(self.answers.below(answer.asked.within.0 + 1));
-            self.agenda.put(at, Event::Answer { node, to, bytes, is_urgent });
+            let at = self.now + SimSpan(self.answers.below(answer.asked.within.0 + 1));
+            self.agenda.put(at, SimEvent::Answer { node, to, bytes, is_urgent });
         }
         Ok(())
     }
@@ -546,7 +555,7 @@ impl<'w> Run<'w> {
     /// A message of a machine, if it is there.
     fn offer(
         &mut self,
-        entry: Entry,
+        entry: SimLedgerEntry,
         bytes: usize,
         document: Option<DataType>,
     ) -> Result<(), SimError> {
@@ -562,20 +571,20 @@ impl<'w> Run<'w> {
         });
         let there = there.map(|(node, _)| node);
         let Some(message) = self.ledger.enter(self.now, entry, there) else { return Ok(()) };
-        let Entry { to, is_urgent, .. } = entry;
-        let offer = Offer { message, to, bytes, is_urgent, document };
+        let SimLedgerEntry { to, is_urgent, .. } = entry;
+        let offer = SimOffer { message, to, bytes, is_urgent, document };
         self.watch.offers(self.now, node, &offer)?;
-        self.give(node, Input::Offer(&offer))
+        self.give(node, ProgramInput::Offer(&offer))
     }
 
-    fn summary(&self) -> Summary {
-        let Ledger { tally, latencies, .. } = &self.ledger;
+    fn summary(&self) -> SimSummary {
+        let SimLedger { tally, latencies, .. } = &self.ledger;
         let ports = self.bodies.iter().flat_map(|body| &body.ports);
-        let mut frames = Frames::default();
+        let mut frames = SimFrameCounts::default();
         self.programs.iter().flatten().for_each(|program| frames += program.frames());
         let whole = self.scenario.duration.0.max(1);
-        let ppm = |span: Span| span.0.saturating_mul(1_000_000) / whole;
-        Summary {
+        let ppm = |span: SimSpan| span.0.saturating_mul(1_000_000) / whole;
+        SimSummary {
             seconds: self.scenario.duration.as_s(),
             machines: self.bodies.len() as u64,
             events: self.done,

@@ -57,7 +57,7 @@ sealane_message::errors! {
         #[hint("Make the delays of its media, or its traffic, smaller.")]
         Pending {
             /// The virtual time.
-            at: crate::Time,
+            at: crate::SimTime,
             /// The bound.
             most: usize,
         },

@@ -46,16 +46,17 @@ mod time;
 mod watch;
 
 pub use cli::main;
-pub use engine::{Outcome, Run};
+pub use engine::{SimOutcome, SimRun};
 pub use error::{ERRORS, SimError};
 pub use medium::{
-    BleRate, Fading, Lora, Power, Profile, ble_advertising_air_time, dot11p_air_time,
+    BleRate, LoraProfile, NakagamiFading, RadioPower, SimMediumProfile, ble_advertising_air_time,
+    dot11p_air_time,
 };
-pub use motion::{NamedTrace, Trace};
-pub use place::Place;
-pub use random::Random;
-pub use replay::Replay;
+pub use motion::{NamedTrace, VehicleTrace};
+pub use place::SimPlace;
+pub use random::SimRandom;
+pub use replay::LogReplay;
 pub use scenario::Scenario;
-pub use summary::{Frames, Summary};
-pub use time::{Span, Time};
-pub use watch::{Page, Watch};
+pub use summary::{SimFrameCounts, SimSummary};
+pub use time::{SimSpan, SimTime};
+pub use watch::{RunPage, SimWatch};

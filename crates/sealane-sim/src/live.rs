@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-use crate::engine::{Departure, Entrance, Latencies, State};
-use crate::{Outcome, Run, SimError, Span, Time};
-use keys::Keys;
-use orders::{Asked, Counter, on_signal, refusal};
+use crate::engine::{LatencyHistogram, OutsideArrival, OutsideDeparture, SimPresence};
+use crate::{SimError, SimOutcome, SimRun, SimSpan, SimTime};
+use keys::LiveKeyFolders;
+use orders::{LiveOrder, LiveOrderInbox, on_signal, refusal};
 pub(crate) use orders::{give, words};
-pub(crate) use stage::Setting;
-use stage::{Card, Stage};
+pub(crate) use stage::LiveSettings;
+use stage::{LiveCard, LiveProcesses};
 
 /// Due events are done in pieces of so much virtual time. A run that is late therefore still reads
 /// the frames of processes.
-const PIECE: Span = Span::from_ms(5);
+const PIECE: SimSpan = SimSpan::from_ms(5);
 /// Frames that are read of one card at once.
 const FRAMES_AT_ONCE: usize = 32;
 /// The longest frame of any medium, with its header.
@@ -37,35 +37,35 @@ const LOOKS: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// [`SimError::Live`], [`SimError::Keys`], and those of [`Run::finish`].
-pub(crate) fn run(mut run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, SimError> {
+/// [`SimError::LiveRun`], [`SimError::LiveKeyFolders`], and those of [`SimRun::finish`].
+pub(crate) fn run(mut run: SimRun<'_>, setting: &LiveSettings<'_>) -> Result<SimOutcome, SimError> {
     setting.page.map_or(Ok(()), page::check)?;
-    let keys = Keys::open(run.scenario(), setting.file)?;
+    let keys = LiveKeyFolders::open(run.scenario(), setting.file)?;
     if let Some(keys) = &keys {
         let crew = keys.crew()?.with_documents(run.scenario())?;
         run.enlist(crew);
         eprintln!("sealane-sim: keys: {}", keys.folder.display());
     }
-    let stage = Stage::open(run.scenario(), setting, keys.as_ref())?;
-    let (counter, door) = Counter::open(setting.file)?;
+    let stage = LiveProcesses::open(run.scenario(), setting, keys.as_ref())?;
+    let (counter, door) = LiveOrderInbox::open(setting.file)?;
     let (name, socket) = (&run.scenario().name, orders::socket(setting.file));
     eprintln!("sealane-sim: {name} runs; orders: {}", socket.display());
     if let Some(address) = setting.page {
         eprintln!("sealane-sim: page: {}", page::serve(address, name, door.clone())?);
     }
     let signals = on_signal(door);
-    let mut live = Live {
+    let mut live = LiveRun {
         run,
         stage,
         counter,
         signals,
         started: Instant::now(),
-        late: Late::default(),
+        late: LiveLateness::default(),
         departures: vec![],
         is_over: false,
     };
     live.go()?;
-    let Live { mut run, stage, late, .. } = live;
+    let LiveRun { mut run, stage, late, .. } = live;
     drop(stage);
     eprintln!("sealane-sim: {}", late.words());
     run.cut_short();
@@ -73,32 +73,32 @@ pub(crate) fn run(mut run: Run<'_>, setting: &Setting<'_>) -> Result<Outcome, Si
 }
 
 /// A run in real time.
-struct Live<'w> {
-    run: Run<'w>,
-    stage: Stage,
-    counter: Counter,
+struct LiveRun<'w> {
+    run: SimRun<'w>,
+    stage: LiveProcesses,
+    counter: LiveOrderInbox,
     signals: Receiver<()>,
     started: Instant,
-    late: Late,
-    departures: Vec<Departure>,
+    late: LiveLateness,
+    departures: Vec<OutsideDeparture>,
     is_over: bool,
 }
 
 /// How much later than due things were done.
 #[derive(Default)]
-struct Late {
-    all: Latencies,
-    now: Span,
+struct LiveLateness {
+    all: LatencyHistogram,
+    now: SimSpan,
 }
 
-impl Late {
-    fn put(&mut self, late: Span) {
+impl LiveLateness {
+    fn put(&mut self, late: SimSpan) {
         self.all.put(late);
         self.now = late;
     }
 
     fn words(&self) -> String {
-        let ms = |span: Span| span.as_s() * 1e3;
+        let ms = |span: SimSpan| span.as_s() * 1e3;
         format!(
             "late by {:.2} ms half of the time, {:.2} ms 99 % of it, {:.2} ms at most, \
              {:.2} ms now",
@@ -110,9 +110,9 @@ impl Late {
     }
 }
 
-impl Live<'_> {
+impl LiveRun<'_> {
     fn go(&mut self) -> Result<(), SimError> {
-        let end = Time(0) + self.run.scenario().duration;
+        let end = SimTime(0) + self.run.scenario().duration;
         let (mut tells, mut looks) = (self.started + TELLS, self.started + LOOKS);
         while !self.is_over && self.run.now() < end {
             self.catch_up(end)?;
@@ -139,12 +139,12 @@ impl Live<'_> {
     }
 
     /// The time that has passed.
-    fn clock(&self) -> Time {
-        Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+    fn clock(&self) -> SimTime {
+        SimTime(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
     /// Does what is due, or a piece of it.
-    fn catch_up(&mut self, end: Time) -> Result<(), SimError> {
+    fn catch_up(&mut self, end: SimTime) -> Result<(), SimError> {
         let now = self.clock().min(end);
         match self.run.next_due().filter(|due| *due <= now) {
             Some(due) => {
@@ -165,7 +165,7 @@ impl Live<'_> {
     }
 
     /// A refusal goes to whoever asked; a fault ends the run.
-    fn answer(&mut self, asked: &Asked) -> Result<Value, SimError> {
+    fn answer(&mut self, asked: &LiveOrder) -> Result<Value, SimError> {
         let done = json!({ "v": 1, "at": self.run.now().0 });
         let fields: Option<Value> = serde_json::from_str(&asked.order).ok();
         match fields.as_ref().and_then(|fields| fields.get("do")?.as_str()) {
@@ -188,16 +188,16 @@ impl Live<'_> {
                 "x": one.place.x,
                 "y": one.place.y,
                 "state": match one.state {
-                    State::Away => "away",
-                    State::Awake => "awake",
-                    State::Asleep => "asleep",
+                    SimPresence::Away => "away",
+                    SimPresence::Awake => "awake",
+                    SimPresence::Asleep => "asleep",
                 },
                 "taken": one.is_taken,
                 "sent": one.sent.0,
                 "heard": one.heard.0,
             })
         });
-        let Late { all, now } = &self.late;
+        let LiveLateness { all, now } = &self.late;
         json!({
             "v": 1,
             "at": self.run.now().0,
@@ -212,13 +212,13 @@ impl Live<'_> {
     }
 
     /// Waits until something is due or comes, and takes what comes.
-    fn listen(&mut self, end: Time) -> Result<(), SimError> {
+    fn listen(&mut self, end: SimTime) -> Result<(), SimError> {
         let now = self.clock();
         let until = self.run.next_due().unwrap_or(end).min(end);
         let micros = (until - now).0.min(LOOKS.as_micros() as u64);
         let nanos = (micros % 1_000_000) as i64 * 1000;
         let patience = Timespec { tv_sec: (micros / 1_000_000) as i64, tv_nsec: nanos };
-        let cards: Vec<&Card> = self.stage.cards().collect();
+        let cards: Vec<&LiveCard> = self.stage.cards().collect();
         let mut waits: Vec<_> =
             cards.iter().map(|card| PollFd::new(&card.device, PollFlags::IN)).collect();
         waits.push(PollFd::new(&self.counter.bell, PollFlags::IN));
@@ -232,8 +232,8 @@ impl Live<'_> {
         }
         // Frames that arrive now come after the events that were due until now.
         let now = self.started.elapsed().as_micros() as u64;
-        if self.run.next_due().is_none_or(|due| due > Time(now)) {
-            self.run.advance(Time(now).min(end))?;
+        if self.run.next_due().is_none_or(|due| due > SimTime(now)) {
+            self.run.advance(SimTime(now).min(end))?;
         }
         let mut frame = [0; FRAME_BYTES];
         for (card, _) in cards.into_iter().zip(ready).filter(|(_, is_ready)| *is_ready) {
@@ -245,7 +245,7 @@ impl Live<'_> {
                 };
                 let (node, port) = (card.node, card.port);
                 let (to, cover, unit) = (inside.to, inside.cover, inside.unit);
-                self.run.enter(&Entrance { node, port, to, cover, unit })?;
+                self.run.enter(&OutsideArrival { node, port, to, cover, unit })?;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ pub(crate) use airtime::{
     BLE_ADVERTISING_DELAY, BLE_GAP, DOT11P_ACK, DOT11P_ACK_TIMEOUT, DOT11P_AIFS, DOT11P_SIFS,
     DOT11P_SLOT, DOT11P_TRIES, DOT11P_WINDOW, DOT11P_WINDOW_MOST,
 };
-pub use airtime::{BleRate, Lora, ble_advertising_air_time, dot11p_air_time};
-pub(crate) use duty::Duty;
-pub use fading::Fading;
-pub use profile::{Power, Profile};
+pub use airtime::{BleRate, LoraProfile, ble_advertising_air_time, dot11p_air_time};
+pub(crate) use duty::RadioDutyWindow;
+pub use fading::NakagamiFading;
+pub use profile::{RadioPower, SimMediumProfile};

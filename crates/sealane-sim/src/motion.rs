@@ -6,24 +6,24 @@ mod walk;
 
 use std::sync::Arc;
 
-use streets::Streets;
-pub use trace::Trace;
-use walk::{Path, Walker};
+use streets::StreetMotion;
+pub use trace::VehicleTrace;
+use walk::{MotionPath, RandomWalker};
 
-use crate::place::Place;
+use crate::place::SimPlace;
 use crate::scenario::{MotionKind, Scenario};
-use crate::{SimError, Span, Time};
+use crate::{SimError, SimSpan, SimTime};
 
 /// The motions of a run. Each has a seat for every machine that moves by it.
 #[derive(Debug)]
-pub(crate) struct Motions(Vec<Motion>);
+pub(crate) struct SimMotions(Vec<SimMotion>);
 
 #[derive(Debug)]
-enum Motion {
-    Path(Path),
-    Wander(Vec<Walker>),
-    Streets(Streets),
-    Trace(Arc<Trace>),
+enum SimMotion {
+    Path(MotionPath),
+    Wander(Vec<RandomWalker>),
+    Streets(StreetMotion),
+    Trace(Arc<VehicleTrace>),
 }
 
 /// A trace that was read, by the name that the scenario has for it.
@@ -32,10 +32,10 @@ pub struct NamedTrace {
     /// The name of its file in the scenario.
     pub file: String,
     /// The trace that was read.
-    pub trace: Arc<Trace>,
+    pub trace: Arc<VehicleTrace>,
 }
 
-impl Motions {
+impl SimMotions {
     /// The motions of a scenario, at its beginning.
     pub(crate) fn new(
         scenario: &Scenario,
@@ -47,15 +47,15 @@ impl Motions {
             let seats = riders.filter(|rider| rider.motion == number).count();
             Ok(match &plan.kind {
                 MotionKind::WayPoints { points, speed_mps, pause_s, repeats } => {
-                    Motion::Path(Path::new(points, *speed_mps, *pause_s, *repeats))
+                    SimMotion::Path(MotionPath::new(points, *speed_mps, *pause_s, *repeats))
                 }
                 &MotionKind::Wander { at, area, speed_mps, pause_s } => {
-                    let walker = |seat: usize| Walker::new(seed, number, seat, at, area);
-                    let with = |walker: Walker| walker.at_speed(speed_mps, pause_s);
-                    Motion::Wander((0..seats).map(walker).map(with).collect())
+                    let walker = |seat: usize| RandomWalker::new(seed, number, seat, at, area);
+                    let with = |walker: RandomWalker| walker.at_speed(speed_mps, pause_s);
+                    SimMotion::Wander((0..seats).map(walker).map(with).collect())
                 }
                 MotionKind::Streets(plan) => {
-                    Motion::Streets(Streets::new(*plan, seed, number as u64, seats)?)
+                    SimMotion::Streets(StreetMotion::new(*plan, seed, number as u64, seats)?)
                 }
                 MotionKind::Trace { file } => {
                     let named = traces.iter().find(|named| named.file == *file);
@@ -67,7 +67,7 @@ impl Motions {
                             format!("{file}: {has} vehicles are fewer than {seats} machines");
                         return Err(SimError::Trace(what));
                     }
-                    Motion::Trace(trace)
+                    SimMotion::Trace(trace)
                 }
             })
         });
@@ -75,13 +75,15 @@ impl Motions {
     }
 
     /// Goes on by a step.
-    pub(crate) fn step(&mut self, step: Span) {
+    pub(crate) fn step(&mut self, step: SimSpan) {
         for motion in &mut self.0 {
             match motion {
-                Motion::Wander(walkers) => walkers.iter_mut().for_each(|one| one.step(step.as_s())),
-                Motion::Streets(streets) => streets.step(step.as_s()),
+                SimMotion::Wander(walkers) => {
+                    walkers.iter_mut().for_each(|one| one.step(step.as_s()))
+                }
+                SimMotion::Streets(streets) => streets.step(step.as_s()),
                 // Their places depend on the time alone.
-                Motion::Path(_) | Motion::Trace(_) => {}
+                SimMotion::Path(_) | SimMotion::Trace(_) => {}
             }
         }
     }
@@ -91,17 +93,17 @@ impl Motions {
         &self,
         motion: usize,
         seat: usize,
-        home: Place,
-        now: Time,
-    ) -> Option<Place> {
+        home: SimPlace,
+        now: SimTime,
+    ) -> Option<SimPlace> {
         match self.0.get(motion)? {
-            Motion::Path(path) => {
-                let offset = path.at((now - Time(0)).as_s());
-                Some(Place { x: home.x + offset.x, y: home.y + offset.y })
+            SimMotion::Path(path) => {
+                let offset = path.at((now - SimTime(0)).as_s());
+                Some(SimPlace { x: home.x + offset.x, y: home.y + offset.y })
             }
-            Motion::Wander(walkers) => walkers.get(seat).map(Walker::place),
-            Motion::Streets(streets) => streets.place(seat),
-            Motion::Trace(trace) => trace.place(seat, now),
+            SimMotion::Wander(walkers) => walkers.get(seat).map(RandomWalker::place),
+            SimMotion::Streets(streets) => streets.place(seat),
+            SimMotion::Trace(trace) => trace.place(seat, now),
         }
     }
 }

@@ -5,45 +5,45 @@ mod documents;
 mod flood;
 mod mesh;
 
-use beacon::Beacon;
-use flood::Flood;
-pub(crate) use mesh::Crew;
-use mesh::{Member, Post};
+use beacon::BeaconProgram;
+use flood::FloodProgram;
+pub(crate) use mesh::SimMeshMembers;
+use mesh::{SimMeshAssignment, SimMeshMachine};
 
 use std::sync::Arc;
 
-use sealane_mesh::Table;
+use sealane_mesh::RouteTable;
 use sealane_message::DataType;
 
-use crate::scenario::{Kind, NodePlan};
-use crate::{Frames, Profile, Random, Time};
+use crate::scenario::{NodePlan, ProgramKind};
+use crate::{SimFrameCounts, SimMediumProfile, SimRandom, SimTime};
 
 /// The program of a machine: no clock, no randomness but what it is given, no I/O.
 #[derive(Debug)]
-pub(crate) enum Program {
-    Beacon(Beacon),
-    Flood(Flood),
-    Mesh(Box<Member>),
+pub(crate) enum SimProgram {
+    Beacon(BeaconProgram),
+    Flood(FloodProgram),
+    Mesh(Box<SimMeshMachine>),
 }
 
 /// The input of a machine: something that it hears or is to do.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Input<'a> {
+pub(crate) enum ProgramInput<'a> {
     /// It can send on a port.
-    Up { port: usize, profile: &'a Profile, duty_ppm: u32 },
+    Up { port: usize, profile: &'a SimMediumProfile, duty_ppm: u32 },
     /// A unit that was sent to everybody or to this machine.
     Heard { port: usize, from: u32, unit: &'a [u8] },
     /// How busy the channel was in the last second.
     Load { port: usize, busy_ppm: u32 },
     /// A message of this machine for others.
-    Offer(&'a Offer),
+    Offer(&'a SimOffer),
     /// The time has come that it asked for, or later.
     Tick,
 }
 
 /// A message that a scenario has a machine send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct SimOffer {
     pub(crate) message: u64,
     /// One machine, or everybody.
     pub(crate) to: Option<u32>,
@@ -55,8 +55,8 @@ pub(crate) struct Offer {
 
 /// An action of a machine.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Effect {
-    Send(Send),
+pub(crate) enum ProgramEffect {
+    Send(SimOutgoingUnit),
     /// A message is here that was for this machine.
     Deliver {
         message: u64,
@@ -64,24 +64,24 @@ pub(crate) enum Effect {
     /// A message left in a frame with this mark.
     Mark {
         message: u64,
-        mark: Mark,
+        mark: SimFrameMark,
     },
     /// A frame is here that was for this machine.
     Frame {
-        mark: Mark,
+        mark: SimFrameMark,
     },
     /// Other routes are in use.
-    Table(Arc<Table>),
+    Table(Arc<RouteTable>),
     /// Something that people want to know.
-    Tidings(Tidings),
+    Tidings(SimMeshFinding),
 }
 
 /// The tag at the end of a sealed frame, which no relay changes: by it a frame is known again,
 /// though nobody but its receiver can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mark([u8; 16]);
+pub(crate) struct SimFrameMark([u8; 16]);
 
-impl Mark {
+impl SimFrameMark {
     pub(crate) fn of(frame: &[u8]) -> Self {
         Self(frame.last_chunk().copied().unwrap_or_default())
     }
@@ -89,7 +89,7 @@ impl Mark {
 
 /// A finding of a machine about other machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tidings {
+pub(crate) struct SimMeshFinding {
     pub(crate) what: &'static str,
     pub(crate) of: Option<u32>,
     pub(crate) via: Option<u32>,
@@ -97,26 +97,26 @@ pub(crate) struct Tidings {
 
 /// A unit for a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Send {
+pub(crate) struct SimOutgoingUnit {
     pub(crate) port: usize,
-    pub(crate) to: To,
+    pub(crate) to: SimUnitTarget,
     pub(crate) unit: Arc<[u8]>,
-    pub(crate) urgency: Urgency,
+    pub(crate) urgency: SimUrgency,
 }
 
 /// The receiver of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum SimUnitTarget {
     Everybody,
     One(u32),
 }
 
-impl To {
+impl SimUnitTarget {
     /// Whether a machine is meant.
     pub(crate) fn is(self, node: u32) -> bool {
         match self {
-            To::Everybody => true,
-            To::One(to) => to == node,
+            SimUnitTarget::Everybody => true,
+            SimUnitTarget::One(to) => to == node,
         }
     }
 }
@@ -124,63 +124,71 @@ impl To {
 /// The order in which units wait. What a machine that was taken keeps to itself is all but the
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Urgency {
+pub(crate) enum SimUrgency {
     Control,
     Urgent,
     Normal,
     Low,
 }
 
-impl Program {
+impl SimProgram {
     /// Starts a program in the machine of this number, for the how manieth time; nothing where it
     /// runs outside, and where the mesh has no room for it, which reading a scenario makes sure of.
     pub(crate) fn new(
         plan: &NodePlan,
-        crew: &Arc<Crew>,
+        crew: &Arc<SimMeshMembers>,
         seed: u64,
         node: u32,
         start: u32,
-        now: Time,
+        now: SimTime,
     ) -> Option<Self> {
-        let random = Random::new(seed, "program", u64::from(start) << 32 | u64::from(node));
+        let random = SimRandom::new(seed, "program", u64::from(start) << 32 | u64::from(node));
         Some(match plan.kind {
-            Kind::Beacon { every, bytes } => {
-                Program::Beacon(Beacon::new(node, every, bytes, random, now))
+            ProgramKind::Beacon { every, bytes } => {
+                SimProgram::Beacon(BeaconProgram::new(node, every, bytes, random, now))
             }
-            Kind::Flood { hops } => Program::Flood(Flood::new(node, hops, random)),
-            Kind::Mesh { role } => {
-                let post = Post { role, turn: plan.sleep.map(|sleep| sleep.awake + sleep.asleep) };
-                Program::Mesh(Box::new(Member::new(crew, post, node, start, now)?))
+            ProgramKind::Flood { hops } => SimProgram::Flood(FloodProgram::new(node, hops, random)),
+            ProgramKind::Mesh { role } => {
+                let post = SimMeshAssignment {
+                    role,
+                    turn: plan.sleep.map(|sleep| sleep.awake + sleep.asleep),
+                };
+                SimProgram::Mesh(Box::new(SimMeshMachine::new(crew, post, node, start, now)?))
             }
-            Kind::Process => return None,
+            ProgramKind::Process => return None,
         })
     }
 
     /// Takes an input, and appends what is to be done.
     #[inline]
-    pub(crate) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
+    pub(crate) fn take(
+        &mut self,
+        now: SimTime,
+        input: ProgramInput<'_>,
+        effects: &mut Vec<ProgramEffect>,
+    ) {
         match self {
-            Program::Beacon(beacon) => beacon.take(now, input, effects),
-            Program::Flood(flood) => flood.take(now, input, effects),
-            Program::Mesh(member) => member.take(now, input, effects),
+            SimProgram::Beacon(beacon) => beacon.take(now, input, effects),
+            SimProgram::Flood(flood) => flood.take(now, input, effects),
+            SimProgram::Mesh(member) => member.take(now, input, effects),
         }
     }
 
     /// The fates of the data frames that were here, if this is a machine of the mesh.
-    pub(crate) fn frames(&self) -> Frames {
+    pub(crate) fn frames(&self) -> SimFrameCounts {
         match self {
-            Program::Beacon(_) | Program::Flood(_) => Frames::default(),
-            Program::Mesh(member) => member.frames(),
+            SimProgram::Beacon(_) | SimProgram::Flood(_) => SimFrameCounts::default(),
+            SimProgram::Mesh(member) => member.frames(),
         }
     }
 
     /// When it is to be given a tick.
     #[inline]
-    pub(crate) fn next_wake(&self) -> Option<Time> {
+    pub(crate) fn next_wake(&self) -> Option<SimTime> {
         match self {
-            Program::Beacon(beacon) => Some(beacon.next_wake()),
-            Program::Flood(flood) => flood.next_wake(),
-            Program::Mesh(member) => member.next_wake(),
+            SimProgram::Beacon(beacon) => Some(beacon.next_wake()),
+            SimProgram::Flood(flood) => flood.next_wake(),
+            SimProgram::Mesh(member) => member.next_wake(),
         }
     }
 }

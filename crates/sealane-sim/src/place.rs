@@ -2,28 +2,28 @@
 
 /// A place, in metres from a corner of the scenario's own.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Place {
+pub struct SimPlace {
     /// To the east.
     pub x: f64,
     /// To the north.
     pub y: f64,
 }
 
-impl Place {
+impl SimPlace {
     /// The distance to another, in metres.
-    pub fn metres_to(self, other: Place) -> f64 {
+    pub fn metres_to(self, other: SimPlace) -> f64 {
         let (x, y) = (self.x - other.x, self.y - other.y);
         (x * x + y * y).sqrt()
     }
 
     /// The same, to the centimetre.
-    pub(crate) fn to_centimetres(self) -> Place {
-        Place { x: (self.x * 100.0).round() / 100.0, y: (self.y * 100.0).round() / 100.0 }
+    pub(crate) fn to_centimetres(self) -> SimPlace {
+        SimPlace { x: (self.x * 100.0).round() / 100.0, y: (self.y * 100.0).round() / 100.0 }
     }
 
     /// The place that is this part of the way to another, from 0 to 1.
-    pub fn toward(self, other: Place, part: f64) -> Place {
-        Place { x: self.x + (other.x - self.x) * part, y: self.y + (other.y - self.y) * part }
+    pub fn toward(self, other: SimPlace, part: f64) -> SimPlace {
+        SimPlace { x: self.x + (other.x - self.x) * part, y: self.y + (other.y - self.y) * part }
     }
 }
 
@@ -32,12 +32,12 @@ impl Place {
 /// The cells lie in rows, one behind the other, and their machines in one list, in the order of the
 /// cells and then of the machines' numbers, so that runs repeat.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
+pub(crate) struct PlaceGrid {
     /// A cell is at least so wide.
     least_m: f64,
     side_m: f64,
     /// The corner of the first cell.
-    corner: Place,
+    corner: SimPlace,
     columns: usize,
     rows: usize,
     /// Where the machines of each cell begin in the list, and behind the last one where it ends.
@@ -50,21 +50,21 @@ pub(crate) struct Cells {
 #[derive(Debug, Clone, Copy)]
 struct InCell {
     node: u32,
-    place: Place,
+    place: SimPlace,
     cell: usize,
 }
 
 /// Cells for each machine, at most: few machines far apart have larger cells.
 const CELLS_PER_NODE: usize = 4;
 
-impl Cells {
+impl PlaceGrid {
     /// Cells as wide as a transmission reaches.
     pub(crate) fn new(side_m: f64) -> Self {
         Self { least_m: side_m.max(1.0), ..Self::default() }
     }
 
     /// Forgets all and takes these.
-    pub(crate) fn fill(&mut self, nodes: impl Iterator<Item = (u32, Place)>) {
+    pub(crate) fn fill(&mut self, nodes: impl Iterator<Item = (u32, SimPlace)>) {
         self.cells.clear();
         self.cells.extend(nodes.map(|(node, place)| InCell { node, place, cell: 0 }));
         self.span();
@@ -102,7 +102,7 @@ impl Cells {
         let least = |all: f64, one: f64| all.min(one);
         let most = |all: f64, one: f64| all.max(one);
         let (first, none) = (f64::INFINITY, f64::NEG_INFINITY);
-        let corner = Place {
+        let corner = SimPlace {
             x: places().map(|place| place.x).fold(first, least),
             y: places().map(|place| place.y).fold(first, least),
         };
@@ -117,12 +117,12 @@ impl Cells {
         (self.corner, self.side_m) = (corner, side_m);
         (self.columns, self.rows) = (count(width, side_m), count(height, side_m));
         if self.cells.is_empty() {
-            (self.corner, self.columns, self.rows) = (Place::default(), 0, 0);
+            (self.corner, self.columns, self.rows) = (SimPlace::default(), 0, 0);
         }
     }
 
     /// All that may be within a side's length of a place, and some that are not.
-    pub(crate) fn around(&self, place: Place) -> impl Iterator<Item = u32> {
+    pub(crate) fn around(&self, place: SimPlace) -> impl Iterator<Item = u32> {
         let beside = |at: i64, count: usize| {
             let last = count as i64 - 1;
             (at - 1).clamp(0, last + 1)..=(at + 1).clamp(-1, last)
@@ -159,12 +159,12 @@ fn cell(metres: f64, side_m: f64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Random;
+    use crate::SimRandom;
 
     #[test]
     fn few_machines_far_apart_take_few_cells() {
-        let mut cells = Cells::new(1.0);
-        let places = [(0.0, 0.0), (1e5, 1e5), (1e5, 1e5 - 0.5)].map(|(x, y)| Place { x, y });
+        let mut cells = PlaceGrid::new(1.0);
+        let places = [(0.0, 0.0), (1e5, 1e5), (1e5, 1e5 - 0.5)].map(|(x, y)| SimPlace { x, y });
         cells.fill((0..).zip(places));
         assert!(cells.columns * cells.rows <= 28, "{cells:?}");
         assert_eq!(cells.around(places[1]).collect::<Vec<_>>(), [1, 2]);
@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn nobody_within_reach_is_missed() {
-        let mut random = Random::new(1, "test", 0);
+        let mut random = SimRandom::new(1, "test", 0);
         let mut any = || (random.part() - 0.5) * 2000.0;
-        let places: Vec<_> = (0..300).map(|_| Place { x: any(), y: any() }).collect();
-        let mut cells = Cells::new(150.0);
+        let places: Vec<_> = (0..300).map(|_| SimPlace { x: any(), y: any() }).collect();
+        let mut cells = PlaceGrid::new(150.0);
         let all = || (0..).zip(places.iter().copied());
         cells.fill(all());
         cells.fill(all());
@@ -188,12 +188,12 @@ mod tests {
             }
         }
         // A machine outside of all cells is near to the machines at their edge.
-        let outside = Place { x: 1100.0, y: 0.0 };
+        let outside = SimPlace { x: 1100.0, y: 0.0 };
         let near = all().filter(|(_, place)| outside.metres_to(*place) <= 150.0);
         let around: Vec<_> = cells.around(outside).collect();
         assert!(near.map(|(node, _)| node).all(|node| around.contains(&node)));
-        assert_eq!(cells.around(Place { x: 1e5, y: -1e5 }).count(), 0);
-        assert_eq!(Cells::new(150.0).around(*places.first().unwrap()).count(), 0);
+        assert_eq!(cells.around(SimPlace { x: 1e5, y: -1e5 }).count(), 0);
+        assert_eq!(PlaceGrid::new(150.0).around(*places.first().unwrap()).count(), 0);
         let mean = places.iter().map(|from| cells.around(*from).count()).sum::<usize>() / 300;
         assert!(mean < 60, "{mean} of 300 are looked at");
     }

@@ -7,13 +7,13 @@ const BLOCK_BYTES: usize = 256;
 /// machine and in every version: the output of BLAKE3 keyed with both.
 ///
 /// Each purpose has a source of its own, so that one more draw for one thing changes no other.
-pub struct Random {
+pub struct SimRandom {
     stream: blake3::OutputReader,
     block: [u8; BLOCK_BYTES],
     used: usize,
 }
 
-impl Random {
+impl SimRandom {
     /// The source for a purpose and a number, such as that of a node.
     pub fn new(seed: u64, purpose: &str, number: u64) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("Sealane 1.0 simulator");
@@ -59,11 +59,11 @@ impl Random {
 /// more, and one transmission more of another machine change none of the other numbers. This is
 /// SplitMix64 (Steele, Lea, Flood 2014), whose numbers can be had in any order.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Draws(u64);
+pub(crate) struct TransmissionDraws(u64);
 
 /// The question that a number of a transmission decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum DrawPurpose {
     /// How long the radio waits before it sends.
     Wait,
     /// Whether the radio carries it so far.
@@ -81,34 +81,34 @@ pub(crate) enum About {
 
 /// A chance, as it is compared with what is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Odds(u64);
+pub(crate) struct DrawOdds(u64);
 
 /// The step of SplitMix64: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Draws {
+impl TransmissionDraws {
     /// Those of a sender's transmission of this number.
     pub(crate) fn new(source: u64, from: u32, number: u64) -> Self {
         Self(mixed(mixed(source.wrapping_add(u64::from(from))).wrapping_add(number)))
     }
 
-    fn word(self, node: u32, about: About) -> u64 {
+    fn word(self, node: u32, about: DrawPurpose) -> u64 {
         let index = u64::from(node) << 3 | about as u64;
         mixed(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
     }
 
     /// Whether something of this chance happens at a receiver. What is certain is not drawn.
     #[inline]
-    pub(crate) fn happens(self, node: u32, about: About, odds: Odds) -> bool {
+    pub(crate) fn happens(self, node: u32, about: DrawPurpose, odds: DrawOdds) -> bool {
         match odds {
-            Odds::NEVER => false,
-            Odds::ALWAYS => true,
-            Odds(odds) => self.word(node, about) >> 11 < odds,
+            DrawOdds::NEVER => false,
+            DrawOdds::ALWAYS => true,
+            DrawOdds(odds) => self.word(node, about) >> 11 < odds,
         }
     }
 
     /// A number below `end`, each as likely as the others; 0 where there is none below.
-    pub(crate) fn below(self, node: u32, about: About, end: u64) -> u64 {
+    pub(crate) fn below(self, node: u32, about: DrawPurpose, end: u64) -> u64 {
         ((u128::from(self.word(node, about)) * u128::from(end)) >> 64) as u64
     }
 }
@@ -121,9 +121,9 @@ fn mixed(state: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-impl Odds {
-    const NEVER: Odds = Odds(0);
-    const ALWAYS: Odds = Odds(1 << 53);
+impl DrawOdds {
+    const NEVER: DrawOdds = DrawOdds(0);
+    const ALWAYS: DrawOdds = DrawOdds(1 << 53);
 
     /// A chance from 0 to 1, to the accuracy of what is drawn.
     pub(crate) fn of(chance: f64) -> Self {
@@ -131,7 +131,7 @@ impl Odds {
     }
 }
 
-impl fmt::Debug for Random {
+impl fmt::Debug for SimRandom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Random").finish_non_exhaustive()
     }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_seed_and_purpose_give_the_same_numbers_for_ever() {
         let words = |seed, purpose, number| {
-            let mut random = Random::new(seed, purpose, number);
+            let mut random = SimRandom::new(seed, purpose, number);
             (0..100).map(|_| random.word()).collect::<Vec<_>>()
         };
         assert_eq!(words(1, "loss", 2), words(1, "loss", 2));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn numbers_are_spread_evenly_within_their_bounds() {
-        let mut random = Random::new(7, "test", 0);
+        let mut random = SimRandom::new(7, "test", 0);
         let mut counts = [0_u32; 10];
         (0..100_000).for_each(|_| counts[random.below(10) as usize] += 1);
         assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
@@ -168,24 +168,26 @@ mod tests {
 
     #[test]
     fn each_receiver_and_question_has_its_own_number() {
-        let draws = Draws::new(1, 2, 3);
-        let at = |draws: Draws, node, about| draws.below(node, about, 1 << 40);
-        let own = at(draws, 7, About::Fading);
-        assert_eq!(own, at(Draws::new(1, 2, 3), 7, About::Fading));
+        let draws = TransmissionDraws::new(1, 2, 3);
+        let at = |draws: TransmissionDraws, node, about| draws.below(node, about, 1 << 40);
+        let own = at(draws, 7, DrawPurpose::Fading);
+        assert_eq!(own, at(TransmissionDraws::new(1, 2, 3), 7, DrawPurpose::Fading));
         let others = [
-            at(draws, 8, About::Fading),
-            at(draws, 7, About::Medium),
-            at(Draws::new(2, 2, 3), 7, About::Fading),
-            at(Draws::new(1, 3, 3), 7, About::Fading),
-            at(Draws::new(1, 2, 4), 7, About::Fading),
+            at(draws, 8, DrawPurpose::Fading),
+            at(draws, 7, DrawPurpose::Medium),
+            at(TransmissionDraws::new(2, 2, 3), 7, DrawPurpose::Fading),
+            at(TransmissionDraws::new(1, 3, 3), 7, DrawPurpose::Fading),
+            at(TransmissionDraws::new(1, 2, 4), 7, DrawPurpose::Fading),
         ];
         assert!(!others.contains(&own), "{own}: {others:?}");
     }
 
     #[test]
     fn chances_hold_over_receivers_and_over_transmissions() {
-        let odds = Odds::of(0.3);
-        let happens = |number, node| Draws::new(5, 1, number).happens(node, About::Fading, odds);
+        let odds = DrawOdds::of(0.3);
+        let happens = |number, node| {
+            TransmissionDraws::new(5, 1, number).happens(node, DrawPurpose::Fading, odds)
+        };
         let over_receivers = (0..100_000).filter(|node| happens(0, *node)).count();
         let over_transmissions = (0..100_000).filter(|number| happens(*number, 4)).count();
         for count in [over_receivers, over_transmissions] {
@@ -194,9 +196,12 @@ mod tests {
         // The same receiver and another one, at the same transmissions: 9 % both.
         let both = (0..100_000).filter(|number| happens(*number, 4) && happens(*number, 5)).count();
         assert!((8_600..9_400).contains(&both), "{both}");
-        let draws = Draws::new(9, 9, 9);
-        assert!((0..1000).all(|node| draws.happens(node, About::Fading, Odds::of(1.0))));
-        assert!(!(0..1000).any(|node| draws.happens(node, About::Fading, Odds::NEVER)));
-        assert_eq!((draws.below(1, About::Wait, 0), draws.below(1, About::Wait, 1)), (0, 0));
+        let draws = TransmissionDraws::new(9, 9, 9);
+        assert!((0..1000).all(|node| draws.happens(node, DrawPurpose::Fading, DrawOdds::of(1.0))));
+        assert!(!(0..1000).any(|node| draws.happens(node, DrawPurpose::Fading, DrawOdds::NEVER)));
+        assert_eq!(
+            (draws.below(1, DrawPurpose::Wait, 0), draws.below(1, DrawPurpose::Wait, 1)),
+            (0, 0)
+        );
     }
 }

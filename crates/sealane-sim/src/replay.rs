@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufRead, Read};
 
-use line::{Line, RunLine, SendLine, SummaryLine};
+use line::{LogLine, RunLine, SendLine, SummaryLine};
 
 use crate::limits::{MAX_LOG_LINE_BYTES, MAX_SIM_MEDIA, MAX_SIM_NODES, MAX_SIM_S};
-use crate::watch::{Loss, Page};
-use crate::{SimError, Span, Time};
+use crate::watch::{LossReason, RunPage};
+use crate::{SimError, SimSpan, SimTime};
 
 /// A log that was read to its end, and that its last line agrees with.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Replay {
+pub struct LogReplay {
     /// The scenario that it is a log of.
     pub scenario: String,
     /// The seed of the run.
     pub seed: u64,
     /// How long the run was.
-    pub lasts: Span,
+    pub lasts: SimSpan,
     /// Machines of the scenario.
     pub machines: usize,
     /// Lines of the log.
@@ -43,19 +43,19 @@ pub struct Replay {
     /// Why how many units were lost.
     pub lost: BTreeMap<&'static str, u64>,
     /// The map.
-    pub page: Page,
+    pub page: RunPage,
 }
 
-impl Replay {
+impl LogReplay {
     /// Reads a log.
     ///
     /// # Errors
     ///
-    /// [`SimError::Log`], with the line.
+    /// [`SimError::RunLog`], with the line.
     pub fn read(mut log: impl BufRead) -> Result<Self, SimError> {
         let mut line = Vec::new();
         let mut replay: Option<Self> = None;
-        let (mut number, mut at, mut is_over) = (0, Time(0), false);
+        let (mut number, mut at, mut is_over) = (0, SimTime(0), false);
         loop {
             number += 1;
             let wrong = |what: String| SimError::Log(format!("line {number}: {what}"));
@@ -71,17 +71,17 @@ impl Replay {
             if is_over {
                 return Err(wrong("something follows the summary".to_owned()));
             }
-            let parsed: Line =
+            let parsed: LogLine =
                 serde_json::from_slice(&line).map_err(|error| wrong(error.to_string()))?;
             let now = parsed.at();
-            let last = replay.as_ref().map_or(Time(0), |replay| Time(0) + replay.lasts);
+            let last = replay.as_ref().map_or(SimTime(0), |replay| SimTime(0) + replay.lasts);
             if now < at || now > last {
                 return Err(wrong(format!("{now} s comes before {at} s, or after the end")));
             }
             at = now;
-            is_over = matches!(parsed, Line::Summary(_));
+            is_over = matches!(parsed, LogLine::Summary(_));
             match (&mut replay, parsed) {
-                (None, Line::Run(run)) => replay = Some(Self::begin(run).map_err(wrong)?),
+                (None, LogLine::Run(run)) => replay = Some(Self::begin(run).map_err(wrong)?),
                 (None, _) => return Err(wrong("it does not begin with the run".to_owned())),
                 (Some(replay), parsed) => replay.take(now, parsed).map_err(wrong)?,
             }
@@ -108,10 +108,10 @@ impl Replay {
         }
         let machines = nodes.len();
         Ok(Self {
-            page: Page::new(&scenario, seed, Span(lasts), nodes),
+            page: RunPage::new(&scenario, seed, SimSpan(lasts), nodes),
             scenario,
             seed,
-            lasts: Span(lasts),
+            lasts: SimSpan(lasts),
             machines,
             lines: 0,
             units: 0,
@@ -121,19 +121,19 @@ impl Replay {
             delivered: 0,
             routes: 0,
             loops: 0,
-            lost: Loss::ALL.into_iter().map(|loss| (loss.name(), 0)).collect(),
+            lost: LossReason::ALL.into_iter().map(|loss| (loss.name(), 0)).collect(),
         })
     }
 
-    fn take(&mut self, now: Time, line: Line) -> Result<(), String> {
+    fn take(&mut self, now: SimTime, line: LogLine) -> Result<(), String> {
         match line {
-            Line::Run(_) => Err("a second run".to_owned()),
-            Line::Send(send) => self.send(now, &send),
-            Line::Drop(drop) => {
+            LogLine::Run(_) => Err("a second run".to_owned()),
+            LogLine::Send(send) => self.send(now, &send),
+            LogLine::Drop(drop) => {
                 self.machine(drop.node)?;
                 self.loses(&drop.why, 1)
             }
-            Line::Offer(offer) => {
+            LogLine::Offer(offer) => {
                 self.machine(offer.node)?;
                 offer.to.map_or(Ok(()), |to| self.machine(to))?;
                 if offer.message != self.messages {
@@ -142,7 +142,7 @@ impl Replay {
                 self.messages += 1;
                 Ok(())
             }
-            Line::Deliver(deliver) => {
+            LogLine::Deliver(deliver) => {
                 self.machine(deliver.node)?;
                 if deliver.message >= self.messages || deliver.took > now.0 {
                     return Err(format!("message {} was not sent then", deliver.message));
@@ -151,22 +151,22 @@ impl Replay {
                 self.page.delivers(now);
                 Ok(())
             }
-            Line::Note(_) => Ok(()),
-            Line::Mesh(told) => {
+            LogLine::Note(_) => Ok(()),
+            LogLine::Mesh(told) => {
                 self.routes += u64::from(told.what == "route");
                 self.machine(told.node)
             }
-            Line::Loop(told) => {
+            LogLine::Loop(told) => {
                 self.loops += 1;
                 self.machine(told.node)
             }
-            Line::Summary(summary) => self.compare(&summary),
+            LogLine::Summary(summary) => self.compare(&summary),
             // All others tell of a machine.
             line => self.happens(now, &line),
         }
     }
 
-    fn happens(&mut self, now: Time, line: &Line) -> Result<(), String> {
+    fn happens(&mut self, now: SimTime, line: &LogLine) -> Result<(), String> {
         let Some((what, line)) = line.happening() else { return Ok(()) };
         self.machine(line.node)?;
         if !line.is_somewhere() {
@@ -176,7 +176,7 @@ impl Replay {
         Ok(())
     }
 
-    fn send(&mut self, now: Time, send: &SendLine) -> Result<(), String> {
+    fn send(&mut self, now: SimTime, send: &SendLine) -> Result<(), String> {
         self.machine(send.node)?;
         send.heard.iter().try_for_each(|node| self.machine(*node))?;
         self.units += 1;
@@ -225,7 +225,7 @@ impl Replay {
     }
 }
 
-impl Replay {
+impl LogReplay {
     pub(crate) fn to_json(&self) -> String {
         let seconds = self.lasts.as_s();
         serde_json::json!({
@@ -248,7 +248,7 @@ impl Replay {
     }
 }
 
-impl fmt::Display for Replay {
+impl fmt::Display for LogReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, seed, seconds) = (&self.scenario, self.seed, self.lasts.as_s());
         writeln!(f, "{name}, seed {seed}: {} machines, {seconds} s", self.machines)?;

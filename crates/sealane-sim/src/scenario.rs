@@ -11,16 +11,17 @@ use std::collections::BTreeMap;
 
 pub use plan::Scenario;
 pub(crate) use plan::{
-    Act, Capture, Kind, LinkPlan, Manners, MediumPlan, MeshPlan, MeshRole, MotionKind, NodePlan,
-    Placement, Receivers, Shape, StreetPlan,
+    CapturedBehaviour, FlowReceivers, LinkImpairments, LinkPlan, MediumPlan, MediumTopology,
+    MeshPlan, MeshRole, MotionKind, NodePlacement, NodePlan, ProgramKind, ScenarioAction,
+    StreetPlan,
 };
-use text::Spot;
+use text::ScenarioSpot;
 
 use crate::limits::{
     MAX_SCENARIO_BYTES, MAX_SIM_EVENTS, MAX_SIM_FLOWS, MAX_SIM_MEDIA, MAX_SIM_MOTIONS, MAX_SIM_S,
 };
-use crate::place::Place;
-use crate::{SimError, Span};
+use crate::place::SimPlace;
+use crate::{SimError, SimSpan};
 
 /// The version of the format.
 const VERSION: u64 = 1;
@@ -40,7 +41,8 @@ impl Scenario {
             let what = format!("the scenario is longer than {MAX_SCENARIO_BYTES} bytes");
             return Err(SimError::Syntax(what));
         }
-        let file: file::File = toml::from_str(text).map_err(|error| text::syntax(text, &error))?;
+        let file: file::ScenarioFile =
+            toml::from_str(text).map_err(|error| text::syntax(text, &error))?;
         let top = |what: String| SimError::Value(what);
         if file.version != VERSION {
             return Err(top(format!("version = {} is not {VERSION}", file.version)));
@@ -69,8 +71,8 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// [`SimError::Order`].
-    pub(crate) fn order(&self, text: &str) -> Result<Act, SimError> {
+    /// [`SimError::SimOrderVerb`].
+    pub(crate) fn order(&self, text: &str) -> Result<ScenarioAction, SimError> {
         let refused = |error: &dyn std::fmt::Display| SimError::Order(error.to_string());
         let mut fields: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(text).map_err(|error| refused(&error))?;
@@ -78,21 +80,21 @@ impl Scenario {
         if fields.insert("at_s".to_owned(), 0.into()).is_some() {
             return Err(SimError::Order("at_s: an order is done at once".to_owned()));
         }
-        let event: file::Event =
+        let event: file::ScenarioEventTable =
             serde_json::from_value(fields.into()).map_err(|error| refused(&error))?;
-        let spot = Spot { text: "", at: 0, table: "event", name: "" };
+        let spot = ScenarioSpot { text: "", at: 0, table: "event", name: "" };
         self.act(&spot, &event).map_err(|error| {
             let said = error.to_string();
             SimError::Order(said.strip_prefix(NO_LINE).unwrap_or(&said).to_owned())
         })
     }
 
-    fn empty(file: &file::File, step_ms: u64) -> Self {
+    fn empty(file: &file::ScenarioFile, step_ms: u64) -> Self {
         Self {
             name: file.name.clone().unwrap_or_else(|| "scenario".to_owned()),
             seed: file.seed.unwrap_or(1),
             duration: seconds(file.duration_s),
-            step: Span::from_ms(step_ms),
+            step: SimSpan::from_ms(step_ms),
             mesh: None,
             media: vec![],
             motions: vec![],
@@ -105,9 +107,9 @@ impl Scenario {
     }
 
     /// Fills in the tables, each kind after the kinds that it names.
-    fn filled(mut self, text: &str, file: &file::File) -> Result<Self, SimError> {
-        let spot = |table, name, at| Spot { text, at, table, name };
-        let named = Spot { text, at: 0, table: "name", name: &self.name };
+    fn filled(mut self, text: &str, file: &file::ScenarioFile) -> Result<Self, SimError> {
+        let spot = |table, name, at| ScenarioSpot { text, at, table, name };
+        let named = ScenarioSpot { text, at: 0, table: "name", name: &self.name };
         named.plain_name()?;
         for medium in &file.media {
             let spot = spot("medium", &medium.get_ref().name, medium.span().start);
@@ -154,7 +156,7 @@ const NO_LINE: &str = "line 1: [[event]]: ";
 
 /// A name that is new among those of its kind.
 fn distinct<'a>(
-    spot: &Spot<'_>,
+    spot: &ScenarioSpot<'_>,
     mut others: impl Iterator<Item = &'a String>,
 ) -> Result<(), SimError> {
     spot.plain_name()?;
@@ -165,20 +167,20 @@ fn distinct<'a>(
 }
 
 /// A number of seconds, to the microsecond.
-fn seconds(s: f64) -> Span {
-    Span((s * 1e6).round() as u64)
+fn seconds(s: f64) -> SimSpan {
+    SimSpan((s * 1e6).round() as u64)
 }
 
 /// A number of milliseconds, to the microsecond.
-fn milliseconds(ms: f64) -> Span {
-    Span((ms * 1e3).round() as u64)
+fn milliseconds(ms: f64) -> SimSpan {
+    SimSpan((ms * 1e3).round() as u64)
 }
 
 /// A place of two numbers.
-fn place(spot: &Spot<'_>, key: &str, value: [f64; 2]) -> Result<Place, SimError> {
+fn place(spot: &ScenarioSpot<'_>, key: &str, value: [f64; 2]) -> Result<SimPlace, SimError> {
     let [x, y] = value;
     let bounds = -MAX_METRES..=MAX_METRES;
-    Ok(Place {
+    Ok(SimPlace {
         x: spot.number(key, Some(x), x, bounds.clone())?,
         y: spot.number(key, Some(y), y, bounds)?,
     })

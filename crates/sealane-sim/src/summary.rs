@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::Span;
-use crate::watch::{Counts, Loss};
+use crate::SimSpan;
+use crate::watch::{LossReason, RunCounts};
 
 /// The figures of a run. They depend on scenario and seed alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Summary {
+pub struct SimSummary {
     /// How long it was, in virtual seconds.
     pub seconds: f64,
     /// Machines of the scenario.
@@ -26,11 +26,11 @@ pub struct Summary {
     /// Deliveries to machines for which they were not.
     pub astray: u64,
     /// Half of the deliveries came within this time.
-    pub half_within: Span,
+    pub half_within: SimSpan,
     /// 95 of 100 came within this time.
-    pub most_within: Span,
+    pub most_within: SimSpan,
     /// All came within this time.
-    pub all_within: Span,
+    pub all_within: SimSpan,
     /// The air time of the machine that sent most, in parts of a million of the run.
     pub sent_ppm_most: u64,
     /// How long the machine that heard most heard others, in parts of a million.
@@ -38,15 +38,15 @@ pub struct Summary {
     /// Units that were still under way at the end.
     pub held: u64,
     /// The counts of data frames that machines of the mesh report.
-    pub frames: Frames,
-    pub(crate) counts: Counts,
+    pub frames: SimFrameCounts,
+    pub(crate) counts: RunCounts,
 }
 
 /// The fates of data frames at the machines of the mesh that are up at the end. The reports of
 /// gateways are among the frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Frames {
+pub struct SimFrameCounts {
     /// Frames that were made.
     pub made: u64,
     /// Those that left the machine that made them.
@@ -67,7 +67,7 @@ pub struct Frames {
     pub told_again: u64,
 }
 
-impl std::ops::AddAssign for Frames {
+impl std::ops::AddAssign for SimFrameCounts {
     fn add_assign(&mut self, other: Self) {
         self.made += other.made;
         self.left += other.left;
@@ -81,7 +81,7 @@ impl std::ops::AddAssign for Frames {
     }
 }
 
-impl Summary {
+impl SimSummary {
     /// Transmissions.
     pub fn units(&self) -> u64 {
         self.counts.units
@@ -93,7 +93,7 @@ impl Summary {
     }
 
     /// All air time together.
-    pub fn air(&self) -> Span {
+    pub fn air(&self) -> SimSpan {
         self.counts.air
     }
 
@@ -125,7 +125,7 @@ impl Summary {
     /// The reasons why units were lost, by the names that logs have for them, with their counts.
     pub fn losses(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.counts;
-        Loss::ALL.into_iter().map(move |loss| (loss.name(), counts.lost(loss)))
+        LossReason::ALL.into_iter().map(move |loss| (loss.name(), counts.lost(loss)))
     }
 
     /// How many of the expected deliveries came, from 0 to 1; 1 where none was expected.
@@ -171,9 +171,9 @@ impl Summary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for SimSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { units, unit_bytes, air, heard, .. } = self.counts;
+        let RunCounts { units, unit_bytes, air, heard, .. } = self.counts;
         let seconds = self.seconds;
         writeln!(f, "{} machines, {seconds} s, {} events", self.machines, self.events)?;
         writeln!(f, "  sent       {units} units, {unit_bytes} bytes, {:.3} s of air", air.as_s())?;
@@ -192,7 +192,7 @@ impl fmt::Display for Summary {
         if self.routes() > 0 {
             writeln!(f, "  routes     {} changes, {} loops", self.routes(), self.loops())?;
         }
-        let ms = |span: Span| span.0 as f64 / 1e3;
+        let ms = |span: SimSpan| span.0 as f64 / 1e3;
         writeln!(
             f,
             "  latency    {:.1} ms half, {:.1} ms 95 %, {:.1} ms all",

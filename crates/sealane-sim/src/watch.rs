@@ -6,31 +6,31 @@ mod pcap;
 
 use std::io::Write;
 
-use log::Log;
+use log::RunLog;
 pub(crate) use log::VERSION as LOG_VERSION;
-pub use page::Page;
+pub use page::RunPage;
 pub(crate) use page::with_map;
-use pcap::Capture;
+use pcap::SimPcapWriter;
 
-use crate::node::Tidings;
-use crate::place::Place;
+use crate::node::SimMeshFinding;
+use crate::place::SimPlace;
 use crate::scenario::Scenario;
-use crate::{SimError, Span, Summary, Time};
+use crate::{SimError, SimSpan, SimSummary, SimTime};
 
 /// Where a run is told. Nothing of it changes the run.
 #[derive(Default)]
-pub struct Watch<'w> {
-    log: Option<Log<'w>>,
-    capture: Option<Capture<'w>>,
-    page: Option<Page>,
-    counts: Counts,
+pub struct SimWatch<'w> {
+    log: Option<RunLog<'w>>,
+    capture: Option<SimPcapWriter<'w>>,
+    page: Option<RunPage>,
+    counts: RunCounts,
     /// The records of earlier transmissions, to be used again.
-    spare: Vec<Sent>,
+    spare: Vec<FinishedTransmission>,
 }
 
 /// Why a unit did not come to a machine, or was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Loss {
+pub(crate) enum LossReason {
     /// The machine was sending.
     Deaf,
     /// Others were too loud.
@@ -55,7 +55,7 @@ pub(crate) enum Loss {
 
 /// An event of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub(crate) enum SimMachineEvent {
     Join,
     Leave,
     /// It left because its battery has nothing left.
@@ -68,15 +68,15 @@ pub(crate) enum Happening {
 
 /// How often what happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counts {
+pub(crate) struct RunCounts {
     pub(crate) units: u64,
     pub(crate) unit_bytes: u64,
-    pub(crate) air: Span,
+    pub(crate) air: SimSpan,
     pub(crate) heard: u64,
     pub(crate) arrived: u64,
     /// Acknowledgements that radios have sent.
     pub(crate) acknowledged: u64,
-    lost: [u64; Loss::ALL.len()],
+    lost: [u64; LossReason::ALL.len()],
     pub(crate) missed_by_capture: u64,
     /// Routes that led back to where they began.
     pub(crate) loops: u64,
@@ -86,90 +86,90 @@ pub(crate) struct Counts {
 
 /// A transmission that is over.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct FinishedTransmission {
     pub(crate) from: u32,
     pub(crate) medium: u32,
-    pub(crate) starts: Time,
-    pub(crate) air: Span,
+    pub(crate) starts: SimTime,
+    pub(crate) air: SimSpan,
     /// The machines that have heard it.
     pub(crate) heard: Vec<u32>,
-    lost: [u32; Loss::ALL.len()],
+    lost: [u32; LossReason::ALL.len()],
 }
 
-impl Loss {
-    pub(crate) const ALL: [Loss; 10] = [
-        Loss::Deaf,
-        Loss::Collision,
-        Loss::Faded,
-        Loss::Medium,
-        Loss::Gone,
-        Loss::Duty,
-        Loss::Unanswered,
-        Loss::Full,
-        Loss::TooLong,
-        Loss::Captured,
+impl LossReason {
+    pub(crate) const ALL: [LossReason; 10] = [
+        LossReason::Deaf,
+        LossReason::Collision,
+        LossReason::Faded,
+        LossReason::Medium,
+        LossReason::Gone,
+        LossReason::Duty,
+        LossReason::Unanswered,
+        LossReason::Full,
+        LossReason::TooLong,
+        LossReason::Captured,
     ];
 
     /// Its name in logs.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Loss::Deaf => "deaf",
-            Loss::Collision => "collision",
-            Loss::Faded => "faded",
-            Loss::Medium => "medium",
-            Loss::Gone => "gone",
-            Loss::Duty => "duty",
-            Loss::Unanswered => "unanswered",
-            Loss::Full => "full",
-            Loss::TooLong => "too_long",
-            Loss::Captured => "captured",
+            LossReason::Deaf => "deaf",
+            LossReason::Collision => "collision",
+            LossReason::Faded => "faded",
+            LossReason::Medium => "medium",
+            LossReason::Gone => "gone",
+            LossReason::Duty => "duty",
+            LossReason::Unanswered => "unanswered",
+            LossReason::Full => "full",
+            LossReason::TooLong => "too_long",
+            LossReason::Captured => "captured",
         }
     }
 }
 
-impl Happening {
+impl SimMachineEvent {
     /// Its name in logs.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Happening::Join => "join",
-            Happening::Leave => "leave",
-            Happening::Empty => "empty",
-            Happening::Sleep => "sleep",
-            Happening::Wake => "wake",
-            Happening::Capture => "capture",
-            Happening::Move => "move",
+            SimMachineEvent::Join => "join",
+            SimMachineEvent::Leave => "leave",
+            SimMachineEvent::Empty => "empty",
+            SimMachineEvent::Sleep => "sleep",
+            SimMachineEvent::Wake => "wake",
+            SimMachineEvent::Capture => "capture",
+            SimMachineEvent::Move => "move",
         }
     }
 }
 
-impl Counts {
+impl RunCounts {
     /// How many were lost for a reason.
-    pub(crate) fn lost(&self, loss: Loss) -> u64 {
+    pub(crate) fn lost(&self, loss: LossReason) -> u64 {
         self.lost.get(loss as usize).copied().unwrap_or(0)
     }
 
-    pub(crate) fn loses(&mut self, loss: Loss, count: u64) {
+    pub(crate) fn loses(&mut self, loss: LossReason, count: u64) {
         if let Some(lost) = self.lost.get_mut(loss as usize) {
             *lost += count;
         }
     }
 }
 
-impl Sent {
-    pub(crate) fn loses(&mut self, loss: Loss) {
+impl FinishedTransmission {
+    pub(crate) fn loses(&mut self, loss: LossReason) {
         if let Some(lost) = self.lost.get_mut(loss as usize) {
             *lost += 1;
         }
     }
 
     /// The reasons with their counts, without those that are 0.
-    pub(crate) fn losses(&self) -> impl Iterator<Item = (Loss, u32)> {
-        let all = Loss::ALL.into_iter().zip(self.lost);
+    pub(crate) fn losses(&self) -> impl Iterator<Item = (LossReason, u32)> {
+        let all = LossReason::ALL.into_iter().zip(self.lost);
         all.filter(|(_, count)| *count > 0)
     }
 }
 
-impl<'w> Watch<'w> {
+impl<'w> SimWatch<'w> {
     /// Tells nobody anything but the summary.
     pub fn new() -> Self {
         Self::default()
@@ -178,26 +178,26 @@ impl<'w> Watch<'w> {
     /// Writes a line of JSON for all that happens.
     #[must_use]
     pub fn with_log(self, log: &'w mut dyn Write) -> Self {
-        Self { log: Some(Log::new(log)), ..self }
+        Self { log: Some(RunLog::new(log)), ..self }
     }
 
     /// Writes each unit as other programs read it.
     #[must_use]
     pub fn with_capture(self, file: &'w mut dyn Write) -> Self {
-        Self { capture: Some(Capture::new(file)), ..self }
+        Self { capture: Some(SimPcapWriter::new(file)), ..self }
     }
 
     /// Draws a map of a run of this length.
     #[must_use]
     pub fn with_page(self, scenario: &Scenario, seed: u64) -> Self {
         let names = scenario.nodes.iter().map(|node| node.name.clone()).collect();
-        let page = Page::new(&scenario.name, seed, scenario.duration, names);
+        let page = RunPage::new(&scenario.name, seed, scenario.duration, names);
         Self { page: Some(page), ..self }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        let missed = self.capture.as_ref().map_or(0, Capture::missed);
-        Counts { missed_by_capture: missed, ..self.counts }
+    pub(crate) fn counts(&self) -> RunCounts {
+        let missed = self.capture.as_ref().map_or(0, SimPcapWriter::missed);
+        RunCounts { missed_by_capture: missed, ..self.counts }
     }
 
     pub(crate) fn begin(&mut self, scenario: &Scenario, seed: u64) -> Result<(), SimError> {
@@ -208,7 +208,7 @@ impl<'w> Watch<'w> {
     }
 
     /// The end of a run, and the page that was drawn of it.
-    pub(crate) fn finish(self, summary: &Summary) -> Result<Option<Page>, SimError> {
+    pub(crate) fn finish(self, summary: &SimSummary) -> Result<Option<RunPage>, SimError> {
         if let Some(capture) = self.capture {
             capture.finish()?;
         }
@@ -219,20 +219,31 @@ impl<'w> Watch<'w> {
     }
 
     /// Room to tell a transmission in.
-    pub(crate) fn fresh(&mut self, from: u32, medium: u32, starts: Time, air: Span) -> Sent {
-        let Sent { mut heard, .. } = self.spare.pop().unwrap_or_default();
+    pub(crate) fn fresh(
+        &mut self,
+        from: u32,
+        medium: u32,
+        starts: SimTime,
+        air: SimSpan,
+    ) -> FinishedTransmission {
+        let FinishedTransmission { mut heard, .. } = self.spare.pop().unwrap_or_default();
         heard.clear();
-        Sent { from, medium, starts, air, heard, lost: Default::default() }
+        FinishedTransmission { from, medium, starts, air, heard, lost: Default::default() }
     }
 
     /// Takes the room back.
-    pub(crate) fn keep(&mut self, sent: Sent) {
+    pub(crate) fn keep(&mut self, sent: FinishedTransmission) {
         if self.spare.len() < 64 {
             self.spare.push(sent);
         }
     }
 
-    pub(crate) fn sends(&mut self, now: Time, sent: &Sent, unit: &[u8]) -> Result<(), SimError> {
+    pub(crate) fn sends(
+        &mut self,
+        now: SimTime,
+        sent: &FinishedTransmission,
+        unit: &[u8],
+    ) -> Result<(), SimError> {
         self.counts.units += 1;
         self.counts.unit_bytes += unit.len() as u64;
         self.counts.air += sent.air;
@@ -250,7 +261,7 @@ impl<'w> Watch<'w> {
     }
 
     /// A radio acknowledges a unit, which is no unit but takes air.
-    pub(crate) fn acknowledges(&mut self, air: Span) {
+    pub(crate) fn acknowledges(&mut self, air: SimSpan) {
         self.counts.acknowledged += 1;
         self.counts.air += air;
     }
@@ -260,26 +271,31 @@ impl<'w> Watch<'w> {
         self.counts.arrived += machines as u64;
     }
 
-    pub(crate) fn loses(&mut self, now: Time, node: u32, loss: Loss) -> Result<(), SimError> {
+    pub(crate) fn loses(
+        &mut self,
+        now: SimTime,
+        node: u32,
+        loss: LossReason,
+    ) -> Result<(), SimError> {
         self.counts.loses(loss, 1);
         self.log.as_mut().map_or(Ok(()), |log| log.loses(now, node, loss))
     }
 
     pub(crate) fn offers(
         &mut self,
-        now: Time,
+        now: SimTime,
         node: u32,
-        offer: &crate::node::Offer,
+        offer: &crate::node::SimOffer,
     ) -> Result<(), SimError> {
         self.log.as_mut().map_or(Ok(()), |log| log.offers(now, node, offer))
     }
 
     pub(crate) fn delivers(
         &mut self,
-        now: Time,
+        now: SimTime,
         node: u32,
         message: u64,
-        took: Span,
+        took: SimSpan,
     ) -> Result<(), SimError> {
         if let Some(page) = &mut self.page {
             page.delivers(now);
@@ -289,10 +305,10 @@ impl<'w> Watch<'w> {
 
     pub(crate) fn happens(
         &mut self,
-        now: Time,
-        what: Happening,
+        now: SimTime,
+        what: SimMachineEvent,
         node: u32,
-        place: Place,
+        place: SimPlace,
     ) -> Result<(), SimError> {
         // As the log has it, so that a replay draws the same page.
         let place = place.to_centimetres();
@@ -305,7 +321,7 @@ impl<'w> Watch<'w> {
     /// The routes of a machine to another one lead back to it.
     pub(crate) fn loops(
         &mut self,
-        now: Time,
+        now: SimTime,
         node: u32,
         to: u32,
         length: usize,
@@ -315,13 +331,18 @@ impl<'w> Watch<'w> {
     }
 
     /// Tells a finding of a machine.
-    pub(crate) fn tells(&mut self, now: Time, node: u32, what: Tidings) -> Result<(), SimError> {
+    pub(crate) fn tells(
+        &mut self,
+        now: SimTime,
+        node: u32,
+        what: SimMeshFinding,
+    ) -> Result<(), SimError> {
         self.counts.routes += u64::from(what.what == "route");
         self.log.as_mut().map_or(Ok(()), |log| log.tells(now, node, what))
     }
 
     /// Tells an event of no machine.
-    pub(crate) fn notes(&mut self, now: Time, what: &str) -> Result<(), SimError> {
+    pub(crate) fn notes(&mut self, now: SimTime, what: &str) -> Result<(), SimError> {
         self.log.as_mut().map_or(Ok(()), |log| log.notes(now, what))
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
+use sealane_stream::{HubConfig, Level, Retention, StreamEnqueue, StreamEnvelope, StreamHub};
 
 const ROUND: Duration = Duration::from_millis(300);
 const BODY: &[u8] = &[b'x'; 256];
@@ -100,21 +100,22 @@ impl Rows {
     }
 }
 
-fn open(folder: &Path) -> Result<Hub, sealane_stream::Error> {
+fn open(folder: &Path) -> Result<StreamHub, sealane_stream::Error> {
     let folder = folder.to_owned();
-    Hub::open(HubConfig { folder, level: Level::Disk, retention: Retention::default() })
+    StreamHub::open(HubConfig { folder, level: Level::Disk, retention: Retention::default() })
 }
 
 /// Checked and stored like any message; made anew each time, as it would come from a socket.
-async fn append(hub: &Hub, group: usize) -> Done {
+async fn append(hub: &StreamHub, group: usize) -> Done {
     let mut scratch = Transcoder::new();
     let data = "x".repeat(256 - 32);
     let raw = format!(r#"{{"id":"abcdefghijkl-1","data":"{data}"}}"#);
     let envelopes = (0..group)
-        .map(|_| Envelope::read(&mut scratch, hub.ids(), Codec::Json, raw.as_bytes()))
+        .map(|_| StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, raw.as_bytes()))
         .collect::<Result<_, _>>()?;
     let topic = "bench".parse()?;
-    hub.enqueue(Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None }).await?;
+    hub.enqueue(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None })
+        .await?;
     Ok(())
 }
 

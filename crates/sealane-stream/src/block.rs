@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use sealane_message::Topic;
 
-use crate::envelope::{Content, Envelope};
+use crate::envelope::{EnvelopeContent, StreamEnvelope};
 use frames::FrameSlots;
 pub use frames::{FrameLayout, take_encoded};
 
@@ -19,17 +19,17 @@ pub(crate) const RECORD_HEAD_BYTES: usize = 4 + 4 + 8 + 1 + 1;
 
 /// One message at rest.
 #[derive(Debug, Clone)]
-pub(crate) struct Record {
+pub(crate) struct BlockRecord {
     pub(crate) offset: u64,
     pub(crate) time_ms: u64,
-    pub(crate) content: Content,
+    pub(crate) content: EnvelopeContent,
     pub(crate) id: Bytes,
     pub(crate) body: Bytes,
 }
 
-impl Record {
-    pub(crate) fn new(offset: u64, time_ms: u64, envelope: Envelope) -> Self {
-        let Envelope { content, id, body } = envelope;
+impl BlockRecord {
+    pub(crate) fn new(offset: u64, time_ms: u64, envelope: StreamEnvelope) -> Self {
+        let StreamEnvelope { content, id, body } = envelope;
         Self { offset, time_ms, content, id, body }
     }
 
@@ -41,7 +41,7 @@ impl Record {
 
 /// The messages of one commit of one stream, by ascending offset.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct StreamBlock {
     pub(crate) topic: Topic,
     pub(crate) generation: u64,
     /// The first offset that this block covers; its record may be damaged.
@@ -49,12 +49,17 @@ pub(crate) struct Block {
     /// The last offset that this block covers.
     pub(crate) last: u64,
     /// Shared with the commit that stores them, so that neither copies.
-    pub(crate) records: Arc<[Record]>,
+    pub(crate) records: Arc<[BlockRecord]>,
     frames: FrameSlots,
 }
 
-impl Block {
-    pub(crate) fn new(topic: Topic, generation: u64, first: u64, records: Arc<[Record]>) -> Self {
+impl StreamBlock {
+    pub(crate) fn new(
+        topic: Topic,
+        generation: u64,
+        first: u64,
+        records: Arc<[BlockRecord]>,
+    ) -> Self {
         let last = first + (records.len() as u64).saturating_sub(1);
         Self { topic, generation, first, last, records, frames: FrameSlots::default() }
     }
@@ -63,7 +68,7 @@ impl Block {
     /// large in each codec that is read.
     pub(crate) fn memory_bytes(&self) -> usize {
         let bodies: usize = self.records.iter().map(|r| r.body.len() + r.id.len()).sum();
-        bodies + self.records.len() * size_of::<Record>() + size_of::<Block>()
+        bodies + self.records.len() * size_of::<BlockRecord>() + size_of::<StreamBlock>()
     }
 
     /// Bytes of the block at rest.
@@ -83,13 +88,13 @@ impl Block {
 }
 
 /// Bytes of messages at rest.
-pub(crate) fn stored_bytes(records: &[Record]) -> u64 {
-    let each = |r: &Record| (RECORD_HEAD_BYTES + r.id.len() + r.body.len()) as u64;
+pub(crate) fn stored_bytes(records: &[BlockRecord]) -> u64 {
+    let each = |r: &BlockRecord| (RECORD_HEAD_BYTES + r.id.len() + r.body.len()) as u64;
     records.iter().map(each).sum()
 }
 
 /// Appends the stored form of `record`, a message of the stream `stream`.
-pub(crate) fn write_record(stream: u32, record: &Record, out: &mut BytesMut) {
+pub(crate) fn write_record(stream: u32, record: &BlockRecord, out: &mut BytesMut) {
     let rest = RECORD_HEAD_BYTES - 4 + record.id.len() + record.body.len();
     out.put_u32_le(rest as u32);
     let at = out.len();
@@ -119,7 +124,7 @@ fn checksum(stream: u32, offset: u64, covered: &[u8]) -> u32 {
 
 /// The offsets of a stored block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Offsets {
+pub(crate) struct BlockOffsets {
     pub(crate) first: u64,
     pub(crate) count: u64,
 }
@@ -130,9 +135,9 @@ pub(crate) fn read_block(
     topic: Topic,
     stream: u32,
     generation: u64,
-    Offsets { first, count }: Offsets,
+    BlockOffsets { first, count }: BlockOffsets,
     data: Vec<u8>,
-) -> Block {
+) -> StreamBlock {
     let data = Bytes::from(data);
     // The count stands in the row and may be damaged. Memory is taken for what the bytes can hold.
     let mut records = Vec::with_capacity(usize::try_from(count).unwrap_or(0).min(data.len() / 18));
@@ -152,19 +157,19 @@ pub(crate) fn read_block(
     }
     let last = first + count.saturating_sub(1);
     let records = records.into();
-    Block { topic, generation, first, last, records, frames: FrameSlots::default() }
+    StreamBlock { topic, generation, first, last, records, frames: FrameSlots::default() }
 }
 
-fn read_record(stream: u32, offset: u64, rest: Bytes) -> Option<Record> {
+fn read_record(stream: u32, offset: u64, rest: Bytes) -> Option<BlockRecord> {
     let sum = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?);
     if checksum(stream, offset, rest.get(4..)?) != sum {
         return None;
     }
     let time_ms = u64::from_le_bytes(rest.get(4..12)?.try_into().ok()?);
-    let content = Content::from_id(*rest.get(12)?)?;
+    let content = EnvelopeContent::from_id(*rest.get(12)?)?;
     let body_at = 14 + usize::from(*rest.get(13)?);
     rest.get(body_at..)?;
-    Some(Record {
+    Some(BlockRecord {
         offset,
         time_ms,
         content,
@@ -179,20 +184,21 @@ mod tests {
 
     use super::*;
 
-    fn record(offset: u64, body: &'static [u8]) -> Record {
+    fn record(offset: u64, body: &'static [u8]) -> BlockRecord {
         let id = Bytes::from(format!("m{offset}"));
-        let content = Content::Open(Codec::Json);
-        Record { offset, time_ms: 7, content, id, body: Bytes::from_static(body) }
+        let content = EnvelopeContent::Open(Codec::Json);
+        BlockRecord { offset, time_ms: 7, content, id, body: Bytes::from_static(body) }
     }
 
-    fn stored(records: &[Record]) -> Vec<u8> {
+    fn stored(records: &[BlockRecord]) -> Vec<u8> {
         let mut out = BytesMut::new();
         records.iter().for_each(|r| write_record(3, r, &mut out));
         out.to_vec()
     }
 
     fn read(data: Vec<u8>) -> Vec<u64> {
-        let block = read_block("a".parse().unwrap(), 3, 1, Offsets { first: 10, count: 3 }, data);
+        let block =
+            read_block("a".parse().unwrap(), 3, 1, BlockOffsets { first: 10, count: 3 }, data);
         assert_eq!((block.first, block.last), (10, 12));
         block.records.iter().map(|r| r.offset).collect()
     }
@@ -224,10 +230,16 @@ mod tests {
     fn a_record_in_the_wrong_place_is_damage() {
         let records: Vec<_> = (10..13).map(|offset| record(offset, b"{}")).collect();
         let data = stored(&records);
-        let block =
-            read_block("a".parse().unwrap(), 3, 1, Offsets { first: 11, count: 3 }, data.clone());
+        let block = read_block(
+            "a".parse().unwrap(),
+            3,
+            1,
+            BlockOffsets { first: 11, count: 3 },
+            data.clone(),
+        );
         assert!(block.records.is_empty());
-        let block = read_block("a".parse().unwrap(), 4, 1, Offsets { first: 10, count: 3 }, data);
+        let block =
+            read_block("a".parse().unwrap(), 4, 1, BlockOffsets { first: 10, count: 3 }, data);
         assert!(block.records.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::Error;
-use crate::store::Fault;
+use crate::store::StoreFault;
 
 /// The log is copied each time it has grown by so much.
 const COPY_EVERY_BYTES: u64 = 8 << 20;
@@ -21,14 +21,14 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The log, as the writer and whoever copies it share it.
 #[derive(Default)]
-pub(crate) struct Log {
+pub(crate) struct CheckpointLog {
     /// Held by the one who copies.
     pub(crate) copying: Mutex<()>,
     has_grown: AtomicBool,
     copier: OnceLock<Thread>,
 }
 
-impl Log {
+impl CheckpointLog {
     /// Notes that a commit has made the log longer, and has it copied where that is much.
     pub(crate) fn note(&self, before_bytes: u64, bytes: u64) {
         // The copier is woken once for each 8 MiB, and not for each commit.
@@ -39,12 +39,12 @@ impl Log {
     }
 }
 
-pub(crate) struct Checkpointer {
+pub(crate) struct LogCheckpointer {
     connection: Connection,
 }
 
-impl Checkpointer {
-    pub(crate) fn new(folder: &Path) -> Result<Self, Fault> {
+impl LogCheckpointer {
+    pub(crate) fn new(folder: &Path) -> Result<Self, StoreFault> {
         let connection = Connection::open(folder.join("streams.db"))?;
         // By itself SQLite would copy within a commit, and hold up all clients of that commit.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -52,7 +52,7 @@ impl Checkpointer {
     }
 
     /// Works until `closing`.
-    pub(crate) fn run(self, closing: &AtomicBool, log: &Log) {
+    pub(crate) fn run(self, closing: &AtomicBool, log: &CheckpointLog) {
         // The thread is known before its first look, so that a commit in between finds it.
         log.copier.get_or_init(std::thread::current);
         while !closing.load(Ordering::Relaxed) {
@@ -68,7 +68,7 @@ impl Checkpointer {
         }
     }
 
-    fn copy(&self) -> Result<(), Fault> {
+    fn copy(&self) -> Result<(), StoreFault> {
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 }

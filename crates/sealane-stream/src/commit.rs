@@ -16,7 +16,7 @@ use std::sync::Arc;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
-use crate::block::{Record, stored_bytes};
+use crate::block::{BlockRecord, stored_bytes};
 use crate::store::{KeyRow, SessionRow};
 use crate::{ConsumerSettings, Level, Retention};
 
@@ -48,7 +48,7 @@ pub(crate) enum StoreChange {
     /// each other kind. The rows decide how many there are.
     SweepStream { stream: u32, rows_max: u64 },
     /// Adds one block: messages whose offsets follow each other.
-    AddBlock { stream: u32, generation: u64, records: Arc<[Record]> },
+    AddBlock { stream: u32, generation: u64, records: Arc<[BlockRecord]> },
     /// Removes a stream's blocks up to the one that begins at `through`, and the generations that
     /// begin before `generations_from`.
     TrimStream { extent: StreamExtent, through: u64, generations_from: u64 },
@@ -58,7 +58,7 @@ pub(crate) enum StoreChange {
     /// Notes that the offsets `first..=last` cannot be read.
     NoteDamage { stream: u32, first: u64, last: u64, found_ms: u64 },
     /// Holds messages back until `due_ms`. Their rows get the numbers behind the greatest one.
-    DelayMessages { stream: u32, due_ms: u64, records: Vec<Record> },
+    DelayMessages { stream: u32, due_ms: u64, records: Vec<BlockRecord> },
     /// Ends the delay of the message in this row, which another change gives to its stream.
     ReleaseDelayed { number: i64 },
     /// Removes a delayed message, which never comes.
@@ -205,7 +205,7 @@ impl StoreCommit {
                     progress_rows == 1
                 }
                 StoreChange::AddBlock { records, .. } => {
-                    let follows = |pair: &[Record]| match pair {
+                    let follows = |pair: &[BlockRecord]| match pair {
                         [a, b] => a.offset + 1 == b.offset && a.time_ms <= b.time_ms,
                         _ => true,
                     };

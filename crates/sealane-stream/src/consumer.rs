@@ -12,16 +12,16 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 use crate::ConsumerSettings;
+use changes::{ConsumerImage, TouchedOffsets, write_varint};
 pub(crate) use changes::{DeadCounts, pieces, write_counts, write_piece};
-use changes::{Image, Touched, write_varint};
-pub(crate) use steer::{Steer, Steered};
+pub(crate) use steer::{ConsumerSteer, ConsumerSteered};
 
 /// A connection that belongs to a consumer; unique within the process.
-pub(crate) type Member = u64;
+pub(crate) type ConsumerMember = u64;
 
 /// A message that a member is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Handed {
+pub(crate) struct HandedMessage {
     pub(crate) offset: u64,
     pub(crate) attempt: u32,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Handed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PendingState {
     InFlight {
-        member: Member,
+        member: ConsumerMember,
         since_ms: u64,
         deadline_ms: u64,
     },
@@ -43,7 +43,7 @@ enum PendingState {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct PendingEntry {
     offset: u64,
     attempt: u32,
     state: PendingState,
@@ -51,38 +51,38 @@ struct Pending {
 
 /// The stored state of a message that is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kept {
+struct PendingKept {
     attempt: u32,
     /// 0: at once.
     due_ms: u64,
 }
 
-impl Pending {
-    fn is_held_by(&self, member: Member) -> bool {
+impl PendingEntry {
+    fn is_held_by(&self, member: ConsumerMember) -> bool {
         matches!(self.state, PendingState::InFlight { member: holder, .. } if holder == member)
     }
 
     /// The state that is stored; none where the message is done.
-    fn kept(&self, buried: &[u64]) -> Option<Kept> {
+    fn kept(&self, buried: &[u64]) -> Option<PendingKept> {
         let due_ms = match self.state {
             PendingState::Done => return None,
             PendingState::Dead if buried.binary_search(&self.offset).is_ok() => return None,
             PendingState::Delayed { due_ms } => due_ms,
             PendingState::InFlight { .. } | PendingState::Ready | PendingState::Dead => 0,
         };
-        Some(Kept { attempt: self.attempt, due_ms })
+        Some(PendingKept { attempt: self.attempt, due_ms })
     }
 }
 
 /// The state of one consumer of one stream.
 #[derive(Debug)]
-pub(crate) struct Consumer {
+pub(crate) struct ConsumerProgress {
     pub(crate) settings: ConsumerSettings,
     /// Since when nothing is given out, in Unix milliseconds; 0: it is.
     pub(crate) paused_ms: u64,
     cursor: u64,
     /// By ascending offset; done entries go when they reach the front or outnumber the others.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingEntry>,
     /// Entries that are not done.
     live: usize,
     ready: BTreeSet<u64>,
@@ -94,10 +94,10 @@ pub(crate) struct Consumer {
     /// Redeliveries handed out so far, for the stream's state.
     pub(crate) redelivered: u64,
     /// The changes since the last call of `changes`, to be stored.
-    touched: Touched,
+    touched: TouchedOffsets,
 }
 
-impl Consumer {
+impl ConsumerProgress {
     pub(crate) fn new(cursor: u64, settings: ConsumerSettings) -> Self {
         Self {
             settings,
@@ -111,7 +111,7 @@ impl Consumer {
             next_scan_ms: 0,
             skipped: None,
             redelivered: 0,
-            touched: Touched::new(cursor),
+            touched: TouchedOffsets::new(cursor),
         }
     }
 
@@ -126,7 +126,7 @@ impl Consumer {
     }
 
     /// Adds what each member has in flight.
-    pub(crate) fn count_in_flight(&self, counts: &mut HashMap<Member, usize>) {
+    pub(crate) fn count_in_flight(&self, counts: &mut HashMap<ConsumerMember, usize>) {
         for entry in &self.pending {
             if let PendingState::InFlight { member, .. } = entry.state {
                 *counts.entry(member).or_default() += 1;
@@ -178,12 +178,12 @@ impl Consumer {
     /// on. Nothing is taken that is not given, so that first deliveries stay in order.
     pub(crate) fn take(
         &mut self,
-        member: Member,
+        member: ConsumerMember,
         offsets: Range<u64>,
         max: usize,
         now_ms: u64,
         mut fits: impl FnMut(u64) -> bool,
-    ) -> Vec<Handed> {
+    ) -> Vec<HandedMessage> {
         let deadline_ms = now_ms.saturating_add(self.settings.ack_wait_ms);
         let state = PendingState::InFlight { member, since_ms: now_ms, deadline_ms };
         let max = if self.is_paused() { 0 } else { max };
@@ -201,7 +201,7 @@ impl Consumer {
                 // used one.
                 entry.attempt = entry.attempt.saturating_add(1);
                 entry.state = state;
-                out.push(Handed { offset, attempt: entry.attempt });
+                out.push(HandedMessage { offset, attempt: entry.attempt });
                 self.redelivered += 1;
                 self.touched.note(offset);
             }
@@ -214,8 +214,8 @@ impl Consumer {
         {
             // New messages wait until the returned ones are taken, or those could be overtaken for
             // ever.
-            out.push(Handed { offset: self.cursor, attempt: 1 });
-            self.pending.push_back(Pending { offset: self.cursor, attempt: 1, state });
+            out.push(HandedMessage { offset: self.cursor, attempt: 1 });
+            self.pending.push_back(PendingEntry { offset: self.cursor, attempt: 1, state });
             self.live += 1;
             self.cursor += 1;
         }
@@ -227,7 +227,7 @@ impl Consumer {
         out
     }
 
-    /// Whether [`Consumer::take`] would give something.
+    /// Whether [`ConsumerProgress::take`] would give something.
     pub(crate) fn has_work(&self, visible: &Range<u64>) -> bool {
         !self.is_paused()
             && (!self.ready.is_empty()
@@ -241,7 +241,7 @@ impl Consumer {
     }
 
     /// Marks what `member` has in flight of `from..=to` as done; returns how many that were.
-    pub(crate) fn ack(&mut self, member: Member, from: u64, to: u64) -> u64 {
+    pub(crate) fn ack(&mut self, member: ConsumerMember, from: u64, to: u64) -> u64 {
         self.each_in_flight(member, from, to, |_| PendingState::Done)
     }
 
@@ -249,7 +249,7 @@ impl Consumer {
     /// how many that were.
     pub(crate) fn nack(
         &mut self,
-        member: Member,
+        member: ConsumerMember,
         from: u64,
         to: u64,
         due_ms: u64,
@@ -261,7 +261,7 @@ impl Consumer {
 
     /// When `member` was given the first message from `from` on that it has in flight, if that one
     /// is among the next few.
-    pub(crate) fn given_ms(&self, member: Member, from: u64) -> Option<u64> {
+    pub(crate) fn given_ms(&self, member: ConsumerMember, from: u64) -> Option<u64> {
         // The time is for a metric alone. Looking further would cost more than the figure is worth.
         const LOOKS: usize = 16;
         let near = self.pending.iter().skip(self.start_of(from)).take(LOOKS);
@@ -272,7 +272,7 @@ impl Consumer {
     }
 
     /// Whether `offset` is in flight to `member`.
-    pub(crate) fn holds(&self, member: Member, offset: u64) -> bool {
+    pub(crate) fn holds(&self, member: ConsumerMember, offset: u64) -> bool {
         self.index(offset)
             .and_then(|i| self.pending.get(i))
             .is_some_and(|entry| entry.is_held_by(member))
@@ -318,7 +318,7 @@ impl Consumer {
     }
 
     /// Sets back everything that `member` had in flight; it comes again at once.
-    pub(crate) fn leave(&mut self, member: Member, now_ms: u64) -> u64 {
+    pub(crate) fn leave(&mut self, member: ConsumerMember, now_ms: u64) -> u64 {
         let max = self.settings.max_attempts;
         self.each_in_flight(member, 0, u64::MAX, |entry| again(entry, max, now_ms, now_ms))
     }
@@ -345,11 +345,11 @@ impl Consumer {
     }
 
     /// Up to `max` messages that are out of attempts, with their attempts, by offset; they stay
-    /// until [`Consumer::bury`].
-    pub(crate) fn dead(&self, max: usize) -> Vec<Handed> {
+    /// until [`ConsumerProgress::bury`].
+    pub(crate) fn dead(&self, max: usize) -> Vec<HandedMessage> {
         let entry = |offset: &u64| self.index(*offset).and_then(|i| self.pending.get(i));
         let dead = self.dead.iter().take(max).filter_map(entry);
-        dead.map(|entry| Handed { offset: entry.offset, attempt: entry.attempt }).collect()
+        dead.map(|entry| HandedMessage { offset: entry.offset, attempt: entry.attempt }).collect()
     }
 
     /// Whether messages wait to be buried.
@@ -379,12 +379,16 @@ impl Consumer {
     }
 
     /// The same of a consumer whose next offset is `cursor`, with what `keep` says of each message.
-    fn write_state(&self, cursor: u64, keep: impl Fn(&Pending) -> Option<Kept>) -> Vec<u8> {
+    fn write_state(
+        &self,
+        cursor: u64,
+        keep: impl Fn(&PendingEntry) -> Option<PendingKept>,
+    ) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + self.live * 4);
         write_varint(cursor, &mut out);
         let mut previous = 0;
         for entry in &self.pending {
-            let Some(Kept { attempt, due_ms }) = keep(entry) else { continue };
+            let Some(PendingKept { attempt, due_ms }) = keep(entry) else { continue };
             write_varint(entry.offset - previous, &mut out);
             write_varint(u64::from(attempt), &mut out);
             write_varint(due_ms, &mut out);
@@ -398,7 +402,7 @@ impl Consumer {
     pub(crate) fn changes(&mut self, buried: &[u64]) -> Option<Vec<u8>> {
         // The record begins anew with the plan. If the commit fails, `is_unstored` has all of it
         // written.
-        let touched = std::mem::replace(&mut self.touched, Touched::new(self.cursor));
+        let touched = std::mem::replace(&mut self.touched, TouchedOffsets::new(self.cursor));
         changes::write(self, touched, buried)
     }
 
@@ -407,7 +411,7 @@ impl Consumer {
         self.touched.all = true;
     }
 
-    /// The consumer that [`Consumer::snapshot`] described, with the changes that came after it;
+    /// The consumer that [`ConsumerProgress::snapshot`] described, with the changes that came after it;
     /// what was in flight comes again. `counts` becomes how many messages are dead letters, and
     /// how many could not be, as the last change says.
     pub(crate) fn restore(
@@ -416,20 +420,24 @@ impl Consumer {
         changes: &[Vec<u8>],
         counts: &mut DeadCounts,
     ) -> Option<Self> {
-        let mut image = Image::read(snapshot)?;
+        let mut image = ConsumerImage::read(snapshot)?;
         for piece in changes {
             *counts = image.apply(piece)?;
         }
-        let mut consumer = Consumer::new(image.cursor, settings);
-        for (offset, Kept { attempt, due_ms }) in image.pending {
+        let mut consumer = ConsumerProgress::new(image.cursor, settings);
+        for (offset, PendingKept { attempt, due_ms }) in image.pending {
             let max = settings.max_attempts;
             // After a start nobody holds anything. Messages that were in flight come again at once.
-            let state =
-                again(&Pending { offset, attempt, state: PendingState::Ready }, max, due_ms, 0);
-            consumer.pending.push_back(Pending { offset, attempt, state: PendingState::Done });
+            let state = again(
+                &PendingEntry { offset, attempt, state: PendingState::Ready },
+                max,
+                due_ms,
+                0,
+            );
+            consumer.pending.push_back(PendingEntry { offset, attempt, state: PendingState::Done });
             consumer.set(consumer.pending.len() - 1, state);
         }
-        consumer.touched = Touched::new(image.cursor);
+        consumer.touched = TouchedOffsets::new(image.cursor);
         // Whatever the store gave, nothing is pending that nobody was given.
         consumer.holds_together().then_some(consumer)
     }
@@ -445,10 +453,10 @@ impl Consumer {
 
     fn each_in_flight(
         &mut self,
-        member: Member,
+        member: ConsumerMember,
         from: u64,
         to: u64,
-        next: impl Fn(&Pending) -> PendingState,
+        next: impl Fn(&PendingEntry) -> PendingState,
     ) -> u64 {
         let start = self.start_of(from);
         let mut count = 0;
@@ -535,14 +543,14 @@ impl Consumer {
         self.pending.get(index).filter(|entry| entry.offset == offset).map(|_| index)
     }
 
-    fn entry_mut(&mut self, offset: u64) -> Option<&mut Pending> {
+    fn entry_mut(&mut self, offset: u64) -> Option<&mut PendingEntry> {
         let index = self.index(offset)?;
         self.pending.get_mut(index)
     }
 }
 
 /// The next state of a message that was not acknowledged.
-fn again(entry: &Pending, max_attempts: u32, due_ms: u64, now_ms: u64) -> PendingState {
+fn again(entry: &PendingEntry, max_attempts: u32, due_ms: u64, now_ms: u64) -> PendingState {
     // A message that killed every member so far must not go round for ever.
     if max_attempts > 0 && entry.attempt >= max_attempts {
         PendingState::Dead

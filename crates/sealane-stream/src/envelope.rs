@@ -1,9 +1,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use sealane_codec::{Codec, CodecError, Kind, Transcoder, Writer};
+use sealane_codec::{Codec, CodecError, DatumKind, DatumWriter, Transcoder};
 use sealane_frame::{FrameView, GroupTag, RELAY_BYTES};
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 use sealane_protocol::limits::{
     MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES, MAX_ID_BYTES,
 };
@@ -12,42 +12,42 @@ use crate::Error;
 
 /// A message as a client wrote it: checked once, then carried verbatim.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Envelope {
-    pub(crate) content: Content,
+pub struct StreamEnvelope {
+    pub(crate) content: EnvelopeContent,
     pub(crate) id: Bytes,
     pub(crate) body: Bytes,
 }
 
 /// The form of a message's body at rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum EnvelopeContent {
     /// The envelope, a map of this codec.
     Open(Codec),
     /// One frame in the full form, and nothing of the envelope around it.
     Sealed,
 }
 
-impl Content {
+impl EnvelopeContent {
     /// No codec has this id: it tells a frame from an envelope in a record.
     const SEALED_ID: u8 = 128;
 
     /// The number in stored records (spec/store.md §3).
     pub(crate) fn id(self) -> u8 {
         match self {
-            Content::Open(codec) => codec as u8,
-            Content::Sealed => Self::SEALED_ID,
+            EnvelopeContent::Open(codec) => codec as u8,
+            EnvelopeContent::Sealed => Self::SEALED_ID,
         }
     }
 
-    pub(crate) fn from_id(id: u8) -> Option<Content> {
+    pub(crate) fn from_id(id: u8) -> Option<EnvelopeContent> {
         match id {
-            Self::SEALED_ID => Some(Content::Sealed),
-            id => Codec::from_id(id).map(Content::Open),
+            Self::SEALED_ID => Some(EnvelopeContent::Sealed),
+            id => Codec::from_id(id).map(EnvelopeContent::Open),
         }
     }
 }
 
-impl Envelope {
+impl StreamEnvelope {
     /// Checks `raw`, one encoded map, and adds an id where it has none. Of a sealed message the
     /// frame is taken out; its header is checked, and nothing of it can be read here.
     ///
@@ -56,16 +56,16 @@ impl Envelope {
     /// [`Error::FrameMalformed`].
     pub fn read(
         scratch: &mut Transcoder,
-        ids: &Ids,
+        ids: &MessageIds,
         codec: Codec,
         raw: &[u8],
-    ) -> Result<Envelope, Error> {
+    ) -> Result<StreamEnvelope, Error> {
         // The length is asked before anything is parsed, since parsing is what a large body would
         // cost.
         if raw.len() > MAX_ENVELOPE_BYTES {
             return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES });
         }
-        if sealane_codec::kind(codec, raw) != Some(Kind::Map) {
+        if sealane_codec::kind(codec, raw) != Some(DatumKind::Map) {
             return Err(Error::InvalidEnvelope("is not a map"));
         }
         let decode = |cause| Error::Decode { codec: codec.name(), cause };
@@ -86,7 +86,7 @@ impl Envelope {
         // Almost no open message is so small. The look for a frame costs the others one comparison.
         if values <= SEALED_VALUES_MAX
             && scratch.has_field(raw, "sealed")
-            && let Some(sealed) = Sealed::read(codec, raw)?
+            && let Some(sealed) = SealedEnvelope::read(codec, raw)?
         {
             return Self::sealed(ids, &sealed);
         }
@@ -110,10 +110,10 @@ impl Envelope {
             Some(same) if same == id.as_bytes() => body.slice(start..end),
             _ => Bytes::copy_from_slice(id.as_bytes()),
         };
-        Ok(Envelope { content: Content::Open(codec), id, body })
+        Ok(StreamEnvelope { content: EnvelopeContent::Open(codec), id, body })
     }
 
-    fn sealed(ids: &Ids, sealed: &Sealed<'_>) -> Result<Envelope, Error> {
+    fn sealed(ids: &MessageIds, sealed: &SealedEnvelope<'_>) -> Result<StreamEnvelope, Error> {
         // The header is all that the hub can read. A frame that no member could open is refused at
         // once.
         FrameView::parse(&sealed.frame).map_err(Error::FrameMalformed)?;
@@ -125,14 +125,14 @@ impl Envelope {
             None => ids.next().into_bytes().into(),
         };
         let body = Bytes::copy_from_slice(&sealed.frame);
-        Ok(Envelope { content: Content::Sealed, id, body })
+        Ok(StreamEnvelope { content: EnvelopeContent::Sealed, id, body })
     }
 
     /// The group whose keys open this message; none: it is open.
     pub fn group(&self) -> Option<GroupTag> {
         match self.content {
-            Content::Open(_) => None,
-            Content::Sealed => Some(FrameView::parse(&self.body).ok()?.header().group()),
+            EnvelopeContent::Open(_) => None,
+            EnvelopeContent::Sealed => Some(FrameView::parse(&self.body).ok()?.header().group()),
         }
     }
 
@@ -140,8 +140,8 @@ impl Envelope {
     /// None: the message is open.
     pub(crate) fn sealed_content(&self) -> Option<&[u8]> {
         match self.content {
-            Content::Open(_) => None,
-            Content::Sealed => self.body.get(RELAY_BYTES..),
+            EnvelopeContent::Open(_) => None,
+            EnvelopeContent::Sealed => self.body.get(RELAY_BYTES..),
         }
     }
 
@@ -151,7 +151,7 @@ impl Envelope {
     }
 
     /// Puts an id before the fields of a map that was read, and has so many values with itself.
-    fn with_json_id(id: String, raw: &[u8], values: usize) -> Envelope {
+    fn with_json_id(id: String, raw: &[u8], values: usize) -> StreamEnvelope {
         let fields = raw.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
         let comma = if values > 1 { "," } else { "" };
         // An id of the hub's has no character that JSON escapes.
@@ -159,17 +159,17 @@ impl Envelope {
         let body = [HEAD, id.as_bytes(), b"\"", comma.as_bytes(), fields].concat();
         let body = Bytes::from(body);
         let id = body.slice(HEAD.len()..HEAD.len() + id.len());
-        Envelope { content: Content::Open(Codec::Json), id, body }
+        StreamEnvelope { content: EnvelopeContent::Open(Codec::Json), id, body }
     }
 
     fn with_id<'a, K: AsRef<str> + 'a>(
         codec: Codec,
         id: String,
         fields: &[(K, &'a [u8])],
-    ) -> Envelope {
+    ) -> StreamEnvelope {
         let size: usize = fields.iter().map(|(key, raw)| key.as_ref().len() + raw.len() + 6).sum();
         let mut body = Vec::with_capacity(size + id.len() + 16);
-        let mut writer = Writer::new(codec, &mut body);
+        let mut writer = DatumWriter::new(codec, &mut body);
         writer.map(fields.len() + 1);
         writer.key("id");
         writer.text(&id);
@@ -178,8 +178,8 @@ impl Envelope {
             writer.raw(raw);
         }
         writer.end();
-        let content = Content::Open(codec);
-        Envelope { content, id: id.into_bytes().into(), body: body.into() }
+        let content = EnvelopeContent::Open(codec);
+        StreamEnvelope { content, id: id.into_bytes().into(), body: body.into() }
     }
 }
 
@@ -200,13 +200,13 @@ const TOO_MANY: &str = "has too many values";
 /// Makes ids for messages that have none: 12 random characters drawn at start, `-`, and a counter
 /// in base 36, so that an id is short and never comes twice.
 #[derive(Debug)]
-pub struct Ids {
+pub struct MessageIds {
     /// The random characters, and what stands behind them.
     prefix: String,
     count: AtomicU64,
 }
 
-impl Ids {
+impl MessageIds {
     /// A new series of ids.
     ///
     /// # Errors
@@ -255,8 +255,8 @@ fn push_base36(mut n: u64, width: usize, out: &mut String) {
 mod tests {
     use super::*;
 
-    fn read(codec: Codec, raw: &[u8]) -> Result<Envelope, Error> {
-        Envelope::read(&mut Transcoder::new(), &Ids::new().unwrap(), codec, raw)
+    fn read(codec: Codec, raw: &[u8]) -> Result<StreamEnvelope, Error> {
+        StreamEnvelope::read(&mut Transcoder::new(), &MessageIds::new().unwrap(), codec, raw)
     }
 
     #[test]
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn ids_never_come_twice() {
-        let ids = Ids::new().unwrap();
+        let ids = MessageIds::new().unwrap();
         let all: std::collections::HashSet<_> = (0..10_000).map(|_| ids.next()).collect();
         assert_eq!(all.len(), 10_000);
         assert!(all.iter().all(|id| id.len() <= 20));

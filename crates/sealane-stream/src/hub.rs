@@ -15,19 +15,26 @@ use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::{
     MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
 };
-use sealane_protocol::{Joined, Position};
+use sealane_protocol::{StreamJoined, StreamPosition};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::envelope::{Envelope, Ids};
-use crate::metrics::{Figures, Metrics, Timings, figures};
-use crate::publishing::{Publishing, Sessions, queue_cost};
-use crate::registry::Registry;
-use crate::store::{Key, Reads, Settings, Writes};
-use crate::stream::{ConsumerEntry, Stream};
-use crate::subscription::{Output, Subscription, TURN_BYTES, Turn, Who, part, read, start_offset};
-use crate::writer::{Append, Appended, Command, Configure, Remove, Writer, check_seal};
+use crate::envelope::{MessageIds, StreamEnvelope};
+use crate::metrics::{Metrics, SeriesFigures, Timings, figures};
+use crate::publishing::{OpenSessions, PublishSession, queue_cost};
+use crate::registry::StreamRegistry;
+use crate::store::{StoreReads, StoreWrites, StoredRequestKey, StreamSettings};
+use crate::stream::{ConsumerEntry, StreamEntry};
+use crate::subscription::{
+    LaneTurn, StreamSubscription, SubscriptionOutput, SubscriptionReader, TURN_BYTES, part, read,
+    start_offset,
+};
+use crate::writer::{
+    AppendCommand, AppendedMessages, ConfigureCommand, RemoveCommand, StoreWriter, WriterCommand,
+    check_seal,
+};
 use crate::{
-    Change, ConsumerState, Error, Level, Retention, Start, StreamState, checkpoint, now_ms, store,
+    ConsumerState, Error, Level, ReadStart, Retention, StreamChange, StreamState, checkpoint,
+    now_ms, store,
 };
 
 /// How a hub is opened.
@@ -43,11 +50,11 @@ pub struct HubConfig {
 
 /// An append of one or more messages to one stream: all or none, one after the other.
 #[derive(Debug, Clone)]
-pub struct Enqueue {
+pub struct StreamEnqueue {
     /// The stream.
     pub topic: Topic,
     /// The messages.
-    pub envelopes: Vec<Envelope>,
+    pub envelopes: Vec<StreamEnvelope>,
     /// The offset that the first must get.
     pub expect: Option<u64>,
     /// How long they are held back.
@@ -58,15 +65,15 @@ pub struct Enqueue {
 
 /// A key under which the same request is done once.
 #[derive(Debug, Clone)]
-pub struct IdempotencyKey(Keys);
+pub struct IdempotencyKey(EnqueueKeys);
 
 /// The unit that a key makes happen once.
 #[derive(Debug, Clone)]
-enum Keys {
+enum EnqueueKeys {
     /// The request.
-    Whole(Key),
+    Whole(StoredRequestKey),
     /// Each message of it.
-    Each(Vec<Key>),
+    Each(Vec<StoredRequestKey>),
 }
 
 impl IdempotencyKey {
@@ -83,29 +90,29 @@ impl IdempotencyKey {
         blake3::Hasher::new().update(body).finalize_xof().fill(&mut hash);
         // The length stands first, so that no token and key make another's.
         let key = [&(token.len() as u32).to_le_bytes(), token, key].concat();
-        Ok(Self(Keys::Whole(Key { key, body: hash })))
+        Ok(Self(EnqueueKeys::Whole(StoredRequestKey { key, body: hash })))
     }
 
     /// The key that the hub itself makes of messages: the same ones are stored once, whoever brings
     /// them. Each is given as it came, and as it was read. No client can name such a key, or have
     /// it for other messages.
-    pub fn of_content(came: &[&[u8]], read: &[Envelope]) -> Self {
-        Self(Keys::Whole(content_key(came, read)))
+    pub fn of_content(came: &[&[u8]], read: &[StreamEnvelope]) -> Self {
+        Self(EnqueueKeys::Whole(content_key(came, read)))
     }
 
     /// The keys that the hub makes of each message of a batch. A message has the same one if it
     /// comes alone. Those that the stream has already are left out of the batch, and the answer
     /// tells of the others.
-    pub fn of_each(came: &[&[u8]], read: &[Envelope]) -> Self {
+    pub fn of_each(came: &[&[u8]], read: &[StreamEnvelope]) -> Self {
         let one = |(raw, envelope)| {
             content_key(std::slice::from_ref(raw), std::slice::from_ref(envelope))
         };
-        Self(Keys::Each(came.iter().zip(read).map(one).collect()))
+        Self(EnqueueKeys::Each(came.iter().zip(read).map(one).collect()))
     }
 }
 
 /// The key of messages that are known by what they are.
-fn content_key(came: &[&[u8]], read: &[Envelope]) -> Key {
+fn content_key(came: &[&[u8]], read: &[StreamEnvelope]) -> StoredRequestKey {
     let mut hasher = blake3::Hasher::new_derive_key("sealane message of a stream v1");
     for (raw, envelope) in came.iter().zip(read) {
         // Relays change 17 bytes of a frame. Two gateways would else store the same frame twice.
@@ -119,12 +126,12 @@ fn content_key(came: &[&[u8]], read: &[Envelope]) -> Key {
     let mut body = [0; 16];
     hasher.finalize_xof().fill(&mut body);
     // No token's name is so long.
-    Key { key: [&u32::MAX.to_le_bytes(), hash.as_bytes().as_slice()].concat(), body }
+    StoredRequestKey { key: [&u32::MAX.to_le_bytes(), hash.as_bytes().as_slice()].concat(), body }
 }
 
 /// Streams that were found among others.
 #[derive(Debug)]
-pub struct Listed {
+pub struct StreamsFound {
     /// Those that were wanted.
     pub streams: Vec<StreamState>,
     /// How many were looked at for them.
@@ -138,11 +145,11 @@ const LOOKS: usize = 256;
 
 /// Messages of a range request.
 #[derive(Debug)]
-pub struct Page {
+pub struct StreamPage {
     /// The stream's topic and generation.
-    pub joined: Joined,
+    pub joined: StreamJoined,
     /// Messages and gaps, in order.
-    pub events: Vec<Output>,
+    pub events: Vec<SubscriptionOutput>,
     /// Where to go on.
     pub next: u64,
     /// Whether nothing was left.
@@ -150,19 +157,19 @@ pub struct Page {
 }
 
 /// Streams on disk. Cheap to share behind an [`Arc`].
-pub struct Hub {
-    registry: Arc<Registry>,
-    ids: Ids,
+pub struct StreamHub {
+    registry: Arc<StreamRegistry>,
+    ids: MessageIds,
     queue: Arc<Semaphore>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<OpenSessions>,
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     level: Level,
     #[cfg(test)]
-    pub(crate) store_trouble: crate::store::trouble::Trouble,
+    pub(crate) store_trouble: crate::store::trouble::PlannedTrouble,
 }
 
-impl Hub {
+impl StreamHub {
     /// Opens the streams of a folder, recovering from whatever way they were left.
     ///
     /// # Errors
@@ -173,21 +180,21 @@ impl Hub {
         // threads.
         let opened = store::open(&config.folder, now_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
-        let reads = Reads::new(config.folder.clone());
-        let defaults = Settings { level: config.level, retention: config.retention };
+        let reads = StoreReads::new(config.folder.clone());
+        let defaults = StreamSettings { level: config.level, retention: config.retention };
         let is_bounded = !defaults.retention.keeps_all();
-        let registry = Arc::new(Registry::new(reads, is_bounded, opened.streams, sender));
+        let registry = Arc::new(StreamRegistry::new(reads, is_bounded, opened.streams, sender));
         registry.begin();
-        let writes = Writes::new(opened.connection, opened.lock, &config.folder)?;
+        let writes = StoreWrites::new(opened.connection, opened.lock, &config.folder)?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();
         // The writer is made before the first thread starts, so that a fault of the store leaves
         // none behind.
-        let writer = Writer::new(registry.clone(), receiver, writes, defaults, opened.next)?;
+        let writer = StoreWriter::new(registry.clone(), receiver, writes, defaults, opened.next)?;
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
-        let (copier, until) = (checkpoint::Checkpointer::new(&config.folder)?, closing.clone());
+        let (copier, until) = (checkpoint::LogCheckpointer::new(&config.folder)?, closing.clone());
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,
@@ -195,7 +202,7 @@ impl Hub {
         ];
         Ok(Self {
             registry,
-            ids: Ids::new()?,
+            ids: MessageIds::new()?,
             queue: Arc::new(Semaphore::new(MAX_WRITE_QUEUE_MESSAGES)),
             sessions: Arc::default(),
             closing,
@@ -207,7 +214,7 @@ impl Hub {
     }
 
     /// The ids that are given to messages without one.
-    pub fn ids(&self) -> &Ids {
+    pub fn ids(&self) -> &MessageIds {
         &self.ids
     }
 
@@ -233,7 +240,7 @@ impl Hub {
 
     /// Figures by stream and by consumer. This looks at every stream: not for a thread that others
     /// wait for.
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> SeriesFigures {
         figures(&self.registry)
     }
 
@@ -252,10 +259,10 @@ impl Hub {
     ///
     /// # Errors
     /// As the causes are named; nothing was appended then.
-    pub async fn enqueue(&self, enqueue: Enqueue) -> Result<Appended, Error> {
+    pub async fn enqueue(&self, enqueue: StreamEnqueue) -> Result<AppendedMessages, Error> {
         self.check(&enqueue)?;
-        let Enqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
-        let group = envelopes.first().and_then(Envelope::group);
+        let StreamEnqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
+        let group = envelopes.first().and_then(StreamEnvelope::group);
         envelopes.iter().try_for_each(|envelope| check_seal(group, envelope.group()))?;
         // The queue's room bounds memory. Clients wait here, and not in an unbounded channel.
         let share = self.share(&envelopes).await?;
@@ -264,16 +271,25 @@ impl Hub {
         let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
         let (key, each) = match key.map(|key| key.0) {
             None => (None, Vec::new()),
-            Some(Keys::Whole(key)) => (Some(key), Vec::new()),
-            Some(Keys::Each(each)) => (None, each),
+            Some(EnqueueKeys::Whole(key)) => (Some(key), Vec::new()),
+            Some(EnqueueKeys::Each(each)) => (None, each),
         };
-        let append =
-            Append { topic, envelopes, group, expect, due_ms, key, each, reply, _share: share };
-        self.registry.send(Command::Append(append))?;
+        let append = AppendCommand {
+            topic,
+            envelopes,
+            group,
+            expect,
+            due_ms,
+            key,
+            each,
+            reply,
+            _share: share,
+        };
+        self.registry.send(WriterCommand::Append(append))?;
         answer.await.unwrap_or(Err(Error::Draining))
     }
 
-    fn check(&self, enqueue: &Enqueue) -> Result<(), Error> {
+    fn check(&self, enqueue: &StreamEnqueue) -> Result<(), Error> {
         let wrong = |name: &'static str, cause| Err(Error::parameter(name, cause));
         if self.closing.load(Ordering::Relaxed) {
             return Err(Error::Draining);
@@ -288,7 +304,7 @@ impl Hub {
         if enqueue.delay_ms.is_some_and(|delay_ms| delay_ms > MAX_DELAY_MS) {
             return wrong("delayMs", "is longer than 30 days");
         }
-        let has_keys = matches!(&enqueue.key, Some(IdempotencyKey(Keys::Each(_))));
+        let has_keys = matches!(&enqueue.key, Some(IdempotencyKey(EnqueueKeys::Each(_))));
         if has_keys && (enqueue.delay_ms.is_some() || enqueue.expect.is_some()) {
             return wrong("Idempotency-Scope", "`message` goes without `expect` and `delayMs`");
         }
@@ -302,7 +318,7 @@ impl Hub {
     /// or of so many bytes.
     async fn share(
         &self,
-        envelopes: &[Envelope],
+        envelopes: &[StreamEnvelope],
     ) -> Result<tokio::sync::OwnedSemaphorePermit, Error> {
         let share = self.queue.clone().acquire_many_owned(queue_cost(envelopes.iter())).await;
         share.map_err(|_| Error::Draining)
@@ -313,12 +329,12 @@ impl Hub {
     ///
     /// # Errors
     /// [`Error::Draining`].
-    pub fn publishing(&self, owner: &str, name: &str) -> Result<Publishing, Error> {
+    pub fn publishing(&self, owner: &str, name: &str) -> Result<PublishSession, Error> {
         if self.closing.load(Ordering::Relaxed) {
             return Err(Error::Draining);
         }
         let (registry, queue) = (self.registry.clone(), self.queue.clone());
-        Ok(Publishing::open(registry, queue, self.sessions.clone(), owner, name))
+        Ok(PublishSession::open(registry, queue, self.sessions.clone(), owner, name))
     }
 
     /// Subscribes; also returns what the first frame says of a single stream.
@@ -328,24 +344,29 @@ impl Hub {
     pub async fn subscribe(
         &self,
         pattern: Pattern,
-        who: Who,
-    ) -> Result<(Subscription, Option<Joined>), Error> {
+        who: SubscriptionReader,
+    ) -> Result<(StreamSubscription, Option<StreamJoined>), Error> {
         if self.closing.load(Ordering::Relaxed) {
             return Err(Error::Draining);
         }
-        Subscription::open(self.registry.clone(), pattern, who).await
+        StreamSubscription::open(self.registry.clone(), pattern, who).await
     }
 
     /// Messages of a stream, at most `limit`.
     ///
     /// # Errors
     /// [`Error::UnknownStream`] and failures of the store.
-    pub async fn read(&self, topic: &Topic, start: Start, limit: usize) -> Result<Page, Error> {
+    pub async fn read(
+        &self,
+        topic: &Topic,
+        start: ReadStart,
+        limit: usize,
+    ) -> Result<StreamPage, Error> {
         let stream = self.find(topic)?;
         let mut next = start_offset(&self.registry, &stream, start).await?;
         let (mut pieces, mut events) = (Vec::new(), Vec::new());
         let limit = limit.min(MAX_RANGE_MESSAGES);
-        let turn = Turn { messages: limit, bytes: TURN_BYTES };
+        let turn = LaneTurn { messages: limit, bytes: TURN_BYTES };
         let more = read(&self.registry, &stream, &mut next, turn, &mut pieces).await?;
         part(pieces, &mut events);
         // A removal during the read could leave a page that looks like an empty stream.
@@ -353,7 +374,7 @@ impl Hub {
             return Err(Error::UnknownStream(topic.to_string()));
         }
         let state = stream.state.lock();
-        let joined = Joined {
+        let joined = StreamJoined {
             stream: topic.clone(),
             generation: state.generation(),
             offset: next,
@@ -361,7 +382,7 @@ impl Hub {
             level: state.settings.level.into(),
             sealed: stream.sealed,
         };
-        Ok(Page { joined, events, next, end: !more || next >= state.next })
+        Ok(StreamPage { joined, events, next, end: !more || next >= state.next })
     }
 
     /// A stream's state.
@@ -372,7 +393,7 @@ impl Hub {
         Ok(describe(&*self.find(topic)?))
     }
 
-    /// How many messages of a stream each connection has in flight, by [`Subscription::member`].
+    /// How many messages of a stream each connection has in flight, by [`StreamSubscription::member`].
     ///
     /// # Errors
     /// [`Error::UnknownStream`].
@@ -395,10 +416,10 @@ impl Hub {
         after: Option<&Topic>,
         limit: usize,
         wanted: impl Fn(&Topic) -> bool,
-    ) -> Listed {
+    ) -> StreamsFound {
         // A bounded look holds the lock of all streams only briefly. The caller goes on behind it.
         let found = self.registry.begun(beginning, after, LOOKS);
-        let mut listed = Listed { streams: Vec::new(), looked: 0, next: None };
+        let mut listed = StreamsFound { streams: Vec::new(), looked: 0, next: None };
         for stream in &found {
             if listed.streams.len() == limit {
                 break;
@@ -423,11 +444,11 @@ impl Hub {
     pub async fn configure(
         &self,
         topic: &Topic,
-        change: Change,
+        change: StreamChange,
     ) -> Result<(StreamState, bool), Error> {
         let (reply, answer) = oneshot::channel();
-        let configure = Configure { topic: topic.clone(), change, reply };
-        self.registry.send(Command::Configure(configure))?;
+        let configure = ConfigureCommand { topic: topic.clone(), change, reply };
+        self.registry.send(WriterCommand::Configure(configure))?;
         let (stream, made) = answer.await.unwrap_or(Err(Error::Draining))?;
         Ok((describe(&stream), made))
     }
@@ -441,24 +462,24 @@ impl Hub {
         self.ask_to_remove(topic.clone(), None).await.map(drop)
     }
 
-    /// Removes a stream as [`Hub::remove`] does if it is still as it was seen: nothing came to it
+    /// Removes a stream as [`StreamHub::remove`] does if it is still as it was seen: nothing came to it
     /// since, nothing is held back for it, and nobody reads it. Returns whether it went. A message
     /// that comes at the same time either keeps the stream or is the first of a new one.
     ///
     /// # Errors
     /// [`Error::UnknownStream`] and failures of the store; the stream is as it was then.
     pub async fn remove_idle(&self, seen: &StreamState) -> Result<bool, Error> {
-        let since = Position { generation: seen.generation, offset: seen.next };
+        let since = StreamPosition { generation: seen.generation, offset: seen.next };
         self.ask_to_remove(seen.stream.clone(), Some(since)).await
     }
 
     async fn ask_to_remove(
         &self,
         topic: Topic,
-        idle_since: Option<Position>,
+        idle_since: Option<StreamPosition>,
     ) -> Result<bool, Error> {
         let (reply, answer) = oneshot::channel();
-        self.registry.send(Command::Remove(Remove { topic, idle_since, reply }))?;
+        self.registry.send(WriterCommand::Remove(RemoveCommand { topic, idle_since, reply }))?;
         answer.await.unwrap_or(Err(Error::Draining))
     }
 
@@ -484,7 +505,7 @@ impl Hub {
         // Clients that wait for room are refused now. Those in the queue are still stored.
         self.queue.close();
         let (reply, mut answer) = oneshot::channel();
-        self.registry.send(Command::Stop(reply))?;
+        self.registry.send(WriterCommand::Stop(reply))?;
         for thread in self.threads.lock().drain(..) {
             self.registry.stop_waiting();
             // The copier sleeps parked and the clock on a condition. Both have to look at the flag.
@@ -496,12 +517,12 @@ impl Hub {
         answer.try_recv().unwrap_or(Err(Error::StorageFailed("the writer ended early".into())))
     }
 
-    fn find(&self, topic: &Topic) -> Result<Arc<Stream>, Error> {
+    fn find(&self, topic: &Topic) -> Result<Arc<StreamEntry>, Error> {
         self.registry.find(topic).ok_or_else(|| Error::UnknownStream(topic.to_string()))
     }
 }
 
-impl Drop for Hub {
+impl Drop for StreamHub {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
             tracing::error!(%error, "the hub did not close cleanly");
@@ -515,7 +536,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 /// Lets time pass for consumers, as often as delays are exact.
-fn tick(registry: &Registry, closing: &AtomicBool) {
+fn tick(registry: &StreamRegistry, closing: &AtomicBool) {
     while !closing.load(Ordering::Relaxed) {
         registry.wait_timed(Duration::from_millis(250));
         registry.expire(now_ms());
@@ -524,7 +545,7 @@ fn tick(registry: &Registry, closing: &AtomicBool) {
     }
 }
 
-fn describe(stream: &Stream) -> StreamState {
+fn describe(stream: &StreamEntry) -> StreamState {
     let state = stream.state.lock();
     let mut consumers: Vec<_> = state.consumers.values().cloned().collect();
     let mut described = StreamState {

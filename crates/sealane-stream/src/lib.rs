@@ -59,20 +59,23 @@ mod subscription;
 mod writer;
 
 pub use block::{FrameLayout, take_encoded};
-pub use envelope::{Envelope, Ids};
-pub use hub::{Enqueue, Hub, HubConfig, IdempotencyKey, Listed, Page};
+pub use envelope::{MessageIds, StreamEnvelope};
+pub use hub::{HubConfig, IdempotencyKey, StreamEnqueue, StreamHub, StreamPage, StreamsFound};
 pub use metrics::{
-    Bucket, ConsumerFigures, Counter, Figures, Histogram, Metrics, Spread, StreamFigures, Timing,
-    Timings,
+    ConsumerFigures, HistogramBucket, HistogramSpread, HubCounter, HubTiming, Metrics,
+    SeriesFigures, StreamFigures, TimingHistogram, Timings,
 };
-pub use publishing::{Answered, Direct, Placed, Publishing, Room};
-pub use store::{Backup, backup, check, newest_ms, restore};
-pub use subscription::{Burst, Delivery, Output, Piece, Subscription, Who};
-pub use writer::{Appended, Item};
+pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
+pub use store::{StoreBackup, backup, check, newest_ms, restore};
+pub use subscription::{
+    DeliveryBurst, DeliveryPiece, StreamDelivery, StreamSubscription, SubscriptionOutput,
+    SubscriptionReader,
+};
+pub use writer::{AppendedMessages, SessionItem};
 
 pub use sealane_protocol::{
-    Change, ConsumerChange, ConsumerSettings, ConsumerState, ERRORS, Error, Level, Position,
-    Retention, Start, StreamState,
+    ConsumerChange, ConsumerSettings, ConsumerState, ERRORS, Error, Level, ReadStart, Retention,
+    StreamChange, StreamPosition, StreamState,
 };
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -6,13 +6,13 @@ mod series;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use histogram::{Bucket, Histogram, Spread};
-pub(crate) use series::{ConsumerCounts, Own, Series, StreamCounts, figures};
-pub use series::{ConsumerFigures, Figures, StreamFigures};
+pub use histogram::{HistogramBucket, HistogramSpread, TimingHistogram};
+pub(crate) use series::{ConsumerCounts, OwnSeries, SeriesPlaces, StreamCounts, figures};
+pub use series::{ConsumerFigures, SeriesFigures, StreamFigures};
 
 /// A counter that has no labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counter {
+pub struct HubCounter {
     /// The metric's name.
     pub name: &'static str,
     /// The text that describes the counter.
@@ -23,13 +23,13 @@ pub struct Counter {
 
 /// How long something took, each time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Timing {
+pub struct HubTiming {
     /// The metric's name.
     pub name: &'static str,
     /// The text that describes the timing.
     pub help: &'static str,
     /// How long it took.
-    pub spread: Spread,
+    pub spread: HistogramSpread,
 }
 
 macro_rules! counters {
@@ -42,8 +42,8 @@ macro_rules! counters {
 
         impl Metrics {
             /// Each counter.
-            pub fn all(&self) -> Vec<Counter> {
-                vec![$(Counter {
+            pub fn all(&self) -> Vec<HubCounter> {
+                vec![$(HubCounter {
                     name: $metric,
                     help: concat!($($doc),+).trim_ascii_start(),
                     value: self.$name.load(Ordering::Relaxed),
@@ -58,13 +58,13 @@ macro_rules! timings {
         /// How long the hub takes, and how long others take for what it gives them.
         #[derive(Debug, Default)]
         pub struct Timings {
-            $($(#[doc = $doc])+ pub $name: Histogram,)+
+            $($(#[doc = $doc])+ pub $name: TimingHistogram,)+
         }
 
         impl Timings {
             /// Each of them.
-            pub fn all(&self) -> Vec<Timing> {
-                vec![$(Timing {
+            pub fn all(&self) -> Vec<HubTiming> {
+                vec![$(HubTiming {
                     name: $metric,
                     help: concat!($($doc),+).trim_ascii_start(),
                     spread: self.$name.read(),

@@ -13,19 +13,19 @@ mod world;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::store::Fault;
-use crate::{Hub, HubConfig, Level, Retention};
-use consumers::Members;
-use sessions::Publishers;
-use world::World;
+use crate::store::StoreFault;
+use crate::{HubConfig, Level, Retention, StreamHub};
+use consumers::ModelMembers;
+use sessions::ModelPublishers;
+use world::ModelWorld;
 
 /// Seeds that have found something, each with what it was.
 const KEPT: &[u64] = &[];
 
 /// Numbers that a seed gives.
-pub(super) struct Random(u64);
+pub(super) struct ModelRandom(u64);
 
-impl Random {
+impl ModelRandom {
     pub(super) fn next(&mut self) -> u64 {
         // SplitMix64, by Guy Steele, Doug Lea and Christine Flood (OOPSLA 2014).
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -50,18 +50,18 @@ impl Random {
     }
 }
 
-fn open(folder: &Path) -> Hub {
+fn open(folder: &Path) -> StreamHub {
     let (level, retention) = (Level::Os, Retention::default());
-    Hub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
+    StreamHub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
 }
 
 /// Lets the store fail somewhere in the next commits.
-fn trouble(hub: &Hub, random: &mut Random) {
+fn trouble(hub: &StreamHub, random: &mut ModelRandom) {
     let trouble = &hub.store_trouble;
     let fault = match random.below(3) {
-        0 => Fault::Full,
-        1 => Fault::Busy,
-        _ => Fault::Failed("a test says so".into()),
+        0 => StoreFault::Full,
+        1 => StoreFault::Busy,
+        _ => StoreFault::Failed("a test says so".into()),
     };
     match random.below(10) {
         0 => trouble.set_full(true),
@@ -73,8 +73,8 @@ fn trouble(hub: &Hub, random: &mut Random) {
 }
 
 /// Ends the hub as a kill does: from some statement on nothing is stored any more.
-fn kill(hub: Hub, random: &mut Random) {
-    let dead = Fault::Failed("the process is dead".into());
+fn kill(hub: StreamHub, random: &mut ModelRandom) {
+    let dead = StoreFault::Failed("the process is dead".into());
     hub.store_trouble.fail_at(1 + random.below(20), dead, true);
     // Whether it closes well depends on how many statements that takes.
     let _ = hub.close();
@@ -84,12 +84,12 @@ fn kill(hub: Hub, random: &mut Random) {
 fn run(seed: u64, steps: u64) -> (u64, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut random = Random(seed);
-    let mut world = World::new(seed);
+    let mut random = ModelRandom(seed);
+    let mut world = ModelWorld::new(seed);
     let mut hub = open(folder.path());
     let (mut done, mut failed) = (0, 0);
     while done < steps {
-        let (mut members, mut publishers) = (Members::default(), Publishers::default());
+        let (mut members, mut publishers) = (ModelMembers::default(), ModelPublishers::default());
         for _ in 0..8 + random.below(12) {
             runtime.block_on(publishers.step(&hub, &mut random));
             let troubled = random.one_in(3);

@@ -9,19 +9,19 @@ use std::thread::available_parallelism;
 
 use parking_lot::Mutex;
 use sealane_message::Topic;
-use sealane_protocol::Outcome;
+use sealane_protocol::EnqueueOutcome;
 use sealane_protocol::limits::MAX_DELAY_MS;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::envelope::Envelope;
+use crate::envelope::StreamEnvelope;
 use crate::limits::{MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
-use crate::registry::Registry;
-use crate::writer::{Command, Item, Publish};
+use crate::registry::StreamRegistry;
+use crate::writer::{PublishCommand, SessionItem, WriterCommand};
 use crate::{Error, Level};
 
 /// The answer to messages of one stream whose numbers follow each other.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
+pub struct PublishAnswered {
     /// The stream.
     pub stream: Topic,
     /// The number of the first.
@@ -29,21 +29,21 @@ pub struct Answered {
     /// The number of the last.
     pub to: u64,
     /// Where they are; the same refusal for all where they are not stored.
-    pub result: Result<Placed, Error>,
+    pub result: Result<StoredPlace, Error>,
 }
 
 /// Where messages are that were stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
+pub struct StoredPlace {
     /// Where the first is; the others are behind it.
-    pub first: Outcome,
+    pub first: EnqueueOutcome,
     /// The level that was reached.
     pub level: Level,
 }
 
-impl Answered {
+impl PublishAnswered {
     /// Whether `next` goes on where this one ends.
-    pub(crate) fn takes(&self, next: &Answered) -> bool {
+    pub(crate) fn takes(&self, next: &PublishAnswered) -> bool {
         let is_next = self.to + 1 == next.from && self.stream == next.stream;
         is_next
             && match (&self.result, &next.result) {
@@ -60,7 +60,7 @@ impl Answered {
 }
 
 /// The connection of a session, as the thread sees it that has answers for it.
-pub trait Direct: Send + Sync {
+pub trait DirectAnswer: Send + Sync {
     /// Sends the answers that there are, if the connection can do it at once. It is called by the
     /// hub's one writer, so that it must wait for nothing. Returns whether nothing is left to do;
     /// otherwise the task that waits for the answers is woken.
@@ -70,30 +70,30 @@ pub trait Direct: Send + Sync {
 /// Answers that wait for the connection of a session. They are as many at most as the connection
 /// had credit for.
 #[derive(Default)]
-pub(crate) struct Outbox {
-    waiting: Mutex<Waiting>,
-    direct: OnceLock<Weak<dyn Direct>>,
+pub(crate) struct SessionOutbox {
+    waiting: Mutex<OutboxWaiting>,
+    direct: OnceLock<Weak<dyn DirectAnswer>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    answers: Vec<Answered>,
+struct OutboxWaiting {
+    answers: Vec<PublishAnswered>,
     /// Another connection goes on with the session.
     is_taken: bool,
     /// The task that waits for answers.
     waker: Option<Waker>,
 }
 
-impl Outbox {
+impl SessionOutbox {
     /// Adds answers; the connection is woken once for all that it has not seen.
-    pub(crate) fn tell(&self, answers: impl IntoIterator<Item = Answered>) {
+    pub(crate) fn tell(&self, answers: impl IntoIterator<Item = PublishAnswered>) {
         if self.add(answers) {
             self.wake();
         }
     }
 
     /// Adds answers; returns whether the connection is to be told of them.
-    pub(crate) fn add(&self, answers: impl IntoIterator<Item = Answered>) -> bool {
+    pub(crate) fn add(&self, answers: impl IntoIterator<Item = PublishAnswered>) -> bool {
         let mut waiting = self.waiting.lock();
         let was_empty = waiting.answers.is_empty();
         for answer in answers {
@@ -150,7 +150,7 @@ fn direct_max() -> usize {
 
 /// Has the connections of these sessions send their answers: some by this thread, which is the
 /// writer's, and where they are more the rest by the workers meanwhile.
-pub(crate) fn send(told: &[Arc<Outbox>]) {
+pub(crate) fn send(told: &[Arc<SessionOutbox>]) {
     // Each connection sent here is spared a thread that wakes: 25.3 to 19.9 µs of CPU a message
     // (decision 12).
     let (here, elsewhere) = told.split_at(told.len().min(direct_max().max(1)));
@@ -161,34 +161,34 @@ pub(crate) fn send(told: &[Arc<Outbox>]) {
 
 /// The sessions that have a connection, by their keys.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<Arc<[u8]>, Arc<Outbox>>>);
+pub(crate) struct OpenSessions(Mutex<HashMap<Arc<[u8]>, Arc<SessionOutbox>>>);
 
 /// A session that publishes on a connection. Its messages count from 1 in each stream; what it
 /// repeats is answered as it was first, on this connection or a later one.
-pub struct Publishing {
-    registry: Arc<Registry>,
+pub struct PublishSession {
+    registry: Arc<StreamRegistry>,
     queue: Arc<Semaphore>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<OpenSessions>,
     key: Arc<[u8]>,
-    outbox: Arc<Outbox>,
+    outbox: Arc<SessionOutbox>,
 }
 
 /// A share of the writer's queue.
-pub struct Room(OwnedSemaphorePermit);
+pub struct QueueShare(OwnedSemaphorePermit);
 
-impl Publishing {
+impl PublishSession {
     /// Goes on with the session `name` of the token `owner`, and ends the connection that had it.
     pub(crate) fn open(
-        registry: Arc<Registry>,
+        registry: Arc<StreamRegistry>,
         queue: Arc<Semaphore>,
-        sessions: Arc<Sessions>,
+        sessions: Arc<OpenSessions>,
         owner: &str,
         name: &str,
     ) -> Self {
         // The length stands first, so that no owner and name make another's.
         let (owner, name) = (owner.as_bytes(), name.as_bytes());
         let key: Arc<[u8]> = [&(owner.len() as u32).to_le_bytes(), owner, name].concat().into();
-        let outbox = Arc::new(Outbox::default());
+        let outbox = Arc::new(SessionOutbox::default());
         let before = sessions.0.lock().insert(key.clone(), outbox.clone());
         if let Some(before) = before {
             // The newest connection wins. A client whose old connection hangs could otherwise not
@@ -199,19 +199,22 @@ impl Publishing {
     }
 
     /// Room in the writer's queue for `items`, if there is some now.
-    pub fn try_room(&self, items: &[Item]) -> Option<Room> {
-        self.queue.clone().try_acquire_many_owned(cost(items)).ok().map(Room)
+    pub fn try_room(&self, items: &[SessionItem]) -> Option<QueueShare> {
+        self.queue.clone().try_acquire_many_owned(cost(items)).ok().map(QueueShare)
     }
 
     /// Room in the writer's queue for `items`, once there is some.
     ///
     /// # Errors
     /// [`Error::Draining`].
-    pub fn room(&self, items: &[Item]) -> impl Future<Output = Result<Room, Error>> + Send + use<> {
+    pub fn room(
+        &self,
+        items: &[SessionItem],
+    ) -> impl Future<Output = Result<QueueShare, Error>> + Send + use<> {
         let (queue, cost) = (self.queue.clone(), cost(items));
         async move {
             let room = queue.acquire_many_owned(cost).await;
-            room.map(Room).map_err(|_| Error::Draining)
+            room.map(QueueShare).map_err(|_| Error::Draining)
         }
     }
 
@@ -220,7 +223,12 @@ impl Publishing {
     ///
     /// # Errors
     /// [`Error::SessionTaken`] and [`Error::Draining`].
-    pub fn publish(&self, mut items: Vec<Item>, keep: u64, room: Room) -> Result<(), Error> {
+    pub fn publish(
+        &self,
+        mut items: Vec<SessionItem>,
+        keep: u64,
+        room: QueueShare,
+    ) -> Result<(), Error> {
         items.retain(|item| match check(item) {
             Ok(()) => true,
             Err(error) => {
@@ -232,18 +240,18 @@ impl Publishing {
             return Ok(());
         }
         let (key, outbox) = (self.key.clone(), self.outbox.clone());
-        let publish = Publish { key, outbox, keep, items, share: room.0 };
-        self.outbox.unless_taken(|| self.registry.send(Command::Publish(publish)))
+        let publish = PublishCommand { key, outbox, keep, items, share: room.0 };
+        self.outbox.unless_taken(|| self.registry.send(WriterCommand::Publish(publish)))
     }
 
     /// Answers that an item is refused, which never comes to the writer.
-    fn refuse(&self, item: &Item, error: Error) {
+    fn refuse(&self, item: &SessionItem, error: Error) {
         self.outbox.tell([item.told(Err(error))]);
     }
 
     /// Has the writer itself send answers by `direct`, where it sends them to few. It can be said
     /// once.
-    pub fn answer_by(&self, direct: Weak<dyn Direct>) {
+    pub fn answer_by(&self, direct: Weak<dyn DirectAnswer>) {
         let is_first = self.outbox.direct.set(direct).is_ok();
         debug_assert!(is_first, "one connection for each session that is opened");
     }
@@ -252,18 +260,18 @@ impl Publishing {
     ///
     /// # Errors
     /// [`Error::SessionTaken`], once all answers were taken.
-    pub async fn answers(&self, answers: &mut Vec<Answered>) -> Result<(), Error> {
+    pub async fn answers(&self, answers: &mut Vec<PublishAnswered>) -> Result<(), Error> {
         poll_fn(|cx| self.poll_answers(cx, answers)).await
     }
 
-    /// As [`Publishing::answers`], of a task that waits for other things too.
+    /// As [`PublishSession::answers`], of a task that waits for other things too.
     ///
     /// # Errors
-    /// As [`Publishing::answers`].
+    /// As [`PublishSession::answers`].
     pub fn poll_answers(
         &self,
         cx: &mut Context<'_>,
-        answers: &mut Vec<Answered>,
+        answers: &mut Vec<PublishAnswered>,
     ) -> Poll<Result<(), Error>> {
         let mut waiting = self.outbox.waiting.lock();
         if !waiting.answers.is_empty() {
@@ -281,12 +289,12 @@ impl Publishing {
     }
 
     /// Moves the answers that there are into `answers`.
-    pub fn take_answers(&self, answers: &mut Vec<Answered>) {
+    pub fn take_answers(&self, answers: &mut Vec<PublishAnswered>) {
         answers.append(&mut self.outbox.waiting.lock().answers);
     }
 }
 
-impl Drop for Publishing {
+impl Drop for PublishSession {
     fn drop(&mut self) {
         let mut sessions = self.sessions.0.lock();
         // A newer connection may have the entry by now, and must keep it.
@@ -298,19 +306,19 @@ impl Drop for Publishing {
 
 /// The share of the writer's queue that items take. The queue is bounded both in messages and in
 /// bytes.
-fn cost(items: &[Item]) -> u32 {
+fn cost(items: &[SessionItem]) -> u32 {
     queue_cost(items.iter().map(|item| &item.envelope))
 }
 
 /// The share of the writer's queue that messages take.
-pub(crate) fn queue_cost<'a>(envelopes: impl Iterator<Item = &'a Envelope>) -> u32 {
+pub(crate) fn queue_cost<'a>(envelopes: impl Iterator<Item = &'a StreamEnvelope>) -> u32 {
     const UNIT_BYTES: usize = MAX_WRITE_QUEUE_BYTES / MAX_WRITE_QUEUE_MESSAGES;
     let cost: usize = envelopes.map(|envelope| 1 + envelope.body.len() / UNIT_BYTES).sum();
     // A request larger than the whole queue waits until that is empty, and not for ever.
     cost.min(MAX_WRITE_QUEUE_MESSAGES) as u32
 }
 
-fn check(item: &Item) -> Result<(), Error> {
+fn check(item: &SessionItem) -> Result<(), Error> {
     if item.delay_ms.is_some_and(|delay_ms| delay_ms > MAX_DELAY_MS) {
         return Err(Error::parameter("delayMs", "is longer than 30 days"));
     }

@@ -12,56 +12,57 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use sealane_message::{Pattern, Topic};
 
 use crate::Error;
-use crate::block::Block;
-use crate::checkpoint::Log;
-use crate::consumer::Member;
-use crate::metrics::{Metrics, Series, Timings};
-use crate::rooms::Rooms;
-use crate::signal::Signal;
-use crate::store::{Fault, Reads, StreamRow};
-use crate::stream::{ConsumerEntry, Stream};
-use crate::writer::Command;
+use crate::block::StreamBlock;
+use crate::checkpoint::CheckpointLog;
+use crate::consumer::ConsumerMember;
+use crate::metrics::{Metrics, SeriesPlaces, Timings};
+use crate::rooms::StreamRooms;
+use crate::signal::SubscriptionSignal;
+use crate::store::{StoreFault, StoreReads, StreamRow};
+use crate::stream::{ConsumerEntry, StreamEntry};
+use crate::writer::WriterCommand;
 use followers::PatternFollowers;
 
-pub(crate) struct Registry {
-    pub(crate) reads: Reads,
+pub(crate) struct StreamRegistry {
+    pub(crate) reads: StoreReads,
     pub(crate) metrics: Metrics,
     pub(crate) timings: Timings,
-    pub(crate) series: Series,
+    pub(crate) series: SeriesPlaces,
     /// Every stream has its row in the store: only the writer adds and removes streams, in the
     /// order of its queue, after the commit stands.
-    streams: RwLock<Streams>,
+    streams: RwLock<StreamIndex>,
     /// Whether any stream has bounds, or ever had since the hub was opened.
     pub(crate) bounded: AtomicBool,
     /// Why the last commit failed, as long as they do.
-    pub(crate) fault: Mutex<Option<Fault>>,
+    pub(crate) fault: Mutex<Option<StoreFault>>,
     /// Held by whoever copies the write-ahead log.
-    pub(crate) log: Log,
+    pub(crate) log: CheckpointLog,
     followers: PatternFollowers,
-    dirty: Mutex<Vec<(Arc<Stream>, Arc<ConsumerEntry>)>>,
-    timed: Mutex<Vec<(Arc<Stream>, Arc<ConsumerEntry>)>>,
+    dirty: Mutex<Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>>,
+    timed: Mutex<Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>>,
     timed_added: Condvar,
-    writer: Sender<Command>,
+    writer: Sender<WriterCommand>,
 }
 
 #[derive(Default)]
-struct Streams {
-    by_topic: BTreeMap<Topic, Arc<Stream>>,
-    by_number: HashMap<u32, Arc<Stream>>,
-    rooms: Rooms,
+struct StreamIndex {
+    by_topic: BTreeMap<Topic, Arc<StreamEntry>>,
+    by_number: HashMap<u32, Arc<StreamEntry>>,
+    rooms: StreamRooms,
 }
 
-impl Registry {
+impl StreamRegistry {
     pub(crate) fn new(
-        reads: Reads,
+        reads: StoreReads,
         is_bounded: bool,
         rows: Vec<StreamRow>,
-        writer: Sender<Command>,
+        writer: Sender<WriterCommand>,
     ) -> Self {
         let is_bounded =
             is_bounded || rows.iter().any(|row| !row.retention.keeps_all() || row.has_purged);
-        let (mut streams, series) = (Streams::default(), Series::default());
-        let mut known: Vec<_> = rows.into_iter().map(|row| Arc::new(Stream::new(row))).collect();
+        let (mut streams, series) = (StreamIndex::default(), SeriesPlaces::default());
+        let mut known: Vec<_> =
+            rows.into_iter().map(|row| Arc::new(StreamEntry::new(row))).collect();
         // Series go to the oldest streams, the same after each start.
         known.sort_by_key(|stream| (stream.created_ms, stream.number));
         for stream in known {
@@ -76,7 +77,7 @@ impl Registry {
             streams: RwLock::new(streams),
             bounded: AtomicBool::new(is_bounded),
             fault: Mutex::default(),
-            log: Log::default(),
+            log: CheckpointLog::default(),
             followers: PatternFollowers::default(),
             dirty: Mutex::default(),
             timed: Mutex::default(),
@@ -98,16 +99,16 @@ impl Registry {
     }
 
     /// The stream of `topic`, if there is one.
-    pub(crate) fn find(&self, topic: &Topic) -> Option<Arc<Stream>> {
+    pub(crate) fn find(&self, topic: &Topic) -> Option<Arc<StreamEntry>> {
         self.streams.read().by_topic.get(topic).cloned()
     }
 
-    pub(crate) fn by_number(&self, number: u32) -> Option<Arc<Stream>> {
+    pub(crate) fn by_number(&self, number: u32) -> Option<Arc<StreamEntry>> {
         self.streams.read().by_number.get(&number).cloned()
     }
 
     /// All streams, by topic.
-    pub(crate) fn streams(&self) -> Vec<Arc<Stream>> {
+    pub(crate) fn streams(&self) -> Vec<Arc<StreamEntry>> {
         self.streams.read().by_topic.values().cloned().collect()
     }
 
@@ -117,7 +118,7 @@ impl Registry {
     }
 
     /// How many of them there are in each room.
-    pub(crate) fn rooms(&self) -> Rooms {
+    pub(crate) fn rooms(&self) -> StreamRooms {
         self.streams.read().rooms
     }
 
@@ -132,7 +133,7 @@ impl Registry {
         pattern: Option<&Pattern>,
         after: Option<&Topic>,
         limit: usize,
-    ) -> Vec<Arc<Stream>> {
+    ) -> Vec<Arc<StreamEntry>> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let streams = self.streams.read();
         let behind = streams.by_topic.range::<Topic, _>((start, Bound::Unbounded));
@@ -146,7 +147,7 @@ impl Registry {
         beginning: &str,
         after: Option<&Topic>,
         looks: usize,
-    ) -> Vec<Arc<Stream>> {
+    ) -> Vec<Arc<StreamEntry>> {
         let start = match after.map(Topic::as_str) {
             Some(after) if after >= beginning => Bound::Excluded(after),
             _ => Bound::Included(beginning),
@@ -158,7 +159,7 @@ impl Registry {
     }
 
     /// Adds a stream that is stored; whoever waits for one of its name is told.
-    pub(crate) fn insert(&self, stream: &Arc<Stream>) {
+    pub(crate) fn insert(&self, stream: &Arc<StreamEntry>) {
         // The series is there before the stream can be found, so that its first message is counted.
         self.series.admit(stream);
         self.streams.write().add(stream.clone());
@@ -166,14 +167,14 @@ impl Registry {
     }
 
     /// Makes blocks readable, and tells those who have not met the stream.
-    pub(crate) fn publish(&self, stream: &Arc<Stream>, blocks: Vec<Arc<Block>>) {
+    pub(crate) fn publish(&self, stream: &Arc<StreamEntry>, blocks: Vec<Arc<StreamBlock>>) {
         let Some(first) = blocks.first().map(|block| block.first) else { return };
         stream.publish(blocks);
         self.followers.meet(stream, first);
     }
 
     /// Takes out a stream that is removed from the store; whoever reads it is told.
-    pub(crate) fn remove(&self, stream: &Arc<Stream>) {
+    pub(crate) fn remove(&self, stream: &Arc<StreamEntry>) {
         let mut streams = self.streams.write();
         if streams.by_topic.remove(&stream.topic).is_some() {
             streams.rooms.remove(&stream.topic);
@@ -191,15 +192,15 @@ impl Registry {
     /// returns those that match now.
     pub(crate) fn watch(
         &self,
-        member: Member,
+        member: ConsumerMember,
         pattern: &Pattern,
-        signal: &Arc<Signal>,
-    ) -> Vec<Arc<Stream>> {
+        signal: &Arc<SubscriptionSignal>,
+    ) -> Vec<Arc<StreamEntry>> {
         self.followers.watch(member, pattern, signal);
         self.page(Some(pattern), None, usize::MAX)
     }
 
-    pub(crate) fn unwatch(&self, member: Member) {
+    pub(crate) fn unwatch(&self, member: ConsumerMember) {
         self.followers.unwatch(member);
     }
 
@@ -221,7 +222,7 @@ impl Registry {
     }
 
     /// Has the consumer stored soon.
-    pub(crate) fn mark_dirty(&self, stream: &Arc<Stream>, entry: &Arc<ConsumerEntry>) {
+    pub(crate) fn mark_dirty(&self, stream: &Arc<StreamEntry>, entry: &Arc<ConsumerEntry>) {
         if entry.dirty.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -230,7 +231,7 @@ impl Registry {
         // One command wakes the writer for the whole list, however many consumers change.
         if dirty.len() == 1 {
             // Nobody listens any more only after the writer has stored everything and ended.
-            let _ = self.writer.send(Command::Dirty);
+            let _ = self.writer.send(WriterCommand::Dirty);
         }
     }
 
@@ -238,17 +239,17 @@ impl Registry {
         !self.dirty.lock().is_empty()
     }
 
-    pub(crate) fn take_dirty(&self) -> Vec<(Arc<Stream>, Arc<ConsumerEntry>)> {
+    pub(crate) fn take_dirty(&self) -> Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)> {
         std::mem::take(&mut self.dirty.lock())
     }
 
     /// Gives back consumers that were taken and not looked at.
-    pub(crate) fn give_back(&self, mut dirty: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>) {
+    pub(crate) fn give_back(&self, mut dirty: Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>) {
         self.dirty.lock().append(&mut dirty);
     }
 
     /// Has the clock look after the consumer.
-    pub(crate) fn mark_timed(&self, stream: &Arc<Stream>, entry: &Arc<ConsumerEntry>) {
+    pub(crate) fn mark_timed(&self, stream: &Arc<StreamEntry>, entry: &Arc<ConsumerEntry>) {
         if !entry.timed.swap(true, Ordering::SeqCst) {
             self.timed.lock().push((stream.clone(), entry.clone()));
             self.timed_added.notify_one();
@@ -263,7 +264,7 @@ impl Registry {
         }
     }
 
-    /// Ends [`Registry::wait_timed`] for whoever waits.
+    /// Ends [`StreamRegistry::wait_timed`] for whoever waits.
     pub(crate) fn stop_waiting(&self) {
         self.timed_added.notify_all();
     }
@@ -300,13 +301,13 @@ impl Registry {
     }
 
     /// Hands a command to the writer.
-    pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
+    pub(crate) fn send(&self, command: WriterCommand) -> Result<(), Error> {
         self.writer.send(command).map_err(|_| Error::Draining)
     }
 }
 
-impl Streams {
-    fn add(&mut self, stream: Arc<Stream>) {
+impl StreamIndex {
+    fn add(&mut self, stream: Arc<StreamEntry>) {
         if self.by_topic.insert(stream.topic.clone(), stream.clone()).is_none() {
             self.rooms.add(&stream.topic);
         }

@@ -7,33 +7,35 @@ use crate::limits::{MAX_DEAD_STREAMS, MAX_GROUP_STREAMS, MAX_STREAMS};
 
 /// Streams by whose they are.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rooms {
+pub(crate) struct StreamRooms {
     others: usize,
     dead: usize,
     groups: usize,
 }
 
 /// A room that a stream takes a place of.
-pub(crate) struct Room {
+pub(crate) struct StreamRoom {
     pub(crate) what: &'static str,
     pub(crate) limit: usize,
 }
 
-impl Room {
-    pub(crate) fn of(topic: &Topic) -> Room {
+impl StreamRoom {
+    pub(crate) fn of(topic: &Topic) -> StreamRoom {
         match topic.system() {
             // Systems have rooms of their own: a client that makes streams without end takes no
             // dead letter its place.
-            None => Room { what: "streams", limit: MAX_STREAMS },
-            Some(System::Dead) => Room { what: "streams below `dead/`", limit: MAX_DEAD_STREAMS },
+            None => StreamRoom { what: "streams", limit: MAX_STREAMS },
+            Some(System::Dead) => {
+                StreamRoom { what: "streams below `dead/`", limit: MAX_DEAD_STREAMS }
+            }
             Some(System::Groups) => {
-                Room { what: "streams below `groups/`", limit: MAX_GROUP_STREAMS }
+                StreamRoom { what: "streams below `groups/`", limit: MAX_GROUP_STREAMS }
             }
         }
     }
 }
 
-impl Rooms {
+impl StreamRooms {
     /// How many there are in the room of this topic.
     pub(crate) fn taken(&self, topic: &Topic) -> usize {
         match topic.system() {
@@ -69,13 +71,13 @@ mod tests {
     #[test]
     fn each_system_has_room_of_its_own() {
         let topics = ["a", "a/dead", "dead/a", "groups/0a1b2c3d"].map(|t| t.parse().unwrap());
-        let mut rooms = Rooms::default();
+        let mut rooms = StreamRooms::default();
         topics.iter().for_each(|topic| rooms.add(topic));
-        assert_eq!(rooms, Rooms { others: 2, dead: 1, groups: 1 });
+        assert_eq!(rooms, StreamRooms { others: 2, dead: 1, groups: 1 });
         assert_eq!(topics.each_ref().map(|topic| rooms.taken(topic)), [2, 2, 1, 1]);
-        let limits = topics.each_ref().map(|topic| Room::of(topic).limit);
+        let limits = topics.each_ref().map(|topic| StreamRoom::of(topic).limit);
         assert_eq!(limits, [MAX_STREAMS, MAX_STREAMS, MAX_DEAD_STREAMS, MAX_GROUP_STREAMS]);
         rooms.remove(&topics[2]);
-        assert_eq!(rooms, Rooms { others: 2, dead: 0, groups: 1 });
+        assert_eq!(rooms, StreamRooms { others: 2, dead: 0, groups: 1 });
     }
 }

@@ -14,13 +14,16 @@ pub(crate) mod trouble;
 mod write;
 
 pub(crate) use apply::AppliedCounts;
-pub use backup::{Backup, backup, check, newest_ms, restore};
-pub(crate) use fault::Fault;
-pub(crate) use read::Reads;
-use room::Room;
-pub(crate) use schema::{ConsumerRow, Next, PAGE_BYTES, StreamRow, open};
-pub(crate) use session::{Next as SessionNext, Session, SessionRow};
-pub(crate) use write::{DelayedRow, ExpiredBlocks, Key, KeyRow, Settings, Swept, Trimmed, Writes};
+pub use backup::{StoreBackup, backup, check, newest_ms, restore};
+pub(crate) use fault::StoreFault;
+pub(crate) use read::StoreReads;
+use room::DiskRoom;
+pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StoreNext, StreamRow, open};
+pub(crate) use session::{SessionNext, SessionRow, StoredSession};
+pub(crate) use write::{
+    DelayedRow, ExpiredBlocks, KeyRow, StoreWrites, StoredRequestKey, StreamSettings, SweptRows,
+    TrimmedBlocks,
+};
 
 /// Bits of a block's key below the stream's number: the offset.
 const OFFSET_BITS: u32 = 40;

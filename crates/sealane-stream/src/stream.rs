@@ -12,17 +12,17 @@ use parking_lot::Mutex;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
-use crate::block::Block;
+use crate::block::StreamBlock;
 use crate::commit::StreamExtent;
-use crate::consumer::{Consumer, DeadCounts, Member};
-use crate::metrics::{ConsumerCounts, Own, StreamCounts};
-use crate::signal::Waiter;
-use crate::store::{ConsumerRow, Settings, StreamRow, Trimmed};
+use crate::consumer::{ConsumerMember, ConsumerProgress, DeadCounts};
+use crate::metrics::{ConsumerCounts, OwnSeries, StreamCounts};
+use crate::signal::LaneWaiter;
+use crate::store::{ConsumerRow, StreamRow, StreamSettings, TrimmedBlocks};
 use crate::{ConsumerSettings, Error};
 use tail::StreamTail;
 
 /// One stream.
-pub(crate) struct Stream {
+pub(crate) struct StreamEntry {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
     pub(crate) created_ms: u64,
@@ -37,13 +37,13 @@ pub(crate) struct Stream {
     /// stream or has looked at it itself.
     pub(crate) met: AtomicU64,
     /// The waiters of all subscriptions of this stream, by member.
-    pub(crate) waiters: Mutex<HashMap<Member, Arc<Waiter>>>,
+    pub(crate) waiters: Mutex<HashMap<ConsumerMember, Arc<LaneWaiter>>>,
     pub(crate) readers: AtomicUsize,
-    pub(crate) counts: Own<StreamCounts>,
+    pub(crate) counts: OwnSeries<StreamCounts>,
 }
 
 pub(crate) struct StreamInner {
-    pub(crate) settings: Settings,
+    pub(crate) settings: StreamSettings,
     /// The lowest offset that can be read.
     pub(crate) first: u64,
     /// A commit that may not stand yet is removing the offsets below; `u64::MAX` where that is the
@@ -70,8 +70,8 @@ pub(crate) struct ConsumerEntry {
     pub(crate) name: Arc<str>,
     /// The token that made it; empty: none was needed.
     pub(crate) owner: Arc<str>,
-    pub(crate) state: Mutex<Consumer>,
-    pub(crate) members: Mutex<HashMap<Member, Arc<Waiter>>>,
+    pub(crate) state: Mutex<ConsumerProgress>,
+    pub(crate) members: Mutex<HashMap<ConsumerMember, Arc<LaneWaiter>>>,
     /// Set once it is removed from the store, for good.
     pub(crate) removed: AtomicBool,
     pub(crate) dirty: AtomicBool,
@@ -82,13 +82,13 @@ pub(crate) struct ConsumerEntry {
     /// Messages that ran out of attempts and could be made no dead letter.
     pub(crate) dead_dropped: AtomicU64,
     /// The stored state of the consumer; only the writer looks.
-    pub(crate) kept: Mutex<Kept>,
-    pub(crate) counts: Own<ConsumerCounts>,
+    pub(crate) kept: Mutex<ConsumerKept>,
+    pub(crate) counts: OwnSeries<ConsumerCounts>,
 }
 
 /// The stored state of a consumer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ConsumerKept {
     /// The number of its row; 0: it has none yet.
     pub(crate) number: u64,
     /// The first row of `progress` that its own row does not hold; 0: it holds all.
@@ -100,9 +100,9 @@ pub(crate) struct Kept {
 }
 
 /// Where an offset is.
-pub(crate) enum Found {
+pub(crate) enum OffsetPlace {
     /// In this block, or where a damaged record was, before a later one of it.
-    Block(Arc<Block>),
+    Block(Arc<StreamBlock>),
     /// On disk.
     Behind,
     /// Not written yet.
@@ -113,7 +113,7 @@ pub(crate) enum Found {
     Damaged(u64),
 }
 
-impl Stream {
+impl StreamEntry {
     pub(crate) fn new(row: StreamRow) -> Self {
         let topic = row.topic.clone();
         let entry = |row: ConsumerRow| {
@@ -121,7 +121,7 @@ impl Stream {
             (entry.name.clone(), entry)
         };
         let state = StreamInner {
-            settings: Settings { level: row.level, retention: row.retention },
+            settings: StreamSettings { level: row.level, retention: row.retention },
             first: row.first,
             leaving: row.first,
             next: row.next,
@@ -145,12 +145,12 @@ impl Stream {
             state: Mutex::new(state),
             waiters: Mutex::new(HashMap::new()),
             readers: AtomicUsize::new(0),
-            counts: Own::default(),
+            counts: OwnSeries::default(),
         }
     }
 
     /// Makes blocks that follow each other, and whose level is reached, readable.
-    pub(crate) fn publish(&self, blocks: impl IntoIterator<Item = Arc<Block>>) {
+    pub(crate) fn publish(&self, blocks: impl IntoIterator<Item = Arc<StreamBlock>>) {
         let mut state = self.state.lock();
         for block in blocks {
             // A reader sees messages from here on. So this comes after the commit, or at the level
@@ -198,16 +198,16 @@ impl Stream {
     }
 
     /// Where `offset` is.
-    pub(crate) fn find(&self, offset: u64) -> Found {
+    pub(crate) fn find(&self, offset: u64) -> OffsetPlace {
         // Most looks find nothing new, so that they take no lock (decision 12).
         if offset >= self.end.load(Ordering::SeqCst) {
-            return Found::AtEnd;
+            return OffsetPlace::AtEnd;
         }
         self.state.lock().find(offset)
     }
 
     /// Lets other readers who catch up share `block`.
-    pub(crate) fn share(&self, block: &Arc<Block>) {
+    pub(crate) fn share(&self, block: &Arc<StreamBlock>) {
         self.state.lock().tail.share(block.clone());
     }
 
@@ -245,7 +245,7 @@ impl Stream {
                 return Err(Error::TooMany { what, limit: limit as u64 });
             }
         }
-        let consumer = Consumer::new(start, ConsumerSettings::default());
+        let consumer = ConsumerProgress::new(start, ConsumerSettings::default());
         let name: Arc<str> = name.into();
         let entry = Arc::new(ConsumerEntry::new(name.clone(), owner.into(), consumer));
         state.consumers.insert(name, entry.clone());
@@ -260,7 +260,7 @@ impl Stream {
     }
 
     /// The settings that its owner chose.
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> StreamSettings {
         self.state.lock().settings
     }
 }
@@ -272,7 +272,7 @@ impl StreamInner {
     }
 
     /// How far the stream `number` reaches in the store once `gone` has left it.
-    pub(crate) fn extent(&self, number: u32, gone: Option<Trimmed>) -> StreamExtent {
+    pub(crate) fn extent(&self, number: u32, gone: Option<TrimmedBlocks>) -> StreamExtent {
         let behind = gone.map_or(0, |gone| gone.last + 1);
         // A purge may go beyond what is stored: a commit stores a `memory` stream's messages and
         // purges them. The next message is behind both.
@@ -320,24 +320,24 @@ impl StreamInner {
         }
     }
 
-    fn find(&self, offset: u64) -> Found {
+    fn find(&self, offset: u64) -> OffsetPlace {
         if offset >= self.next {
-            return Found::AtEnd;
+            return OffsetPlace::AtEnd;
         }
         if offset < self.first {
-            return Found::Trimmed(self.first);
+            return OffsetPlace::Trimmed(self.first);
         }
         // Known damage is answered from memory. Otherwise each reader would read the bad block
         // again.
         if let Some((_, last)) = self.damaged.iter().find(|(a, b)| (*a..=*b).contains(&offset)) {
-            return Found::Damaged(last + 1);
+            return OffsetPlace::Damaged(last + 1);
         }
-        self.tail.find(offset).cloned().map_or(Found::Behind, Found::Block)
+        self.tail.find(offset).cloned().map_or(OffsetPlace::Behind, OffsetPlace::Block)
     }
 }
 
 impl ConsumerEntry {
-    fn new(name: Arc<str>, owner: Arc<str>, consumer: Consumer) -> Self {
+    fn new(name: Arc<str>, owner: Arc<str>, consumer: ConsumerProgress) -> Self {
         Self {
             name,
             owner,
@@ -349,7 +349,7 @@ impl ConsumerEntry {
             dead_lettered: AtomicU64::new(0),
             dead_dropped: AtomicU64::new(0),
             kept: Mutex::default(),
-            counts: Own::default(),
+            counts: OwnSeries::default(),
         }
     }
 
@@ -358,16 +358,16 @@ impl ConsumerEntry {
         let mut dead = DeadCounts { lettered: row.dead_lettered, dropped: row.dead_dropped };
         // A row that cannot be read loses this consumer's place, and must not keep the hub from
         // starting.
-        let consumer = Consumer::restore(row.settings, &row.state, changes, &mut dead);
+        let consumer = ConsumerProgress::restore(row.settings, &row.state, changes, &mut dead);
         let mut consumer = consumer.unwrap_or_else(|| {
             tracing::error!(stream = %topic, consumer = row.name, "begins anew: it is damaged");
-            let mut consumer = Consumer::new(0, row.settings);
+            let mut consumer = ConsumerProgress::new(0, row.settings);
             // Its row is of no use to what is stored next.
             consumer.is_unstored();
             consumer
         });
         consumer.paused_ms = row.paused_ms;
-        let kept = Kept {
+        let kept = ConsumerKept {
             number: row.number,
             first: row.changes.first,
             bytes: changes.iter().map(|piece| piece.len() as u64).sum(),

@@ -22,30 +22,30 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::MAX_CREDIT;
-use sealane_protocol::{HubLevel, Joined, Mark, Op, ServerFrame};
+use sealane_protocol::{AckMark, HubLevel, Op, ServerFrame, StreamJoined};
 
-use crate::block::Block;
-use crate::consumer::Member;
-use crate::registry::Registry;
-use crate::signal::{Heard, Met, Signal};
-use crate::stream::Stream;
-use crate::{ConsumerChange, Error, Start, now_ms};
-use in_flight::{Delivered, InFlight};
-use lane::{Lane, Work};
-use lanes::Lanes;
+use crate::block::StreamBlock;
+use crate::consumer::ConsumerMember;
+use crate::registry::StreamRegistry;
+use crate::signal::{SignalHeard, StreamMet, SubscriptionSignal};
+use crate::stream::StreamEntry;
+use crate::{ConsumerChange, Error, ReadStart, now_ms};
+use in_flight::{DeliveredMessage, InFlight};
+use lane::{LaneWork, SubscriptionLane};
+use lanes::SubscriptionLanes;
 
 pub(crate) use burst::part;
-pub use burst::{Burst, Piece};
+pub use burst::{DeliveryBurst, DeliveryPiece};
 pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
 
 /// The kind of a subscription's reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
+pub enum SubscriptionReader {
     /// This connection for itself.
     Reader {
         /// Where it begins.
-        start: Start,
+        start: ReadStart,
         /// The generation in which an offset was seen.
         generation: Option<u64>,
     },
@@ -56,7 +56,7 @@ pub enum Who {
         /// The token that a new consumer counts as made by; empty: none is needed.
         owner: String,
         /// Where a new consumer begins.
-        start: Start,
+        start: ReadStart,
         /// The changes that this member makes to the consumer's settings.
         change: ConsumerChange,
     },
@@ -64,17 +64,17 @@ pub enum Who {
 
 /// The output of a subscription to its connection.
 #[derive(Debug)]
-pub enum Output {
+pub enum SubscriptionOutput {
     /// A message.
-    Deliver(Delivery),
+    Deliver(StreamDelivery),
     /// Something to know: `joined` or `gap`.
     Status(ServerFrame),
 }
 
 /// A message to be sent.
 #[derive(Debug, Clone)]
-pub struct Delivery {
-    block: Arc<Block>,
+pub struct StreamDelivery {
+    block: Arc<StreamBlock>,
     index: usize,
     attempt: u32,
 }
@@ -90,7 +90,7 @@ pub(crate) const TURN_BYTES: usize = 256 << 10;
 
 /// The most that one stream's turn may take.
 #[derive(Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct LaneTurn {
     pub(crate) messages: usize,
     pub(crate) bytes: usize,
 }
@@ -98,15 +98,15 @@ pub(crate) struct Turn {
 static MEMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// One connection's subscription. Dropping it ends it: what it had in flight comes to others.
-pub struct Subscription {
-    registry: Arc<Registry>,
-    member: Member,
+pub struct StreamSubscription {
+    registry: Arc<StreamRegistry>,
+    member: ConsumerMember,
     pattern: Pattern,
-    who: Who,
-    signal: Arc<Signal>,
+    who: SubscriptionReader,
+    signal: Arc<SubscriptionSignal>,
     /// Lanes that were signalled and are not in turn yet.
     signalled: Vec<usize>,
-    lanes: Lanes,
+    lanes: SubscriptionLanes,
     /// Lanes that may have something, in turn.
     turn: VecDeque<usize>,
     /// Lanes whose stream or consumer was removed, to be told of without credit.
@@ -117,13 +117,13 @@ pub struct Subscription {
     in_flight: InFlight,
 }
 
-impl Subscription {
+impl StreamSubscription {
     /// Subscribes; returns what the first frame says, which for a pattern is nothing.
     pub(crate) async fn open(
-        registry: Arc<Registry>,
+        registry: Arc<StreamRegistry>,
         pattern: Pattern,
-        who: Who,
-    ) -> Result<(Self, Option<Joined>), Error> {
+        who: SubscriptionReader,
+    ) -> Result<(Self, Option<StreamJoined>), Error> {
         let member = MEMBERS.fetch_add(1, Ordering::Relaxed);
         let mut this = Self {
             registry,
@@ -132,7 +132,7 @@ impl Subscription {
             who,
             signal: Arc::default(),
             signalled: Vec::new(),
-            lanes: Lanes::default(),
+            lanes: SubscriptionLanes::default(),
             turn: VecDeque::new(),
             removed: Vec::new(),
             credit: 0,
@@ -141,11 +141,11 @@ impl Subscription {
         };
         let single = this.pattern.topic().cloned();
         match &this.who {
-            Who::Member { name, .. } if name.is_empty() && single.is_none() => {
+            SubscriptionReader::Member { name, .. } if name.is_empty() && single.is_none() => {
                 return Err(Error::PatternNeedsReader);
             }
-            Who::Reader { start: Start::Offset(_), .. }
-            | Who::Member { start: Start::Offset(_), .. }
+            SubscriptionReader::Reader { start: ReadStart::Offset(_), .. }
+            | SubscriptionReader::Member { start: ReadStart::Offset(_), .. }
                 if single.is_none() =>
             {
                 let cause = "of a pattern is first, new or a time";
@@ -172,9 +172,9 @@ impl Subscription {
     }
 
     /// The `joined` of a stream that does not exist yet.
-    fn unmade(stream: Topic) -> Joined {
+    fn unmade(stream: Topic) -> StreamJoined {
         let level = HubLevel::Other(String::new());
-        Joined { stream, generation: 0, offset: 0, recovered: true, level, sealed: None }
+        StreamJoined { stream, generation: 0, offset: 0, recovered: true, level, sealed: None }
     }
 
     /// Honours a client's operation.
@@ -191,8 +191,8 @@ impl Subscription {
             }
             // One client serves readers and members. An acknowledgement that has no effect is no
             // mistake of its.
-            Op::Ack(_) if matches!(self.who, Who::Reader { .. }) => Ok(()),
-            Op::Nack(..) if matches!(self.who, Who::Reader { .. }) => {
+            Op::Ack(_) if matches!(self.who, SubscriptionReader::Reader { .. }) => Ok(()),
+            Op::Nack(..) if matches!(self.who, SubscriptionReader::Reader { .. }) => {
                 Err(Error::NotAConsumer("nack"))
             }
             Op::Ack(marks) => self.finish(marks, None),
@@ -218,7 +218,7 @@ impl Subscription {
         self.credit
     }
 
-    /// Resolves when [`Subscription::take`] may have something. May be dropped at any time.
+    /// Resolves when [`StreamSubscription::take`] may have something. May be dropped at any time.
     pub async fn ready(&mut self) {
         poll_fn(|cx| self.poll_ready(cx)).await;
     }
@@ -228,7 +228,7 @@ impl Subscription {
             // One lock says why and registers the waker. A signal between two locks could be lost.
             let heard = self.signal.listen(cx.waker(), &mut self.signalled);
             self.queue_signalled();
-            if heard == Heard::Streams
+            if heard == SignalHeard::Streams
                 || !self.notes.is_empty()
                 || !self.removed.is_empty()
                 || (self.credit > 0 && !self.turn.is_empty())
@@ -237,7 +237,7 @@ impl Subscription {
             }
             // Lanes that wait for credit alone are not ready. Credit comes by `apply`, and the
             // caller polls again.
-            if heard == Heard::Nothing {
+            if heard == SignalHeard::Nothing {
                 return Poll::Pending;
             }
         }
@@ -253,7 +253,7 @@ impl Subscription {
         &mut self,
         max: usize,
         max_bytes: usize,
-        out: &mut Vec<Output>,
+        out: &mut Vec<SubscriptionOutput>,
     ) -> Result<(), Error> {
         let mut pieces = Vec::new();
         let taken = self.take_pieces(max, max_bytes, &mut pieces).await;
@@ -264,15 +264,15 @@ impl Subscription {
     /// The same, with the messages together that all who read them are sent as the same bytes.
     ///
     /// # Errors
-    /// Those of [`Subscription::take`].
+    /// Those of [`StreamSubscription::take`].
     pub async fn take_pieces(
         &mut self,
         max: usize,
         max_bytes: usize,
-        out: &mut Vec<Piece>,
+        out: &mut Vec<DeliveryPiece>,
     ) -> Result<(), Error> {
         // New streams are joined before the turn, so that they take part in this very round.
-        for Met { stream, offset } in self.signal.take(&mut self.signalled) {
+        for StreamMet { stream, offset } in self.signal.take(&mut self.signalled) {
             self.join(stream, Some(offset)).await?;
         }
         self.queue_signalled();
@@ -281,7 +281,7 @@ impl Subscription {
             self.turn.retain(|other| *other != index);
             self.lose(index)?;
         }
-        out.extend(self.notes.drain(..).map(Piece::Status));
+        out.extend(self.notes.drain(..).map(DeliveryPiece::Status));
         // The credit bounds this round before anything is read, so that nothing has to be put back.
         let mut left = max.min(usize::try_from(self.credit).unwrap_or(usize::MAX));
         let mut bytes = 0;
@@ -290,11 +290,12 @@ impl Subscription {
             && let Some(index) = self.turn.pop_front()
         {
             let before = out.len();
-            let turn = Turn { messages: left.min(TURN), bytes: TURN_BYTES.min(max_bytes - bytes) };
+            let turn =
+                LaneTurn { messages: left.min(TURN), bytes: TURN_BYTES.min(max_bytes - bytes) };
             let more = self.serve(index, turn, out).await?;
             let given = out.get(before..).unwrap_or_default();
-            bytes += given.iter().map(Piece::bytes).sum::<usize>();
-            let given: usize = given.iter().map(Piece::messages).sum();
+            bytes += given.iter().map(DeliveryPiece::bytes).sum::<usize>();
+            let given: usize = given.iter().map(DeliveryPiece::messages).sum();
             debug_assert!(given <= turn.messages, "a delivery beyond the turn or the credit");
             left -= given.min(left);
             self.credit -= given as u64;
@@ -324,24 +325,24 @@ impl Subscription {
     /// when there is something.
     async fn join(
         &mut self,
-        stream: Arc<Stream>,
+        stream: Arc<StreamEntry>,
         met: Option<u64>,
-    ) -> Result<Option<Joined>, Error> {
+    ) -> Result<Option<StreamJoined>, Error> {
         // A stream can be signalled and listed at once. The second look finds its lane.
         if self.lanes.has(&stream) || stream.removed.load(Ordering::SeqCst) {
             return Ok(None);
         }
         let is_pattern = self.pattern.topic().is_none();
-        if let (Some(offset), Who::Reader { .. }) = (met, &self.who) {
+        if let (Some(offset), SubscriptionReader::Reader { .. }) = (met, &self.who) {
             self.read_from(stream, offset)?;
             return Ok(None);
         }
         let mut who = self.who.clone();
-        if let (Some(_), Who::Member { start, .. }) = (met, &mut who) {
+        if let (Some(_), SubscriptionReader::Member { start, .. }) = (met, &mut who) {
             // The stream came after the subscription, so that all in it is new to this consumer.
-            *start = Start::First;
+            *start = ReadStart::First;
         }
-        if let (true, None, Who::Reader { start, .. }) = (is_pattern, met, &who) {
+        if let (true, None, SubscriptionReader::Reader { start, .. }) = (is_pattern, met, &who) {
             let next = start_offset(&self.registry, &stream, *start).await?;
             // A pattern matches many streams with nothing new. A lane for each would cost memory
             // for nothing.
@@ -352,11 +353,12 @@ impl Subscription {
         self.registry.follow(self.lanes.len())?;
         let index = self.lanes.next();
         let opened =
-            Lane::open(&self.registry, stream, &who, &self.signal, self.member, index).await;
+            SubscriptionLane::open(&self.registry, stream, &who, &self.signal, self.member, index)
+                .await;
         // The place was counted before the lane opened, which can wait for the disk.
         let (lane, joined) = opened.inspect_err(|_| self.registry.unfollow(1))?;
         let announced = !is_pattern && met.is_none();
-        self.lanes.insert(Lane { announced, ..lane });
+        self.lanes.insert(SubscriptionLane { announced, ..lane });
         self.turn.push_back(index);
         Ok(Some(joined))
     }
@@ -382,7 +384,9 @@ impl Subscription {
         let Some(lane) = index.and_then(|index| self.lanes.get_mut(index)) else {
             return Ok(());
         };
-        let Work::Reader { next } = &mut lane.work else { return Err(Error::NotAConsumer("seek")) };
+        let LaneWork::Reader { next } = &mut lane.work else {
+            return Err(Error::NotAConsumer("seek"));
+        };
         let (joined, at) = lane::resume(&lane.stream, offset, generation);
         *next = at;
         self.notes.push(ServerFrame::Joined(joined));
@@ -399,7 +403,7 @@ impl Subscription {
         let Some(topic) = topic.filter(|topic| self.pattern.matches(topic)) else {
             return Ok(None);
         };
-        let is_reader = matches!(self.who, Who::Reader { .. });
+        let is_reader = matches!(self.who, SubscriptionReader::Reader { .. });
         let Some(stream) = self.registry.find(topic).filter(|_| is_reader) else {
             return Ok(None);
         };
@@ -408,10 +412,10 @@ impl Subscription {
     }
 
     /// Follows a stream as a reader, from `offset` on: of what is gone by now it is told as a gap.
-    fn read_from(&mut self, stream: Arc<Stream>, offset: u64) -> Result<usize, Error> {
+    fn read_from(&mut self, stream: Arc<StreamEntry>, offset: u64) -> Result<usize, Error> {
         self.registry.follow(self.lanes.len())?;
         let index = self.lanes.next();
-        let lane = Lane::reader(stream, offset, &self.signal, self.member, index);
+        let lane = SubscriptionLane::reader(stream, offset, &self.signal, self.member, index);
         self.lanes.insert(lane);
         self.turn.push_back(index);
         Ok(index)
@@ -426,18 +430,18 @@ impl Subscription {
     }
 
     /// Acknowledges, or sets back with a delay.
-    fn finish(&mut self, marks: Vec<Mark>, delay_ms: Option<u64>) -> Result<(), Error> {
+    fn finish(&mut self, marks: Vec<AckMark>, delay_ms: Option<u64>) -> Result<(), Error> {
         for mark in merged(marks) {
             let count = match mark {
-                Mark::Id(id) => {
+                AckMark::Id(id) => {
                     let mut all = Vec::new();
                     self.in_flight.remove(id.as_bytes(), &mut all);
-                    let each = |Delivered { lane, offset }| {
+                    let each = |DeliveredMessage { lane, offset }| {
                         self.finish_range(lane, offset..=offset, delay_ms)
                     };
                     all.into_iter().map(each).sum()
                 }
-                Mark::Range { stream, from, to } => {
+                AckMark::Range { stream, from, to } => {
                     let op = if delay_ms.is_some() { "nack" } else { "ack" };
                     let index = self.lane_of(stream.as_ref(), op)?;
                     let finish = |index| self.finish_range(index, from..=to, delay_ms);
@@ -461,7 +465,7 @@ impl Subscription {
     ) -> u64 {
         let (from, to) = offsets.into_inner();
         let Some(lane) = self.lanes.get(index) else { return 0 };
-        let Work::Member { entry } = &lane.work else { return 0 };
+        let LaneWork::Member { entry } = &lane.work else { return 0 };
         let mut consumer = entry.state.lock();
         // Only a full consumer kept others from work, so that an acknowledgement rarely wakes
         // anybody.
@@ -500,23 +504,24 @@ impl Subscription {
 
 /// The marks with ranges that overlap made one, so that a frame of many ranges looks at each
 /// message once.
-fn merged(mut marks: Vec<Mark>) -> Vec<Mark> {
+fn merged(mut marks: Vec<AckMark>) -> Vec<AckMark> {
     if marks.len() < 2 {
         return marks;
     }
     // Stable: ids, which come first, stay in order.
     marks.sort_by(|a, b| match (a, b) {
-        (Mark::Id(_), Mark::Id(_)) => std::cmp::Ordering::Equal,
-        (Mark::Id(_), _) => std::cmp::Ordering::Less,
-        (_, Mark::Id(_)) => std::cmp::Ordering::Greater,
-        (Mark::Range { stream: a, from: x, .. }, Mark::Range { stream: b, from: y, .. }) => {
+        (AckMark::Id(_), AckMark::Id(_)) => std::cmp::Ordering::Equal,
+        (AckMark::Id(_), _) => std::cmp::Ordering::Less,
+        (_, AckMark::Id(_)) => std::cmp::Ordering::Greater,
+        (AckMark::Range { stream: a, from: x, .. }, AckMark::Range { stream: b, from: y, .. }) => {
             (a, x).cmp(&(b, y))
         }
     });
     marks.dedup_by(|next, kept| match (next, kept) {
-        (Mark::Range { stream: next, from, to }, Mark::Range { stream: kept, to: end, .. })
-            if next == kept && *from <= *end =>
-        {
+        (
+            AckMark::Range { stream: next, from, to },
+            AckMark::Range { stream: kept, to: end, .. },
+        ) if next == kept && *from <= *end => {
             *end = (*end).max(*to);
             true
         }
@@ -525,7 +530,7 @@ fn merged(mut marks: Vec<Mark>) -> Vec<Mark> {
     marks
 }
 
-impl Drop for Subscription {
+impl Drop for StreamSubscription {
     fn drop(&mut self) {
         // The watch ends first, so that no stream joins a subscription whose lanes are going.
         self.registry.unwatch(self.member);
@@ -536,7 +541,7 @@ impl Drop for Subscription {
     }
 }
 
-impl Delivery {
+impl StreamDelivery {
     /// The deliver frame in `codec`. Records are written from the frame in MessagePack.
     pub fn frame(&self, codec: Codec) -> Bytes {
         // The attempt stands in the frame. Only a first delivery is the same for all readers.
@@ -577,12 +582,12 @@ mod tests {
 
     #[test]
     fn ranges_that_overlap_are_looked_at_once() {
-        let range = |stream: Option<&str>, from, to| Mark::Range {
+        let range = |stream: Option<&str>, from, to| AckMark::Range {
             stream: stream.map(|topic| topic.parse().unwrap()),
             from,
             to,
         };
-        let id = || Mark::Id("m".into());
+        let id = || AckMark::Id("m".into());
         let marks = vec![range(None, 5, 9), id(), range(Some("a"), 0, 3), range(None, 0, 5)];
         let expected = vec![id(), range(None, 0, 9), range(Some("a"), 0, 3)];
         assert_eq!(merged(marks), expected);

@@ -8,7 +8,7 @@
 //!                                              └─► fail: nothing counts
 //! ```
 //!
-//! A [`Refusal`] is of one command and stands in its answer. Only a [`Fault`] of the store ends a
+//! A [`CommandRefusal`] is of one command and stands in its answer. Only a [`StoreFault`] of the store ends a
 //! commit, and nothing that one command asks for can be one.
 
 mod changes;
@@ -29,21 +29,23 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-pub(crate) use command::{Append, Command, Configure, Publish, Remove, check_seal};
-pub use command::{Appended, Item};
-pub(crate) use manage::{Deed, Manage};
+pub(crate) use command::{
+    AppendCommand, ConfigureCommand, PublishCommand, RemoveCommand, WriterCommand, check_seal,
+};
+pub use command::{AppendedMessages, SessionItem};
+pub(crate) use manage::{ManageCommand, ManageDeed};
 
 use crate::commit::{StoreChange, StoreCommit};
-use crate::registry::Registry;
-use crate::store::{AppliedCounts, Fault, Next, Settings, Writes};
-use crate::stream::Stream;
+use crate::registry::StreamRegistry;
+use crate::store::{AppliedCounts, StoreFault, StoreNext, StoreWrites, StreamSettings};
+use crate::stream::StreamEntry;
 use crate::{Error, now_ms};
-use plan::{Plan, RoomPlan};
-use progress::Progress;
+use plan::{CommitPlan, RoomPlan};
+use progress::WriterProgress;
 use queue::CommandQueue;
-use sessions::Sessions;
-use staged::{HOUR_MS, Staged};
-use upkeep::Upkeep;
+use sessions::RecentSessions;
+use staged::{HOUR_MS, StagedStream};
+use upkeep::WriterUpkeep;
 
 /// How long acknowledgements wait to be stored together. The model of the hub does not wait.
 const FLUSH_EVERY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 25 });
@@ -57,36 +59,36 @@ const COPY_AGAIN_BYTES: u64 = 4 << 20;
 /// The bytes requested to see whether there is room again.
 const PROBE_BYTES: u64 = 256 << 10;
 
-pub(crate) struct Writer {
-    registry: Arc<Registry>,
+pub(crate) struct StoreWriter {
+    registry: Arc<StreamRegistry>,
     queue: CommandQueue,
-    writes: Writes,
-    upkeep: Upkeep,
-    progress: Progress,
-    next: Next,
-    defaults: Settings,
+    writes: StoreWrites,
+    upkeep: WriterUpkeep,
+    progress: WriterProgress,
+    next: StoreNext,
+    defaults: StreamSettings,
     /// The messages that `memory` streams were answered for and the store has not got yet.
-    unsaved: Vec<Staged>,
+    unsaved: Vec<StagedStream>,
     /// The stored state of the sessions that published last.
-    sessions: Sessions,
+    sessions: RecentSessions,
     /// When consumers were stored last.
     flushed: Option<Instant>,
     /// How long the log may become before its copying is tried again.
     copy_at_bytes: u64,
 }
 
-impl Writer {
+impl StoreWriter {
     pub(crate) fn new(
-        registry: Arc<Registry>,
-        queue: Receiver<Command>,
-        writes: Writes,
-        defaults: Settings,
-        next: Next,
-    ) -> Result<Self, Fault> {
-        let upkeep = Upkeep::new(&writes)?;
+        registry: Arc<StreamRegistry>,
+        queue: Receiver<WriterCommand>,
+        writes: StoreWrites,
+        defaults: StreamSettings,
+        next: StoreNext,
+    ) -> Result<Self, StoreFault> {
+        let upkeep = WriterUpkeep::new(&writes)?;
         // Upkeep and progress count the store once here. From then on each commit changes the
         // numbers.
-        let progress = Progress::new(&registry, &next);
+        let progress = WriterProgress::new(&registry, &next);
         Ok(Self {
             registry,
             queue: CommandQueue::new(queue),
@@ -96,7 +98,7 @@ impl Writer {
             next,
             defaults,
             unsaved: Vec::new(),
-            sessions: Sessions::default(),
+            sessions: RecentSessions::default(),
             flushed: None,
             copy_at_bytes: 0,
         })
@@ -110,10 +112,10 @@ impl Writer {
                 self.look_again();
             }
             // The commands that came with the stop are committed before it is obeyed.
-            let stop = batch.iter().position(|command| matches!(command, Command::Stop(_)));
+            let stop = batch.iter().position(|command| matches!(command, WriterCommand::Stop(_)));
             let stop = stop.map(|index| batch.remove(index));
             self.commit(batch);
-            if let Some(Command::Stop(reply)) = stop {
+            if let Some(WriterCommand::Stop(reply)) = stop {
                 let _ = reply.send(self.stop().map_err(Error::from));
                 return;
             }
@@ -141,7 +143,7 @@ impl Writer {
         patience
     }
 
-    fn commit(&mut self, batch: Vec<Command>) {
+    fn commit(&mut self, batch: Vec<WriterCommand>) {
         let began = Instant::now();
         let Some((mut plan, commit)) = self.plan(batch) else { return };
         let result = commit.and_then(|mut commit| self.transact(&mut plan, &mut commit));
@@ -155,22 +157,25 @@ impl Writer {
 
     /// Plans what the commands ask for and what is due; none where that is nothing. The fault is
     /// one of looking something up.
-    fn plan(&mut self, batch: Vec<Command>) -> Option<(Plan, Result<StoreCommit, Fault>)> {
+    fn plan(
+        &mut self,
+        batch: Vec<WriterCommand>,
+    ) -> Option<(CommitPlan, Result<StoreCommit, StoreFault>)> {
         let now_ms = now_ms();
         let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_EVERY);
         // Consumers are taken before the plan, so that a change made meanwhile marks them anew for
         // the next commit.
         let dirty = if flush { self.registry.take_dirty() } else { Vec::new() };
-        let is_idle = batch.iter().all(|command| matches!(command, Command::Dirty))
+        let is_idle = batch.iter().all(|command| matches!(command, WriterCommand::Dirty))
             && dirty.is_empty()
             && self.unsaved.is_empty()
             && !self.upkeep.wants_a_commit(&self.registry, now_ms, flush);
         if is_idle {
             return None;
         }
-        let mut plan = Plan::new(now_ms);
+        let mut plan = CommitPlan::new(now_ms);
         plan.room = self.room(&batch, now_ms, !dirty.is_empty());
-        let mut planner = plan::Planner {
+        let mut planner = plan::CommitPlanner {
             registry: &self.registry,
             writes: &self.writes,
             defaults: self.defaults,
@@ -207,9 +212,9 @@ impl Writer {
     }
 
     /// Whether there is room for what these commands add, and for what the hub itself gives.
-    fn room(&mut self, batch: &[Command], now_ms: u64, has_dirty: bool) -> RoomPlan {
+    fn room(&mut self, batch: &[WriterCommand], now_ms: u64, has_dirty: bool) -> RoomPlan {
         let mut room = RoomPlan::default();
-        let bytes: u64 = batch.iter().map(Command::bytes).sum();
+        let bytes: u64 = batch.iter().map(WriterCommand::bytes).sum();
         if bytes > 0 {
             room.unstorable = self.unstorable(bytes);
             room.has_room = room.unstorable.is_none();
@@ -222,11 +227,11 @@ impl Writer {
     }
 
     /// Why nothing can be added to the store now.
-    fn unstorable(&mut self, bytes: u64) -> Option<Fault> {
+    fn unstorable(&mut self, bytes: u64) -> Option<StoreFault> {
         match self.writes.take_room(bytes) {
-            Err(Fault::Full) => {
-                self.note_fault(&Fault::Full);
-                Some(Fault::Full)
+            Err(StoreFault::Full) => {
+                self.note_fault(&StoreFault::Full);
+                Some(StoreFault::Full)
             }
             // Whatever else it is, the commit meets it again.
             Ok(()) | Err(_) => None,
@@ -237,28 +242,32 @@ impl Writer {
     /// removes is stored without what adds.
     fn transact(
         &mut self,
-        plan: &mut Plan,
+        plan: &mut CommitPlan,
         commit: &mut StoreCommit,
-    ) -> Result<AppliedCounts, Fault> {
+    ) -> Result<AppliedCounts, StoreFault> {
         // Copying needs the log, which belongs to the transaction once that has begun.
         self.keep_log_short(commit.bytes());
         // The level of sync cannot be changed within a transaction.
         self.writes.set_sync(plan.is_synced())?;
         let mut result = self.attempt(plan, commit);
-        if result == Err(Fault::Full) {
+        if result == Err(StoreFault::Full) {
             // Copying the log gives its pages back. Often that is all the room that was missing.
             self.copy_log(true);
             result = self.attempt(plan, commit);
         }
-        if result == Err(Fault::Full) {
-            self.note_fault(&Fault::Full);
-            plan.strip(commit, &self.registry, &Fault::Full);
+        if result == Err(StoreFault::Full) {
+            self.note_fault(&StoreFault::Full);
+            plan.strip(commit, &self.registry, &StoreFault::Full);
             result = self.attempt(plan, commit);
         }
         result
     }
 
-    fn attempt(&mut self, plan: &mut Plan, commit: &StoreCommit) -> Result<AppliedCounts, Fault> {
+    fn attempt(
+        &mut self,
+        plan: &mut CommitPlan,
+        commit: &StoreCommit,
+    ) -> Result<AppliedCounts, StoreFault> {
         let (before_bytes, _) = self.writes.log();
         let stored = self.writes.begin().and_then(|()| {
             // Nobody is answered early by a store that does not even begin: what it was answered
@@ -330,7 +339,7 @@ impl Writer {
     }
 
     /// Notes why the store takes nothing; it is said once, and not each time it is tried again.
-    fn note_fault(&self, fault: &Fault) {
+    fn note_fault(&self, fault: &StoreFault) {
         let before = self.registry.fault.lock().replace(fault.clone());
         // Clients try again many times a second. One line for each change is what an operator can
         // read.
@@ -349,7 +358,7 @@ impl Writer {
     }
 
     /// Stores everything that is known, and closes.
-    fn stop(mut self) -> Result<(), Fault> {
+    fn stop(mut self) -> Result<(), StoreFault> {
         loop {
             let batch = self.queue.take_deferred();
             if batch.is_empty() {
@@ -360,7 +369,7 @@ impl Writer {
         // Without a last flush every acknowledgement counts as due, so that the next commit stores
         // all of them.
         self.flushed = None;
-        self.commit(vec![Command::Dirty]);
+        self.commit(vec![WriterCommand::Dirty]);
         let fault = self.registry.fault.lock().clone();
         // A fault that left nothing behind is no reason to say that the close has failed.
         if let Some(fault) = fault.filter(|_| !self.unsaved.is_empty() || self.registry.has_dirty())
@@ -370,7 +379,7 @@ impl Writer {
         self.writes.set_sync(true)?;
         self.writes.begin()?;
         let streams = self.registry.streams();
-        let extent = |stream: &Arc<Stream>| stream.state.lock().extent(stream.number, None);
+        let extent = |stream: &Arc<StreamEntry>| stream.state.lock().extent(stream.number, None);
         let changes = streams.iter().map(|stream| StoreChange::SetExtent(extent(stream))).collect();
         let commit = StoreCommit { changes };
         self.writes.apply(&commit)?;
@@ -391,11 +400,11 @@ fn again_at(log_bytes: u64, log_bytes_max: u64, has_waited: bool) -> u64 {
     if has_waited { again } else { again.min(log_bytes_max) }
 }
 
-impl Writer {
+impl StoreWriter {
     /// The commit stands.
-    fn settle(&mut self, mut plan: Plan, counts: &AppliedCounts) {
+    fn settle(&mut self, mut plan: CommitPlan, counts: &AppliedCounts) {
         // A commit that adds nothing succeeds on a full disk, and says nothing about room.
-        let is_full = *self.registry.fault.lock() == Some(Fault::Full);
+        let is_full = *self.registry.fault.lock() == Some(StoreFault::Full);
         if !plan.is_stripped && (plan.room.has_room || !is_full) {
             self.clear_fault();
         }
@@ -418,7 +427,7 @@ impl Writer {
     }
 
     /// Keeps what the commit has stored of sessions, unless rows of others went with it.
-    fn keep_sessions(&mut self, plan: &mut Plan, counts: &AppliedCounts) {
+    fn keep_sessions(&mut self, plan: &mut CommitPlan, counts: &AppliedCounts) {
         let (hour, is_stripped) = (plan.now_ms / HOUR_MS, plan.is_stripped);
         let unsaved = self.unsaved.iter_mut().filter(|_| !is_stripped);
         for staged in unsaved.chain(plan.gains.values_mut()) {
@@ -432,7 +441,7 @@ impl Writer {
     }
 
     /// The commit was given up.
-    fn fail(&mut self, plan: Plan, fault: &Fault) {
+    fn fail(&mut self, plan: CommitPlan, fault: &StoreFault) {
         self.note_fault(fault);
         self.registry.metrics.failed_commits.fetch_add(1, Ordering::Relaxed);
         // Consumers are tried again with the next flush. At once, a broken store would be asked

@@ -11,7 +11,9 @@
 use std::hint::black_box;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use sealane::{Client, Codec, DataType, Group, KeyFolder, Message, Start, Value};
+use sealane::{
+    Client, Codec, DataType, GroupClient, KeyFolder, ReceivedMessage, StartPosition, Value,
+};
 use sealane_group::NewGroup;
 
 const WARM_UP_ROUNDS: usize = 5;
@@ -23,7 +25,7 @@ struct Row {
     codec: Codec,
     size: usize,
     envelope: Vec<u8>,
-    messages: Vec<Message>,
+    messages: Vec<ReceivedMessage>,
     sealed: Vec<f64>,
     opened: Vec<f64>,
     bare: Vec<f64>,
@@ -34,7 +36,7 @@ async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let (listen, data) = ("127.0.0.1:0".parse().unwrap(), folder.path().join("hub"));
     let config = sealane_node::Config { listen, data, ..Default::default() };
-    let node = sealane_node::Node::start(config).await.unwrap();
+    let node = sealane_node::HubNode::start(config).await.unwrap();
     let client = Client::connect(&node.address().to_string()).unwrap();
     let keys = KeyFolder::create(&folder.path().join("keys"), "bench", None).unwrap();
     let member = keys.new_group("bench", NewGroup::default()).unwrap();
@@ -65,7 +67,7 @@ async fn main() {
 }
 
 /// An envelope of `size` bytes, one text in it, and messages of it as the hub gives them.
-async fn row(client: &Client, group: &Group, codec: Codec, size: usize) -> Row {
+async fn row(client: &Client, group: &GroupClient, codec: Codec, size: usize) -> Row {
     let value = |len| Value::Map(vec![("data".into(), Value::Text("x".repeat(len)))]);
     let mut envelope = Vec::new();
     sealane_codec::encode(codec, &value(size), &mut envelope);
@@ -75,7 +77,7 @@ async fn row(client: &Client, group: &Group, codec: Codec, size: usize) -> Row {
     let topic = format!("bench/{}/{size}", codec.name());
     let all = vec![envelope.clone(); MESSAGES];
     group.publish_batch(&topic, DataType::LOCATION, codec, &all).await.unwrap();
-    let messages = client.read(&topic, Start::First, MESSAGES).await.unwrap().messages;
+    let messages = client.read(&topic, StartPosition::First, MESSAGES).await.unwrap().messages;
     assert_eq!(messages.len(), MESSAGES);
     Row {
         codec,
@@ -88,7 +90,7 @@ async fn row(client: &Client, group: &Group, codec: Codec, size: usize) -> Row {
     }
 }
 
-fn round(group: &Group, row: &mut Row) {
+fn round(group: &GroupClient, row: &mut Row) {
     let started = cpu_us();
     for _ in 0..MESSAGES {
         let sealed =

@@ -11,13 +11,13 @@ const DEFAULT_PORT: u16 = 9087;
 /// Where a hub listens: `127.0.0.1:9087`, `hub.local`, `[::1]:9087`, `http://hub.local:9087`, or
 /// with TLS `https://hub.example`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct HubAddress {
     host: String,
     port: u16,
     tls: bool,
 }
 
-impl Address {
+impl HubAddress {
     /// The name and port that the system connects to.
     pub(crate) fn target(&self) -> (&str, u16) {
         (self.name(), self.port)
@@ -34,7 +34,7 @@ impl Address {
     }
 }
 
-impl FromStr for Address {
+impl FromStr for HubAddress {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -63,7 +63,7 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for HubAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
@@ -88,9 +88,9 @@ pub(crate) fn topic_path(route: &str, topic: &str) -> String {
 }
 
 /// A path and its query.
-pub(crate) struct Query(String);
+pub(crate) struct RequestPath(String);
 
-impl Query {
+impl RequestPath {
     pub(crate) fn new(path: impl Into<String>) -> Self {
         Self(path.into())
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn addresses_are_read_in_every_usual_form() {
-        let read = |text: &str| text.parse::<Address>().unwrap().to_string();
+        let read = |text: &str| text.parse::<HubAddress>().unwrap().to_string();
         assert_eq!(read("127.0.0.1:1"), "127.0.0.1:1");
         assert_eq!(read("hub.local"), "hub.local:9087");
         assert_eq!(read("http://hub.local"), "hub.local:80");
@@ -128,22 +128,22 @@ mod tests {
         assert_eq!(read("[::1]:5"), "[::1]:5");
         assert_eq!(read("https://hub.example"), "hub.example:443");
         assert_eq!(read("wss://hub.example:9087/"), "hub.example:9087");
-        assert!("https://a".parse::<Address>().unwrap().is_tls());
-        assert!(!"http://a".parse::<Address>().unwrap().is_tls());
-        assert_eq!("[::1]".parse::<Address>().unwrap().target(), ("::1", 9087));
+        assert!("https://a".parse::<HubAddress>().unwrap().is_tls());
+        assert!(!"http://a".parse::<HubAddress>().unwrap().is_tls());
+        assert_eq!("[::1]".parse::<HubAddress>().unwrap().target(), ("::1", 9087));
     }
 
     #[test]
     fn what_is_no_address_is_refused() {
         for text in ["", ":1", "a:b", "ftp://a", "a/b", "::1", "http://u@h"] {
-            assert!(matches!(text.parse::<Address>(), Err(Error::Address { .. })), "{text}");
+            assert!(matches!(text.parse::<HubAddress>(), Err(Error::Address { .. })), "{text}");
         }
     }
 
     #[test]
     fn names_are_escaped_by_segment() {
         assert_eq!(stream_path("a b/ü%"), "/v1/streams/a%20b/%C3%BC%25");
-        let query = Query::new("/x").with("a", "b/**").with_all(vec![("n", "3".into())]);
+        let query = RequestPath::new("/x").with("a", "b/**").with_all(vec![("n", "3".into())]);
         assert_eq!(query.into_string(), "/x?a=b%2F%2A%2A&n=3");
     }
 }

@@ -11,11 +11,11 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// How long to wait before the next attempt: doubling from 50 ms to 5 s, each wait shortened by up
 /// to a half at random, so that many clients of one hub do not come back in step.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub(crate) struct RetryBackoff {
     next: Duration,
 }
 
-impl Backoff {
+impl RetryBackoff {
     pub(crate) fn new() -> Self {
         Self { next: FIRST }
     }
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn waits_grow_to_their_bound() {
-        let mut backoff = Backoff::new();
+        let mut backoff = RetryBackoff::new();
         let waits: Vec<_> = (0..20).map(|_| backoff.wait()).collect();
         assert!(waits[0] >= FIRST / 2 && waits[0] <= FIRST);
         assert!(waits.iter().all(|wait| *wait <= LONGEST));

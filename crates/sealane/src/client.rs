@@ -7,21 +7,21 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use sealane_codec::Codec;
 #[cfg(feature = "group")]
-use sealane_group::Membership;
+use sealane_group::GroupMembership;
 use sealane_message::{Topic, Value};
-use sealane_protocol::{Health, Range, StreamState};
+use sealane_protocol::{Health, RangeQuery, StreamState};
 
 use crate::Error;
-use crate::address::{Address, Query, stream_path};
+use crate::address::{HubAddress, RequestPath, stream_path};
 use crate::backoff::random;
 #[cfg(feature = "group")]
-use crate::group::Group;
-use crate::http::{Answer, Call, Pool};
-use crate::publish::{Publish, PublishBatch};
+use crate::group::GroupClient;
+use crate::http::{ClientRequest, ConnectionPool, HubResponse};
+use crate::publish::{PublishBatch, PublishBuilder};
 use crate::publisher::Publisher;
-use crate::stream::{Configure, ListStreams, Page};
-use crate::subscribe::{Start, Subscribe};
-use crate::wire::Trust;
+use crate::stream::{ConfigureStream, ListStreams, MessagePage};
+use crate::subscribe::{StartPosition, SubscribeBuilder};
+use crate::wire::TlsTrust;
 
 /// How long a request without an answer is repeated, unless [`Client::patience`] says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A hub, as a client sees it. Cloning is cheap; clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Client {
-    pool: Arc<Pool>,
+    pool: Arc<ConnectionPool>,
     keys: Arc<IdempotencyKeys>,
     codec: Codec,
     patience: Duration,
@@ -40,11 +40,11 @@ impl Client {
     /// at `https://hub.example`. Nothing is sent yet: connections are made when they are needed.
     ///
     /// # Errors
-    /// [`Error::Address`] where the text is no address.
+    /// [`Error::HubAddress`] where the text is no address.
     pub fn connect(address: &str) -> Result<Client, Error> {
-        let address: Address = address.parse()?;
+        let address: HubAddress = address.parse()?;
         Ok(Client {
-            pool: Arc::new(Pool::new(address, None, Trust::default())),
+            pool: Arc::new(ConnectionPool::new(address, None, TlsTrust::default())),
             keys: Arc::new(IdempotencyKeys {
                 prefix: (random(), random()),
                 next: AtomicU64::new(0),
@@ -75,7 +75,7 @@ impl Client {
             HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| Error::Token)?;
         value.set_sensitive(true);
         let (address, trust) = (self.pool.address().clone(), self.pool.trust().clone());
-        self.pool = Arc::new(Pool::new(address, Some(value), trust));
+        self.pool = Arc::new(ConnectionPool::new(address, Some(value), trust));
         Ok(self)
     }
 
@@ -83,10 +83,10 @@ impl Client {
     /// of them; PEM. Without this it is those that the system trusts.
     ///
     /// # Errors
-    /// [`Error::Trust`] where there is no certificate in `pem`.
+    /// [`Error::TlsTrust`] where there is no certificate in `pem`.
     pub fn with_ca(mut self, pem: &[u8]) -> Result<Client, Error> {
         let (address, token) = (self.pool.address().clone(), self.pool.token().cloned());
-        self.pool = Arc::new(Pool::new(address, token, Trust::only(pem)?));
+        self.pool = Arc::new(ConnectionPool::new(address, token, TlsTrust::only(pem)?));
         Ok(self)
     }
 
@@ -107,16 +107,21 @@ impl Client {
     ///
     /// # Errors
     /// The hub's refusal, [`Error::NotReachable`], or [`Error::NoAnswer`] after repeating it.
-    pub fn publish(&self, topic: &str, envelope: &Value) -> Publish {
-        Publish::value(self, topic, envelope)
+    pub fn publish(&self, topic: &str, envelope: &Value) -> PublishBuilder {
+        PublishBuilder::value(self, topic, envelope)
     }
 
     /// Publishes an envelope that is encoded already.
     ///
     /// # Errors
     /// As [`Client::publish`].
-    pub fn publish_raw(&self, topic: &str, codec: Codec, envelope: impl Into<Bytes>) -> Publish {
-        Publish::new(self, topic, codec, envelope.into())
+    pub fn publish_raw(
+        &self,
+        topic: &str,
+        codec: Codec,
+        envelope: impl Into<Bytes>,
+    ) -> PublishBuilder {
+        PublishBuilder::new(self, topic, codec, envelope.into())
     }
 
     /// Publishes encoded envelopes in one commit: all or none.
@@ -138,8 +143,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::NotReachable`], or the hub's refusal of its control stream.
-    pub async fn group(&self, member: impl Into<Membership>) -> Result<Group, Error> {
-        Group::open(self, member.into()).await
+    pub async fn group(&self, member: impl Into<GroupMembership>) -> Result<GroupClient, Error> {
+        GroupClient::open(self, member.into()).await
     }
 
     /// A handle that publishes to one stream in the background, in batches and in order.
@@ -154,8 +159,8 @@ impl Client {
     ///
     /// # Errors
     /// The hub's refusal, or [`Error::NotReachable`].
-    pub fn subscribe(&self, pattern: &str) -> Subscribe {
-        Subscribe::new(self.clone(), pattern)
+    pub fn subscribe(&self, pattern: &str) -> SubscribeBuilder {
+        SubscribeBuilder::new(self.clone(), pattern)
     }
 
     /// The hub's streams, a page at a time.
@@ -172,7 +177,7 @@ impl Client {
     /// As [`Client::streams`]; the hub refuses with `UnknownStream`.
     pub async fn stream(&self, topic: &str) -> Result<StreamState, Error> {
         let topic: Topic = topic.parse()?;
-        let answer = self.call(&Call::get(stream_path(topic.as_str()))).await?;
+        let answer = self.call(&ClientRequest::get(stream_path(topic.as_str()))).await?;
         Ok(StreamState::read(answer.codec, &answer.body)?)
     }
 
@@ -180,20 +185,25 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::stream`].
-    pub async fn read(&self, topic: &str, from: Start, limit: usize) -> Result<Page, Error> {
+    pub async fn read(
+        &self,
+        topic: &str,
+        from: StartPosition,
+        limit: usize,
+    ) -> Result<MessagePage, Error> {
         let topic: Topic = topic.parse()?;
-        let range = Range { from: from.asked(), limit };
-        let query = Query::new(stream_path(topic.as_str())).with_all(range.parameters());
-        let call = Call { accept: self.codec, ..Call::get(query.into_string()) };
-        Page::read(&self.call(&call).await?)
+        let range = RangeQuery { from: from.asked(), limit };
+        let query = RequestPath::new(stream_path(topic.as_str())).with_all(range.parameters());
+        let call = ClientRequest { accept: self.codec, ..ClientRequest::get(query.into_string()) };
+        MessagePage::read(&self.call(&call).await?)
     }
 
     /// Makes a stream or changes its level and retention. Awaiting it sends it.
     ///
     /// # Errors
     /// As [`Client::stream`]; the hub refuses with `SealMismatch`.
-    pub fn configure(&self, topic: &str) -> Configure {
-        Configure::new(self.clone(), topic)
+    pub fn configure(&self, topic: &str) -> ConfigureStream {
+        ConfigureStream::new(self.clone(), topic)
     }
 
     /// Deletes a stream and all its messages.
@@ -203,7 +213,8 @@ impl Client {
     pub async fn remove(&self, topic: &str) -> Result<(), Error> {
         let topic: Topic = topic.parse()?;
         let path = stream_path(topic.as_str());
-        let call = Call { method: Method::DELETE, repeatable: false, ..Call::get(path) };
+        let call =
+            ClientRequest { method: Method::DELETE, repeatable: false, ..ClientRequest::get(path) };
         self.call(&call).await.map(drop)
     }
 
@@ -212,7 +223,7 @@ impl Client {
     /// # Errors
     /// [`Error::NotReachable`], [`Error::NoAnswer`], or the refusal of a hub that is stopping.
     pub async fn health(&self) -> Result<Health, Error> {
-        let answer = self.call(&Call::get("/health")).await?;
+        let answer = self.call(&ClientRequest::get("/health")).await?;
         Ok(Health::read(answer.codec, &answer.body)?)
     }
 
@@ -221,14 +232,14 @@ impl Client {
     /// # Errors
     /// As [`Client::health`].
     pub async fn clock(&self) -> Result<Option<SystemTime>, Error> {
-        Ok(self.call(&Call::get("/health")).await?.date)
+        Ok(self.call(&ClientRequest::get("/health")).await?.date)
     }
 
     pub(crate) fn codec(&self) -> Codec {
         self.codec
     }
 
-    pub(crate) fn hub(&self) -> &Address {
+    pub(crate) fn hub(&self) -> &HubAddress {
         self.pool.address()
     }
 
@@ -236,7 +247,7 @@ impl Client {
         self.pool.token()
     }
 
-    pub(crate) fn trust(&self) -> &Trust {
+    pub(crate) fn trust(&self) -> &TlsTrust {
         self.pool.trust()
     }
 
@@ -249,7 +260,7 @@ impl Client {
         self.keys.make()
     }
 
-    pub(crate) async fn call(&self, call: &Call) -> Result<Answer, Error> {
+    pub(crate) async fn call(&self, call: &ClientRequest) -> Result<HubResponse, Error> {
         self.pool.call(call, self.patience).await
     }
 }

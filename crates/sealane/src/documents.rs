@@ -84,7 +84,7 @@ impl DocumentsError {
 
 /// A call for help that is raised.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Raise {
+pub struct EmergencyRequest {
     /// Why: `medical`, `fire`, `attack`, `lost` or `trapped`.
     pub kind: Option<String>,
     /// Text that helpers should read before they come.
@@ -96,7 +96,7 @@ pub struct Raise {
 /// The outcome of writing a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a document that waits is not stored yet"]
-pub enum Written {
+pub enum DocumentWriteOutcome {
     /// It is sealed and stored.
     Stored,
     /// It waits for its turn, as the pace of the policy has it, and is stored after about that
@@ -120,20 +120,20 @@ pub enum Written {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Documents {
+pub struct DocumentsClient {
     socket: PathBuf,
     stream: BufReader<UnixStream>,
 }
 
-impl Documents {
+impl DocumentsClient {
     /// Connects to the socket that a configuration names in `[documents]`.
     ///
     /// # Errors
     /// [`DocumentsError::Gone`]
-    pub async fn connect(socket: impl AsRef<Path>) -> Result<Documents, DocumentsError> {
+    pub async fn connect(socket: impl AsRef<Path>) -> Result<DocumentsClient, DocumentsError> {
         let socket = socket.as_ref().to_owned();
         match UnixStream::connect(&socket).await {
-            Ok(stream) => Ok(Documents { socket, stream: BufReader::new(stream) }),
+            Ok(stream) => Ok(DocumentsClient { socket, stream: BufReader::new(stream) }),
             Err(cause) => Err(DocumentsError::Gone { socket, cause }),
         }
     }
@@ -165,7 +165,11 @@ impl Documents {
     ///
     /// # Errors
     /// [`DocumentsError`]
-    pub async fn set(&mut self, data_type: &str, value: Value) -> Result<Written, DocumentsError> {
+    pub async fn set(
+        &mut self,
+        data_type: &str,
+        value: Value,
+    ) -> Result<DocumentWriteOutcome, DocumentsError> {
         let (data_type, value) = (data_type.to_owned(), DocumentValue(value));
         self.write(DocumentQuestion::Set { data_type, value }).await
     }
@@ -174,7 +178,11 @@ impl Documents {
     ///
     /// # Errors
     /// [`DocumentsError`]
-    pub async fn add(&mut self, counter: u8, amount: u64) -> Result<Written, DocumentsError> {
+    pub async fn add(
+        &mut self,
+        counter: u8,
+        amount: u64,
+    ) -> Result<DocumentWriteOutcome, DocumentsError> {
         self.write(DocumentQuestion::Add { counter, amount }).await
     }
 
@@ -202,7 +210,7 @@ impl Documents {
     ///
     /// # Errors
     /// [`DocumentsError`]
-    pub async fn raise(&mut self, raise: &Raise) -> Result<u64, DocumentsError> {
+    pub async fn raise(&mut self, raise: &EmergencyRequest) -> Result<u64, DocumentsError> {
         match self.ask(DocumentQuestion::Raise(raise.clone())).await? {
             DocumentAnswer::Raised { number } => Ok(number.into()),
             _ => Err(self.strange()),
@@ -242,7 +250,7 @@ impl Documents {
         decode(Codec::Json, line.trim_ascii_end()).map_err(|_| self.strange())
     }
 
-    /// Asks for all that is new from now on, which [`Documents::next`] gives.
+    /// Asks for all that is new from now on, which [`DocumentsClient::next`] gives.
     ///
     /// # Errors
     /// [`DocumentsError`]
@@ -250,11 +258,14 @@ impl Documents {
         self.ask(DocumentQuestion::Watch).await.map(drop)
     }
 
-    async fn write(&mut self, asked: DocumentQuestion) -> Result<Written, DocumentsError> {
+    async fn write(
+        &mut self,
+        asked: DocumentQuestion,
+    ) -> Result<DocumentWriteOutcome, DocumentsError> {
         match self.ask(asked).await? {
-            DocumentAnswer::Done { wait_ms: 0 } => Ok(Written::Stored),
+            DocumentAnswer::Done { wait_ms: 0 } => Ok(DocumentWriteOutcome::Stored),
             DocumentAnswer::Done { wait_ms } => {
-                Ok(Written::Waiting(Duration::from_millis(wait_ms)))
+                Ok(DocumentWriteOutcome::Waiting(Duration::from_millis(wait_ms)))
             }
             _ => Err(self.strange()),
         }

@@ -3,7 +3,7 @@ use sealane_frame::FrameError;
 use sealane_message::{ErrorInfo, TopicError};
 use sealane_protocol::{Malformed, WireError};
 use sealane_seal::Error as SealError;
-use sealane_seal::policy::Refusal as PolicyRefusal;
+use sealane_seal::policy::PolicyRefusal;
 
 use crate::HubError;
 
@@ -143,7 +143,7 @@ sealane_message::errors! {
             /// The hub's address.
             address: String,
             /// Why it is not trusted.
-            why: Distrust,
+            why: TlsTrustError,
         },
         /// Nobody answered a request in time.
         #[error("no answer to the request on {topic} came within {waited:?}")]
@@ -168,7 +168,7 @@ sealane_message::errors! {
     /// Why a hub is not trusted that was to speak TLS.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
-    pub enum Distrust {
+    pub enum TlsTrustError {
         /// The certificate has expired, by the clock of this machine.
         #[error("its certificate has expired{since}")]
         #[code("SL-CLIENT-20", "CertificateExpired", exit = Usage)]
@@ -229,7 +229,7 @@ sealane_message::errors! {
     /// Why a delivery is not shown.
     #[derive(Debug, thiserror::Error)]
     #[error("{}", self.info().cause)]
-    pub(crate) enum Unshown {
+    pub(crate) enum DeliveryRejection {
         /// It may open when the group's next orders are known: of a later epoch, or by a new
         /// member.
         #[error(transparent)]
@@ -308,22 +308,24 @@ impl Error {
     }
 }
 
-impl Unshown {
+impl DeliveryRejection {
     fn no_envelope(&self) -> &'static ErrorInfo {
         Error::NoEnvelope.info()
     }
 
     /// Whether it may be shown another time.
     pub(crate) fn passes(&self) -> bool {
-        matches!(self, Unshown::Early(_))
+        matches!(self, DeliveryRejection::Early(_))
     }
 }
 
-impl From<FrameError> for Unshown {
+impl From<FrameError> for DeliveryRejection {
     fn from(error: FrameError) -> Self {
         match error {
-            FrameError::Seal(SealError::NotMember) => Unshown::Early(SealError::NotMember),
-            other => Unshown::Frame(other),
+            FrameError::Seal(SealError::NotMember) => {
+                DeliveryRejection::Early(SealError::NotMember)
+            }
+            other => DeliveryRejection::Frame(other),
         }
     }
 }

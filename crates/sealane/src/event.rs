@@ -8,7 +8,7 @@ use crate::Error;
 /// An event of a subscription or a group, beside its messages.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum ClientEvent {
     /// The subscription stands again.
     Connected,
     /// The connection was lost; it is being made again.
@@ -69,28 +69,36 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl ClientEvent {
     #[cfg(feature = "group")]
-    pub(crate) fn refused(stream: &Topic, offset: u64, error: &Error) -> Event {
+    pub(crate) fn refused(stream: &Topic, offset: u64, error: &Error) -> ClientEvent {
         let (info, cause) = (error.info(), error.to_string());
-        Event::Refused { stream: stream.clone(), offset, code: info.code, name: info.name, cause }
+        ClientEvent::Refused {
+            stream: stream.clone(),
+            offset,
+            code: info.code,
+            name: info.name,
+            cause,
+        }
     }
 
     pub(crate) fn log(&self) {
         match self {
-            Event::Connected => tracing::debug!("subscribed"),
-            Event::Disconnected { cause } => tracing::info!(cause, "subscription lost"),
-            Event::Gap { stream, from, to, reason } => {
+            ClientEvent::Connected => tracing::debug!("subscribed"),
+            ClientEvent::Disconnected { cause } => tracing::info!(cause, "subscription lost"),
+            ClientEvent::Gap { stream, from, to, reason } => {
                 tracing::warn!(%stream, from, to, reason, "gap");
             }
-            Event::NotRecovered { stream, generation, offset } => {
+            ClientEvent::NotRecovered { stream, generation, offset } => {
                 tracing::warn!(%stream, generation, offset, "not recovered");
             }
-            Event::Refused { stream, offset, code, cause, .. } => {
+            ClientEvent::Refused { stream, offset, code, cause, .. } => {
                 tracing::warn!(%stream, offset, code, cause, "refused");
             }
-            Event::Superseded { stream, offset } => tracing::info!(%stream, offset, "superseded"),
-            Event::Keys { group, epoch, removed } => {
+            ClientEvent::Superseded { stream, offset } => {
+                tracing::info!(%stream, offset, "superseded")
+            }
+            ClientEvent::Keys { group, epoch, removed } => {
                 tracing::info!(%group, epoch, removed, "keys");
             }
         }
@@ -99,11 +107,11 @@ impl Event {
 
 /// The events of a subscription from the moment on at which this was made.
 #[derive(Debug)]
-pub struct Events(pub(crate) broadcast::Receiver<Event>);
+pub struct ClientEvents(pub(crate) broadcast::Receiver<ClientEvent>);
 
-impl Events {
+impl ClientEvents {
     /// The next event; `None` when the subscription has ended.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<ClientEvent> {
         loop {
             match self.0.recv().await {
                 Ok(event) => return Some(event),

@@ -15,26 +15,26 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
-use sealane_group::{Change, Mark, Membership, Notice};
+use sealane_group::{GroupChange, GroupMembership, GroupNotice, RemovalMark};
 use sealane_message::{DataType, Topic, Value};
 use sealane_seal::policy::{Conditions, Decision, Policy};
 use sealane_seal::{Binding, Epoch};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::event::Events;
+use crate::event::ClientEvents;
 use crate::limits::{MAX_EVENTS, MAX_SENT_HELD};
-use crate::publish::{Publish, PublishBatch};
+use crate::publish::{PublishBatch, PublishBuilder};
 use crate::publisher::Publisher;
-use crate::subscribe::Subscribe;
-use crate::{Client, Error, Event, Message, SealCounts};
+use crate::subscribe::SubscribeBuilder;
+use crate::{Client, ClientEvent, Error, ReceivedMessage, SealCounts};
 pub use beater::GroupBeater;
-use control::Control;
+use control::ControlStreamReader;
 pub use control::{ControlPage, ControlPlace, ControlReader};
-use keys::{GroupKeys, SealedNow, now_ms};
-pub(crate) use reading::Reading;
-pub(crate) use sent::Sent;
-use sent::{SentMessages, Streams};
+use keys::{GroupKeyring, SealedNow, now_ms};
+pub(crate) use reading::SubscriptionOpener;
+pub(crate) use sent::SentEnvelopes;
+use sent::{GroupStreamSet, SentMessages};
 
 /// A client with the keys of a group: what it publishes is sealed before it leaves this process,
 /// what it reads is opened in it.
@@ -43,24 +43,24 @@ use sent::{SentMessages, Streams};
 /// that cannot be sealed so is an error, and never sent in another way. As long as one clone of it
 /// lives, it follows the group's control stream, so that a revocation reaches what it seals next.
 #[derive(Clone)]
-pub struct Group {
-    inner: Arc<Inner>,
+pub struct GroupClient {
+    inner: Arc<GroupClientState>,
 }
 
-struct Inner {
+struct GroupClientState {
     client: Client,
     tag: GroupTag,
     /// Of its orders.
     topic: Topic,
-    keys: Mutex<GroupKeys>,
-    control: tokio::sync::Mutex<Control>,
-    events: broadcast::Sender<Event>,
+    keys: Mutex<GroupKeyring>,
+    control: tokio::sync::Mutex<ControlStreamReader>,
+    events: broadcast::Sender<ClientEvent>,
     sent: Mutex<SentMessages>,
-    streams: Mutex<Streams>,
+    streams: Mutex<GroupStreamSet>,
     follower: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Drop for Inner {
+impl Drop for GroupClientState {
     fn drop(&mut self) {
         let follower = self.follower.get_mut();
         if let Some(follower) = follower.take() {
@@ -69,24 +69,27 @@ impl Drop for Inner {
     }
 }
 
-impl Group {
+impl GroupClient {
     /// Reads the group's control stream to its end, and follows it from then on.
-    pub(crate) async fn open(client: &Client, member: Membership) -> Result<Group, Error> {
+    pub(crate) async fn open(
+        client: &Client,
+        member: GroupMembership,
+    ) -> Result<GroupClient, Error> {
         let tag = member.tag();
         let topic: Topic = sealane_group::control_topic(tag).parse()?;
         let (events, _) = broadcast::channel(MAX_EVENTS);
-        let inner = Inner {
+        let inner = GroupClientState {
             client: client.clone(),
             tag,
-            keys: Mutex::new(GroupKeys::new(member)?),
-            control: tokio::sync::Mutex::new(Control::new(client, topic.clone())),
+            keys: Mutex::new(GroupKeyring::new(member)?),
+            control: tokio::sync::Mutex::new(ControlStreamReader::new(client, topic.clone())),
             topic,
             events,
             sent: Mutex::new(SentMessages::default()),
-            streams: Mutex::new(Streams::default()),
+            streams: Mutex::new(GroupStreamSet::default()),
             follower: Mutex::new(None),
         };
-        let group = Group { inner: Arc::new(inner) };
+        let group = GroupClient { inner: Arc::new(inner) };
         group.catch_up().await?;
         let follower = control::follow(&group).await?;
         *group.inner.follower.lock() = Some(follower);
@@ -105,7 +108,7 @@ impl Group {
 
     /// Decides classes by this policy instead of the built-in one; from the next message on.
     #[must_use]
-    pub fn with_policy(self, policy: Policy) -> Group {
+    pub fn with_policy(self, policy: Policy) -> GroupClient {
         self.set_policy(policy);
         self
     }
@@ -128,29 +131,30 @@ impl Group {
     /// Publishes a map, sealed, to the stream of `topic`, which its first message makes sealed.
     ///
     /// # Errors
-    /// As [`Client::publish`]; [`Error::Group`] where it cannot be sealed as its type needs.
-    pub fn publish(&self, topic: &str, data_type: DataType, envelope: &Value) -> Publish {
-        Publish::value(&self.inner.client, topic, envelope).sealed(self, data_type)
+    /// As [`Client::publish`]; [`Error::GroupClient`] where it cannot be sealed as its type needs.
+    pub fn publish(&self, topic: &str, data_type: DataType, envelope: &Value) -> PublishBuilder {
+        PublishBuilder::value(&self.inner.client, topic, envelope).sealed(self, data_type)
     }
 
     /// Publishes an envelope that is encoded already, sealed.
     ///
     /// # Errors
-    /// As [`Group::publish`].
+    /// As [`GroupClient::publish`].
     pub fn publish_raw(
         &self,
         topic: &str,
         data_type: DataType,
         codec: Codec,
         envelope: impl Into<Bytes>,
-    ) -> Publish {
-        Publish::new(&self.inner.client, topic, codec, envelope.into()).sealed(self, data_type)
+    ) -> PublishBuilder {
+        PublishBuilder::new(&self.inner.client, topic, codec, envelope.into())
+            .sealed(self, data_type)
     }
 
     /// Publishes encoded envelopes, each sealed, in one commit: all or none.
     ///
     /// # Errors
-    /// As [`Group::publish`].
+    /// As [`GroupClient::publish`].
     pub fn publish_batch<E: AsRef<[u8]>>(
         &self,
         topic: &str,
@@ -167,7 +171,7 @@ impl Group {
                 let epoch = sealed.first().map_or(Epoch(0), |one| one.epoch);
                 let of = |one: &E| Bytes::copy_from_slice(one.as_ref());
                 let envelopes = envelopes.iter().take(MAX_SENT_HELD).map(of).collect();
-                publish.sealed(self, Sent { epoch, data_type, codec, envelopes })
+                publish.sealed(self, SentEnvelopes { epoch, data_type, codec, envelopes })
             }
             Err(error) => PublishBatch::failed(&self.inner.client, error),
         }
@@ -186,15 +190,15 @@ impl Group {
     /// Subscribes to a topic or pattern of sealed streams, and opens what comes.
     ///
     /// A frame that does not open, is below its floor or came before is not shown: it is told as
-    /// [`Event::Refused`] and counted in [`crate::Subscription::seal_counts`]. A consumer
+    /// [`ClientEvent::Refused`] and counted in [`crate::Subscription::seal_counts`]. A consumer
     /// acknowledges it; if only its epoch is not known yet, it asks for it again later.
-    pub fn subscribe(&self, pattern: &str) -> Subscribe {
-        Subscribe::new(self.inner.client.clone(), pattern).group(self)
+    pub fn subscribe(&self, pattern: &str) -> SubscribeBuilder {
+        SubscribeBuilder::new(self.inner.client.clone(), pattern).group(self)
     }
 
     /// The events of the group's keys from now on.
-    pub fn events(&self) -> Events {
-        Events(self.inner.events.subscribe())
+    pub fn events(&self) -> ClientEvents {
+        ClientEvents(self.inner.events.subscribe())
     }
 
     /// Reads the control stream to its end and obeys the orders there.
@@ -209,10 +213,10 @@ impl Group {
 
     /// Publishes what this authority has ordered and the control stream does not have; gives how
     /// many there were. Behind a removal it marks how far the group's streams had come. Doing it
-    /// again does nothing. A token needs `read` and `orders` on [`Group::control_topic`].
+    /// again does nothing. A token needs `read` and `orders` on [`GroupClient::control_topic`].
     ///
     /// # Errors
-    /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
+    /// [`Error::GroupClient`] if this is not the authority; as [`Client::publish`].
     pub async fn publish_orders(&self) -> Result<usize, Error> {
         let from = self.inner.control.lock().await.shown();
         let mut count = self.resend_orders(from).await?;
@@ -229,7 +233,7 @@ impl Group {
     /// has it or not.
     ///
     /// # Errors
-    /// As [`Group::publish_orders`].
+    /// As [`GroupClient::publish_orders`].
     pub async fn resend_orders(&self, from: u64) -> Result<usize, Error> {
         let (ahead, notices) = {
             let mut keys = self.keys();
@@ -244,7 +248,7 @@ impl Group {
     /// Publishes a heartbeat of this authority: members know then that they have missed no order.
     ///
     /// # Errors
-    /// As [`Group::publish_orders`].
+    /// As [`GroupClient::publish_orders`].
     pub async fn beat(&self) -> Result<(), Error> {
         let notice = self.keys().provisioned()?.heartbeat()?;
         control::publish(&self.inner.client, self.inner.tag, &[notice]).await.map(|_| ())
@@ -262,7 +266,7 @@ impl Group {
     }
 
     /// Streams that are sealed for this group, and their dead letters, with where they end.
-    async fn streams_of_group(&self) -> Result<Vec<Mark>, Error> {
+    async fn streams_of_group(&self) -> Result<Vec<RemovalMark>, Error> {
         let (mut names, mut marks, mut letters) = (HashSet::new(), Vec::new(), Vec::new());
         let mut list = self.inner.client.streams();
         loop {
@@ -290,7 +294,7 @@ impl Group {
     /// learned of that nobody has marked.
     async fn settle(&self) {
         for late in self.superseded() {
-            self.tell(Event::Superseded { stream: late.stream.clone(), offset: late.offset });
+            self.tell(ClientEvent::Superseded { stream: late.stream.clone(), offset: late.offset });
             let publish =
                 self.publish_raw(late.stream.as_str(), late.data_type, late.codec, late.envelope);
             if let Err(error) = publish.await {
@@ -313,7 +317,7 @@ impl Group {
     }
 
     /// Messages of this client that no reader takes, since they stand behind a removal.
-    fn superseded(&self) -> Vec<sent::Late> {
+    fn superseded(&self) -> Vec<sent::StaleEpochMessage> {
         let keys = self.keys();
         let mut sent = self.inner.sent.lock();
         sent.take_late(|stream, generation, offset| {
@@ -322,7 +326,7 @@ impl Group {
     }
 
     /// Remembers what was stored, in case that a removal was given before it.
-    pub(crate) fn sent(&self, sent: Sent, stream: &Topic, generation: u64, offset: u64) {
+    pub(crate) fn sent(&self, sent: SentEnvelopes, stream: &Topic, generation: u64, offset: u64) {
         self.met(stream);
         self.inner.sent.lock().add(sent, stream, generation, offset);
     }
@@ -350,10 +354,10 @@ impl Group {
     }
 
     /// Seals an envelope for a stream, and gives the sealed envelope in MessagePack, for who
-    /// enqueues it by other means: what [`Group::publish_raw`] sends.
+    /// enqueues it by other means: what [`GroupClient::publish_raw`] sends.
     ///
     /// # Errors
-    /// [`Error::Policy`], [`Error::Group`], [`Error::NoEnvelope`], [`Error::TooLarge`].
+    /// [`Error::Policy`], [`Error::GroupClient`], [`Error::NoEnvelope`], [`Error::TooLarge`].
     pub fn seal(
         &self,
         topic: &str,
@@ -376,19 +380,19 @@ impl Group {
 
     /// Opens messages that were read by [`Client::read`], or without this group.
     pub fn reader(&self) -> GroupReader {
-        GroupReader { reading: Reading::new(self.clone(), false) }
+        GroupReader { reading: SubscriptionOpener::new(self.clone(), false) }
     }
 
     /// All who share this folder have read what was sealed before `epoch`: a forward-secret group
     /// erases the secrets before it, so that a later thief reads nothing of it either.
     ///
     /// # Errors
-    /// [`Error::Group`] where that could not be made durable.
+    /// [`Error::GroupClient`] where that could not be made durable.
     pub fn passed(&self, epoch: u64) -> Result<(), Error> {
         self.keys().passed(Epoch(epoch))
     }
 
-    pub(crate) fn keys(&self) -> MutexGuard<'_, GroupKeys> {
+    pub(crate) fn keys(&self) -> MutexGuard<'_, GroupKeyring> {
         self.inner.keys.lock()
     }
 
@@ -398,7 +402,7 @@ impl Group {
 
     /// Obeys one message of the control stream, and tells of what changed. What is refused changes
     /// nothing: whoever may write there may have written it.
-    fn obey(&self, stream: &Topic, offset: u64, notice: Result<Notice, Error>) {
+    fn obey(&self, stream: &Topic, offset: u64, notice: Result<GroupNotice, Error>) {
         let outcome = notice.and_then(|notice| {
             let mut keys = self.keys();
             let was_removed = keys.known().is_removed();
@@ -410,25 +414,25 @@ impl Group {
         });
         let (changes, epoch) = match outcome {
             Ok(outcome) => outcome,
-            Err(error) => return self.tell(Event::refused(stream, offset, &error)),
+            Err(error) => return self.tell(ClientEvent::refused(stream, offset, &error)),
         };
-        let is_of_keys = |change: &Change| {
-            use Change::{Certified, Heartbeat, Held, Leaving, Stays};
+        let is_of_keys = |change: &GroupChange| {
+            use GroupChange::{Certified, Heartbeat, Held, Leaving, Stays};
             let is_late = matches!(change, Held { .. } | Leaving(_) | Stays { .. });
             !is_late && !matches!(change, Certified(_) | Heartbeat(_))
         };
         if changes.iter().any(is_of_keys) {
-            let removed = changes.contains(&Change::Removed);
-            self.tell(Event::Keys { group: self.inner.tag, epoch: epoch.0, removed });
+            let removed = changes.contains(&GroupChange::Removed);
+            self.tell(ClientEvent::Keys { group: self.inner.tag, epoch: epoch.0, removed });
         }
-        if let Some(Change::Held { missing }) = changes.last() {
+        if let Some(GroupChange::Held { missing }) = changes.last() {
             let known = self.keys().known().orders().max(*missing + 1);
             let behind = sealane_group::Error::Behind { missing: *missing, known };
-            self.tell(Event::refused(stream, offset, &behind.into()));
+            self.tell(ClientEvent::refused(stream, offset, &behind.into()));
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: ClientEvent) {
         event.log();
         // Nobody may be listening.
         let _ = self.inner.events.send(event);
@@ -438,14 +442,14 @@ impl Group {
 /// The beginning of a dead letter's topic, before the stream that it comes from.
 const DEAD: &str = "dead/";
 
-fn mark(stream: &Topic, generation: u64, next: u64) -> Mark {
-    Mark { stream: Binding::stream(stream.as_str()), generation, next }
+fn mark(stream: &Topic, generation: u64, next: u64) -> RemovalMark {
+    RemovalMark { stream: Binding::stream(stream.as_str()), generation, next }
 }
 
 /// Opens messages one by one. What a subscription refuses, it refuses.
 #[derive(Debug)]
 pub struct GroupReader {
-    reading: Reading,
+    reading: SubscriptionOpener,
 }
 
 impl GroupReader {
@@ -453,7 +457,7 @@ impl GroupReader {
     ///
     /// # Errors
     /// Why it is not to be shown; `Repeated` if it was opened before.
-    pub fn open(&mut self, message: &Message) -> Result<Message, Error> {
+    pub fn open(&mut self, message: &ReceivedMessage) -> Result<ReceivedMessage, Error> {
         let outcome = self.reading.open(message);
         outcome.map_err(|refusal| {
             self.reading.count(&refusal);
@@ -471,7 +475,7 @@ impl GroupReader {
 /// envelope within is the publisher's, and stands in the frame's header.
 pub(crate) const SEALED_IN: Codec = Codec::MsgPack;
 
-impl fmt::Debug for Group {
+impl fmt::Debug for GroupClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group").field("tag", &self.inner.tag).finish_non_exhaustive()
     }

@@ -15,10 +15,10 @@ use sealane_protocol::{ServerFrame, WireError};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use crate::address::Address;
-use crate::backoff::Backoff;
+use crate::address::HubAddress;
+use crate::backoff::RetryBackoff;
 use crate::limits::{MAX_ANSWER_BYTES, MAX_OPEN_REQUESTS};
-use crate::wire::{Trust, Unopened, open};
+use crate::wire::{ConnectFailure, TlsTrust, open};
 use crate::{Error, HubError};
 
 /// An answer that is not whole in this time counts as lost.
@@ -26,7 +26,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How the hub recognises a repeated request.
 #[derive(Debug, Clone)]
-pub(crate) enum Once {
+pub(crate) enum RequestIdempotency {
     /// An idempotency key.
     Key(String),
     /// The messages themselves, in their stream.
@@ -37,17 +37,17 @@ pub(crate) enum Once {
 
 /// One request.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct ClientRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<(Codec, Bytes)>,
     pub(crate) accept: Codec,
-    pub(crate) once: Option<Once>,
+    pub(crate) once: Option<RequestIdempotency>,
     /// Whether it may be sent again when its answer was lost.
     pub(crate) repeatable: bool,
 }
 
-impl Call {
+impl ClientRequest {
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -59,14 +59,14 @@ impl Call {
         }
     }
 
-    pub(crate) fn post(path: &str, codec: Codec, body: Bytes, once: Once) -> Self {
+    pub(crate) fn post(path: &str, codec: Codec, body: Bytes, once: RequestIdempotency) -> Self {
         let (body, once) = (Some((codec, body)), Some(once));
         Self { method: Method::POST, body, once, ..Self::get(path) }
     }
 
     fn request(
         &self,
-        address: &Address,
+        address: &HubAddress,
         token: Option<&HeaderValue>,
     ) -> Result<Request<Full<Bytes>>, Error> {
         let mut request = Request::builder()
@@ -81,9 +81,9 @@ impl Call {
             request = request.header(AUTHORIZATION, token);
         }
         request = match &self.once {
-            Some(Once::Key(key)) => request.header("idempotency-key", key),
-            Some(Once::Content) => request.header("idempotency-scope", "stream"),
-            Some(Once::Each) => request.header("idempotency-scope", "message"),
+            Some(RequestIdempotency::Key(key)) => request.header("idempotency-key", key),
+            Some(RequestIdempotency::Content) => request.header("idempotency-scope", "stream"),
+            Some(RequestIdempotency::Each) => request.header("idempotency-scope", "message"),
             None => request,
         };
         let body = self.body.as_ref().map(|(_, body)| body.clone()).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Call {
 
 /// The hub's answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HubResponse {
     pub(crate) status: StatusCode,
     pub(crate) codec: Codec,
     pub(crate) body: Bytes,
@@ -104,16 +104,16 @@ pub(crate) struct Answer {
 }
 
 /// Why a hub that did nothing of a request may do it later.
-enum Later {
+enum RetryReason {
     /// It is stopping, and its successor may.
     Reconnect,
     /// After this time.
     After(Duration),
 }
 
-impl Answer {
+impl HubResponse {
     /// The answer itself, or the error that it is.
-    fn check(self) -> Result<Answer, Error> {
+    fn check(self) -> Result<HubResponse, Error> {
         if self.status.is_success() {
             return Ok(self);
         }
@@ -131,21 +131,21 @@ impl Answer {
     }
 
     /// Whether the hub did nothing of the request, and may do it later.
-    fn later(&self) -> Option<Later> {
+    fn later(&self) -> Option<RetryReason> {
         let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
         if !busy.contains(&self.status) {
             return None;
         }
         match HubError::named(&self.refusal()?.code)?.retry() {
             Retry::Never => None,
-            Retry::Later => self.retry_after.map(Later::After),
-            Retry::Reconnect => Some(Later::Reconnect),
+            Retry::Later => self.retry_after.map(RetryReason::After),
+            Retry::Reconnect => Some(RetryReason::Reconnect),
         }
     }
 }
 
 /// How an attempt without an answer ended.
-enum Lost {
+enum AttemptFailure {
     /// Nothing was sent.
     NotReachable(String),
     /// It may have been received.
@@ -156,26 +156,26 @@ enum Lost {
 
 /// The connections of a client to its hub.
 #[derive(Debug)]
-pub(crate) struct Pool {
-    address: Address,
+pub(crate) struct ConnectionPool {
+    address: HubAddress,
     /// The value of the header that brings the token.
     token: Option<HeaderValue>,
-    trust: Trust,
+    trust: TlsTrust,
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
     open: Semaphore,
 }
 
-impl Pool {
-    pub(crate) fn new(address: Address, token: Option<HeaderValue>, trust: Trust) -> Self {
+impl ConnectionPool {
+    pub(crate) fn new(address: HubAddress, token: Option<HeaderValue>, trust: TlsTrust) -> Self {
         let open = Semaphore::new(MAX_OPEN_REQUESTS);
         Self { address, token, trust, idle: Mutex::default(), open }
     }
 
-    pub(crate) fn trust(&self) -> &Trust {
+    pub(crate) fn trust(&self) -> &TlsTrust {
         &self.trust
     }
 
-    pub(crate) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &HubAddress {
         &self.address
     }
 
@@ -184,32 +184,36 @@ impl Pool {
     }
 
     /// Sends the call until it is answered or `patience` has passed; the first attempt is always
-    /// made. Between attempts it waits as [`Backoff`] says.
-    pub(crate) async fn call(&self, call: &Call, patience: Duration) -> Result<Answer, Error> {
+    /// made. Between attempts it waits as [`RetryBackoff`] says.
+    pub(crate) async fn call(
+        &self,
+        call: &ClientRequest,
+        patience: Duration,
+    ) -> Result<HubResponse, Error> {
         // The hub's word, and a caller's longest patience, may be beyond what a clock can show.
         let begun = Instant::now();
         let left = || patience.saturating_sub(begun.elapsed());
-        let mut backoff = Backoff::new();
+        let mut backoff = RetryBackoff::new();
         let mut attempts = 1;
         loop {
             let lost = match self.attempt(call).await? {
                 Ok(answer) => match answer.later() {
-                    Some(Later::Reconnect) if !left().is_zero() => {
+                    Some(RetryReason::Reconnect) if !left().is_zero() => {
                         // Its successor is reached by new connections only.
                         self.idle.lock().clear();
-                        Lost::NotReachable("the hub is stopping".into())
+                        AttemptFailure::NotReachable("the hub is stopping".into())
                     }
-                    Some(Later::After(wait)) if wait < left() => {
+                    Some(RetryReason::After(wait)) if wait < left() => {
                         tokio::time::sleep(wait).await;
                         continue;
                     }
                     _ => return answer.check(),
                 },
-                Err(Lost::Failed(error)) => return Err(error),
+                Err(AttemptFailure::Failed(error)) => return Err(error),
                 Err(lost) => lost,
             };
             let wait = backoff.wait();
-            let again = call.repeatable || matches!(lost, Lost::NotReachable(_));
+            let again = call.repeatable || matches!(lost, AttemptFailure::NotReachable(_));
             if !again || wait > left() {
                 return Err(self.failed(lost, attempts));
             }
@@ -218,23 +222,26 @@ impl Pool {
         }
     }
 
-    fn failed(&self, lost: Lost, attempts: u32) -> Error {
+    fn failed(&self, lost: AttemptFailure, attempts: u32) -> Error {
         let address = self.address.to_string();
         match lost {
-            Lost::NotReachable(cause) => Error::NotReachable { address, cause },
-            Lost::NoAnswer(cause) => Error::NoAnswer { address, attempts, cause },
-            Lost::Failed(error) => error,
+            AttemptFailure::NotReachable(cause) => Error::NotReachable { address, cause },
+            AttemptFailure::NoAnswer(cause) => Error::NoAnswer { address, attempts, cause },
+            AttemptFailure::Failed(error) => error,
         }
     }
 
-    async fn attempt(&self, call: &Call) -> Result<Result<Answer, Lost>, Error> {
+    async fn attempt(
+        &self,
+        call: &ClientRequest,
+    ) -> Result<Result<HubResponse, AttemptFailure>, Error> {
         let request = call.request(&self.address, self.token())?;
         let _open = self.open.acquire().await.map_err(|_| Error::Ended("client"))?;
         // A connection that has been idle may have been closed by the hub in the meantime; what
         // fails on it says nothing about the hub, so that a fresh one follows at once.
         if let Some(sender) = self.take_idle().await {
             match self.send(sender, request.clone()).await {
-                Err(Lost::NoAnswer(_)) if call.repeatable => {}
+                Err(AttemptFailure::NoAnswer(_)) if call.repeatable => {}
                 outcome => return Ok(outcome),
             }
         }
@@ -253,15 +260,15 @@ impl Pool {
         }
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Lost> {
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, AttemptFailure> {
         let opened = open(&self.address, &self.trust).await;
         let stream = opened.map_err(|unopened| match unopened {
-            Unopened::Lost(cause) => Lost::NotReachable(cause),
-            Unopened::Failed(error) => Lost::Failed(error),
+            ConnectFailure::Lost(cause) => AttemptFailure::NotReachable(cause),
+            ConnectFailure::Failed(error) => AttemptFailure::Failed(error),
         })?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| Lost::NotReachable(error.to_string()))?;
+            .map_err(|error| AttemptFailure::NotReachable(error.to_string()))?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a request connection ended");
@@ -274,7 +281,7 @@ impl Pool {
         &self,
         mut sender: SendRequest<Full<Bytes>>,
         request: Request<Full<Bytes>>,
-    ) -> Result<Answer, Lost> {
+    ) -> Result<HubResponse, AttemptFailure> {
         let answer = timeout(ANSWER_TIMEOUT, async {
             let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
             let (head, body) = response.into_parts();
@@ -285,15 +292,15 @@ impl Pool {
             let retry_after = retry_after.and_then(|v| v.parse().ok()).map(Duration::from_secs);
             let date = head.headers.get(DATE).and_then(|v| v.to_str().ok());
             let date = date.and_then(|v| httpdate::parse_http_date(v).ok());
-            Ok(Answer { status: head.status, codec, body, date, retry_after })
+            Ok(HubResponse { status: head.status, codec, body, date, retry_after })
         });
         match answer.await {
             Ok(Ok(answer)) => {
                 self.idle.lock().push(sender);
                 Ok(answer)
             }
-            Ok(Err(cause)) => Err(Lost::NoAnswer(cause)),
-            Err(_) => Err(Lost::NoAnswer(format!("nothing came for {ANSWER_TIMEOUT:?}"))),
+            Ok(Err(cause)) => Err(AttemptFailure::NoAnswer(cause)),
+            Err(_) => Err(AttemptFailure::NoAnswer(format!("nothing came for {ANSWER_TIMEOUT:?}"))),
         }
     }
 }

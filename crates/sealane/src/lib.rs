@@ -8,7 +8,7 @@
 //!
 //! This crate is the library that users import. [`Client`] speaks the hub protocol
 //! (`spec/hub.md`); [`Publisher`] sends many messages in order and in batches; [`Subscription`] is
-//! a `Stream` of [`Message`]s that connects again and goes on where it was.
+//! a `Stream` of [`ReceivedMessage`]s that connects again and goes on where it was.
 //!
 //! ```
 //! use sealane::{Client, Start, Value};
@@ -40,7 +40,7 @@
 //! - *A repeated request stores nothing twice.* Where an answer is lost, the library asks again
 //!   under the same idempotency key, for 10 s ([`Client::patience`]).
 //! - *Work is shared by name.* `.consumer("billing")` divides the messages among all who give that
-//!   name; what [`Message::ack`] did not confirm comes again, with [`Message::attempt`] counting.
+//!   name; what [`ReceivedMessage::ack`] did not confirm comes again, with [`ReceivedMessage::attempt`] counting.
 //! - *Nothing here grows without bound.* A subscription holds at most its credit window, a
 //!   publisher at most its queue; who is slow slows the other side down.
 //! - *Interruptions are visible.* [`Subscription::events`] tells of lost connections, gaps, and
@@ -83,28 +83,32 @@ mod subscription;
 mod wire;
 
 pub use client::Client;
-pub use documents::{DocumentRefusal, Documents, DocumentsError, Raise, Written};
-pub use error::{Distrust, ERRORS, Error};
-pub use event::{Event, Events};
+pub use documents::{
+    DocumentRefusal, DocumentWriteOutcome, DocumentsClient, DocumentsError, EmergencyRequest,
+};
+pub use error::{ERRORS, Error, TlsTrustError};
+pub use event::{ClientEvent, ClientEvents};
 #[cfg(feature = "group")]
-pub use group::{ControlPage, ControlPlace, ControlReader, Group, GroupBeater, GroupReader};
+pub use group::{ControlPage, ControlPlace, ControlReader, GroupBeater, GroupClient, GroupReader};
 pub use hub_error::HubError;
-pub use manage::Consumer;
-pub use message::Message;
-pub use publish::{Publish, PublishBatch, PublishLater, Published, PublishedBatch, Scheduled};
-pub use publisher::{Publisher, Stored};
+pub use manage::ConsumerHandle;
+pub use message::ReceivedMessage;
+pub use publish::{
+    PublishBatch, PublishBuilder, PublishLater, PublishedBatch, PublishedMessage, ScheduledMessage,
+};
+pub use publisher::{Publisher, PublisherProgress};
 pub use seal::{Seal, SealCounts};
 pub use sealane_codec::Codec;
 pub use sealane_frame::GroupTag;
 #[cfg(feature = "group")]
-pub use sealane_group::{KeyFolder, Member};
+pub use sealane_group::{GroupMember, KeyFolder};
 pub use sealane_message::{DataType, Pattern, Retry, Topic, Value};
 pub use sealane_protocol::{
     Cancelled, ConnectionState, ConsumerInfo, ConsumerSettings, ConsumerState, DelayedMessage,
     DelayedPage, DelayedPlace, Health, HubLevel, Level, PendingMessage, Purged, Retention,
-    StreamState, Streams, WireError,
+    StreamState, StreamsPage, WireError,
 };
 pub use sealane_seal::{Class, policy};
-pub use stream::{Configure, ListStreams, Page};
-pub use subscribe::{Start, Subscribe};
+pub use stream::{ConfigureStream, ListStreams, MessagePage};
+pub use subscribe::{StartPosition, SubscribeBuilder};
 pub use subscription::Subscription;

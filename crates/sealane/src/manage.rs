@@ -10,33 +10,33 @@ use sealane_protocol::{
     Purge, Purged, limits::MAX_RANGE_MESSAGES,
 };
 
-use crate::address::{Query, topic_path};
-use crate::http::{Answer, Call};
-use crate::{Client, Error, Start};
+use crate::address::{RequestPath, topic_path};
+use crate::http::{ClientRequest, HubResponse};
+use crate::{Client, Error, StartPosition};
 
 /// A consumer of one stream, to be looked at and steered. The token needs `read` to look, and
 /// `manage` for all else. Nothing is asked before one of its calls is awaited.
 #[derive(Debug, Clone)]
-pub struct Consumer {
+pub struct ConsumerHandle {
     client: Client,
     topic: Topic,
     name: String,
 }
 
-impl Consumer {
+impl ConsumerHandle {
     /// How far it is, who has what of it since when, and which of its messages are not done.
     ///
     /// # Errors
     /// The hub refuses with `UnknownStream` or `UnknownConsumer`; [`Error::NotReachable`].
     pub async fn info(&self) -> Result<ConsumerInfo, Error> {
-        inform(&self.client.call(&Call::get(self.path())).await?)
+        inform(&self.client.call(&ClientRequest::get(self.path())).await?)
     }
 
     /// Gives its members nothing more until it is resumed, also behind a restart of the hub. What
     /// they have they may finish.
     ///
     /// # Errors
-    /// As [`Consumer::info`].
+    /// As [`ConsumerHandle::info`].
     pub async fn pause(&self) -> Result<ConsumerInfo, Error> {
         self.steer(ConsumerVerb::Pause).await
     }
@@ -44,7 +44,7 @@ impl Consumer {
     /// Gives its members messages again.
     ///
     /// # Errors
-    /// As [`Consumer::info`].
+    /// As [`ConsumerHandle::info`].
     pub async fn resume(&self) -> Result<ConsumerInfo, Error> {
         self.steer(ConsumerVerb::Resume).await
     }
@@ -53,15 +53,15 @@ impl Consumer {
     /// more.
     ///
     /// # Errors
-    /// As [`Consumer::info`]; the hub refuses with `BeyondEnd`.
-    pub async fn reset(&self, to: Start) -> Result<ConsumerInfo, Error> {
+    /// As [`ConsumerHandle::info`]; the hub refuses with `BeyondEnd`.
+    pub async fn reset(&self, to: StartPosition) -> Result<ConsumerInfo, Error> {
         self.steer(ConsumerVerb::Reset(to.asked())).await
     }
 
     /// Counts these offsets as done. They begin at or before the next one that it is given.
     ///
     /// # Errors
-    /// As [`Consumer::info`]; the hub refuses with `BeyondEnd` or `InvalidParameter`.
+    /// As [`ConsumerHandle::info`]; the hub refuses with `BeyondEnd` or `InvalidParameter`.
     pub async fn skip(&self, offsets: RangeInclusive<u64>) -> Result<ConsumerInfo, Error> {
         self.steer(ConsumerVerb::Skip(offsets)).await
     }
@@ -69,7 +69,7 @@ impl Consumer {
     /// Delivers at once again what was delivered and is not done, whoever has it.
     ///
     /// # Errors
-    /// As [`Consumer::info`].
+    /// As [`ConsumerHandle::info`].
     pub async fn redeliver(&self) -> Result<ConsumerInfo, Error> {
         self.steer(ConsumerVerb::Redeliver).await
     }
@@ -77,10 +77,10 @@ impl Consumer {
     /// Removes it with all that it has not finished; the subscriptions of its members end.
     ///
     /// # Errors
-    /// As [`Consumer::info`].
+    /// As [`ConsumerHandle::info`].
     pub async fn remove(&self) -> Result<(), Error> {
         let method = Method::DELETE;
-        let call = Call { method, repeatable: false, ..Call::get(self.path()) };
+        let call = ClientRequest { method, repeatable: false, ..ClientRequest::get(self.path()) };
         self.client.call(&call).await.map(drop)
     }
 
@@ -92,7 +92,7 @@ impl Consumer {
 
     fn path(&self) -> String {
         let path = topic_path("/v1/consumers", self.topic.as_str());
-        Query::new(path).with("consumer", &self.name).into_string()
+        RequestPath::new(path).with("consumer", &self.name).into_string()
     }
 }
 
@@ -101,9 +101,9 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Topic`] where the name is no topic.
-    pub fn consumer(&self, topic: &str, name: &str) -> Result<Consumer, Error> {
+    pub fn consumer(&self, topic: &str, name: &str) -> Result<ConsumerHandle, Error> {
         let (client, name) = (self.clone(), name.to_owned());
-        Ok(Consumer { client, topic: topic.parse()?, name })
+        Ok(ConsumerHandle { client, topic: topic.parse()?, name })
     }
 
     /// The consumers of a stream, by name, without their connections and messages.
@@ -112,7 +112,8 @@ impl Client {
     /// As [`Client::stream`].
     pub async fn consumers(&self, topic: &str) -> Result<Vec<ConsumerInfo>, Error> {
         let topic: Topic = topic.parse()?;
-        let answer = self.call(&Call::get(topic_path("/v1/consumers", topic.as_str()))).await?;
+        let answer =
+            self.call(&ClientRequest::get(topic_path("/v1/consumers", topic.as_str()))).await?;
         Ok(Consumers::read(answer.codec, &answer.body)?.consumers)
     }
 
@@ -129,8 +130,8 @@ impl Client {
         let topic: Topic = topic.parse()?;
         let list = ListDelayed { after, limit: MAX_RANGE_MESSAGES };
         let path = topic_path("/v1/delayed", topic.as_str());
-        let query = Query::new(path).with_all(list.parameters());
-        let answer = self.call(&Call::get(query.into_string())).await?;
+        let query = RequestPath::new(path).with_all(list.parameters());
+        let answer = self.call(&ClientRequest::get(query.into_string())).await?;
         Ok(DelayedPage::read(answer.codec, &answer.body)?)
     }
 
@@ -141,17 +142,18 @@ impl Client {
     pub async fn cancel(&self, topic: &str, id: &str) -> Result<Cancelled, Error> {
         let topic: Topic = topic.parse()?;
         let path = topic_path("/v1/delayed", topic.as_str());
-        let path = Query::new(path).with("id", id).into_string();
-        let call = Call { method: Method::DELETE, repeatable: false, ..Call::get(path) };
+        let path = RequestPath::new(path).with("id", id).into_string();
+        let call =
+            ClientRequest { method: Method::DELETE, repeatable: false, ..ClientRequest::get(path) };
         let answer = self.call(&call).await?;
         Ok(Cancelled::read(answer.codec, &answer.body)?)
     }
 
-    /// Removes the messages of a stream that stand before a place; [`Start::New`]: all of them.
+    /// Removes the messages of a stream that stand before a place; [`StartPosition::New`]: all of them.
     ///
     /// # Errors
     /// As [`Client::stream`]; the hub refuses with `BeyondEnd`.
-    pub async fn purge(&self, topic: &str, before: Start) -> Result<Purged, Error> {
+    pub async fn purge(&self, topic: &str, before: StartPosition) -> Result<Purged, Error> {
         let topic: Topic = topic.parse()?;
         let mut body = Vec::new();
         Purge { before: before.asked() }.write(Codec::Json, &mut body);
@@ -161,11 +163,11 @@ impl Client {
 }
 
 /// A request that would do something else the second time.
-fn once(path: String, body: Vec<u8>) -> Call {
+fn once(path: String, body: Vec<u8>) -> ClientRequest {
     let body = Some((Codec::Json, body.into()));
-    Call { method: Method::POST, body, repeatable: false, ..Call::get(path) }
+    ClientRequest { method: Method::POST, body, repeatable: false, ..ClientRequest::get(path) }
 }
 
-fn inform(answer: &Answer) -> Result<ConsumerInfo, Error> {
+fn inform(answer: &HubResponse) -> Result<ConsumerInfo, Error> {
     Ok(ConsumerInfo::read(answer.codec, &answer.body)?)
 }

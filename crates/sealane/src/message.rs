@@ -10,11 +10,11 @@ use sealane_protocol::Deliver;
 use crate::Error;
 use crate::Seal;
 use crate::publish::milliseconds;
-use crate::subscription::Shared;
+use crate::subscription::SubscriptionShared;
 
 /// One message, as it was delivered or read.
 #[derive(Clone)]
-pub struct Message {
+pub struct ReceivedMessage {
     /// Its stream.
     pub stream: Topic,
     /// Its offset in the stream.
@@ -32,17 +32,17 @@ pub struct Message {
     pub envelope: Bytes,
     /// The sender and the kind of the seal, if the message was read with the keys of a group.
     pub seal: Option<Seal>,
-    origin: Option<Origin>,
+    origin: Option<AckTarget>,
 }
 
 /// Where an acknowledgement goes.
 #[derive(Clone)]
-struct Origin {
-    shared: Arc<Shared>,
+struct AckTarget {
+    shared: Arc<SubscriptionShared>,
     connection: u64,
 }
 
-impl Message {
+impl ReceivedMessage {
     pub(crate) fn new(codec: Codec, deliver: Deliver) -> Self {
         Self {
             stream: deliver.stream,
@@ -64,8 +64,8 @@ impl Message {
     }
 
     /// Where it is acknowledged.
-    pub(crate) fn came_by(&mut self, shared: &Arc<Shared>, connection: u64) {
-        self.origin = Some(Origin { shared: Arc::clone(shared), connection });
+    pub(crate) fn came_by(&mut self, shared: &Arc<SubscriptionShared>, connection: u64) {
+        self.origin = Some(AckTarget { shared: Arc::clone(shared), connection });
     }
 
     /// The envelope, decoded.
@@ -85,7 +85,7 @@ impl Message {
         }
     }
 
-    /// Asks for this message again, after `delay`. As with [`Message::ack`] nothing happens for
+    /// Asks for this message again, after `delay`. As with [`ReceivedMessage::ack`] nothing happens for
     /// who reads for itself.
     pub fn nack(&self, delay: Duration) {
         if let Some(origin) = &self.origin {
@@ -95,7 +95,7 @@ impl Message {
     }
 }
 
-impl fmt::Debug for Message {
+impl fmt::Debug for ReceivedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
             .field("stream", &self.stream)

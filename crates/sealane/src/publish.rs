@@ -7,16 +7,16 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{DataType, Topic, Value};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
-use sealane_protocol::{Enqueue, Enqueued, Outcome, Position};
+use sealane_protocol::{Enqueue, EnqueueOutcome, Enqueued, StreamPosition};
 
-use crate::group::{Group, SEALED_IN, Sent};
-use crate::http::{Answer, Call, Once};
+use crate::group::{GroupClient, SEALED_IN, SentEnvelopes};
+use crate::http::{ClientRequest, HubResponse, RequestIdempotency};
 use crate::{Client, Error, HubLevel};
 
 /// A message that is stored.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Published {
+pub struct PublishedMessage {
     /// The message's id: `envelope.id`, or what the hub put there.
     pub id: String,
     /// Its stream.
@@ -34,7 +34,7 @@ pub struct Published {
 /// A message that is stored and enters its stream later.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Scheduled {
+pub struct ScheduledMessage {
     /// The message's id.
     pub id: String,
     /// The stream that it will enter.
@@ -70,17 +70,17 @@ pub struct PublishedBatch {
 /// A message about to be published; awaiting it sends it.
 #[must_use = "nothing is sent until this is awaited"]
 #[derive(Debug, Clone)]
-pub struct Publish {
+pub struct PublishBuilder {
     client: Client,
     topic: Result<Topic, Error>,
     codec: Codec,
     envelope: Bytes,
     expect: Option<u64>,
-    once: Option<Once>,
-    seal: Option<(Group, DataType)>,
+    once: Option<RequestIdempotency>,
+    seal: Option<(GroupClient, DataType)>,
 }
 
-impl Publish {
+impl PublishBuilder {
     pub(crate) fn new(client: &Client, topic: &str, codec: Codec, envelope: Bytes) -> Self {
         let client = client.clone();
         let topic = check(topic, codec, &envelope);
@@ -95,7 +95,7 @@ impl Publish {
 
     /// Sealed when it is sent, as the policy decides then.
     #[cfg(feature = "group")]
-    pub(crate) fn sealed(self, group: &Group, data_type: DataType) -> Self {
+    pub(crate) fn sealed(self, group: &GroupClient, data_type: DataType) -> Self {
         Self { seal: Some((group.clone(), data_type)), ..self }
     }
 
@@ -109,15 +109,15 @@ impl Publish {
     /// another process repeats it. Without one the library makes a key for its own repetitions. A
     /// message that is sealed anew is another one: the hub refuses it with `KeyReused`.
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.once = Some(Once::Key(key.into()));
+        self.once = Some(RequestIdempotency::Key(key.into()));
         self
     }
 
     /// The hub stores this message in its stream once, whoever brings it: what it knows it by are
     /// the message's own bytes, of a sealed frame those that no relay changes. A hub that is older
-    /// than this does not know it, and stores it each time. It does not go with [`Publish::delay`].
+    /// than this does not know it, and stores it each time. It does not go with [`PublishBuilder::delay`].
     pub fn once(mut self) -> Self {
-        self.once = Some(Once::Content);
+        self.once = Some(RequestIdempotency::Content);
         self
     }
 
@@ -127,7 +127,7 @@ impl Publish {
         PublishLater { publish: Self { expect: None, ..self }, delay }
     }
 
-    async fn send(self, delay_ms: Option<u64>) -> Result<Answered, Error> {
+    async fn send(self, delay_ms: Option<u64>) -> Result<PublishAnswer, Error> {
         let topic = self.topic?;
         let mut sent = None;
         let (codec, envelope) = match self.seal {
@@ -135,7 +135,7 @@ impl Publish {
                 let sealed =
                     group.seal_now(topic.as_str(), data_type, self.codec, &self.envelope)?;
                 let (epoch, codec, envelopes) = (sealed.epoch, self.codec, vec![self.envelope]);
-                sent = Some((group, Sent { epoch, data_type, codec, envelopes }));
+                sent = Some((group, SentEnvelopes { epoch, data_type, codec, envelopes }));
                 (SEALED_IN, sealed.bytes.into())
             }
             None => (self.codec, self.envelope),
@@ -144,34 +144,34 @@ impl Publish {
         let (envelopes, expect) = (vec![envelope.as_ref()], self.expect);
         let enqueue = Enqueue { to: topic, envelopes, is_batch: false, expect, delay_ms };
         enqueue.write(codec, &mut body);
-        let once = self.once.unwrap_or_else(|| Once::Key(self.client.make_key()));
+        let once = self.once.unwrap_or_else(|| RequestIdempotency::Key(self.client.make_key()));
         let path = Enqueue::path(false);
-        let answer = self.client.call(&Call::post(path, codec, body.into(), once)).await?;
-        Ok(Answered { answer, sent })
+        let answer = self.client.call(&ClientRequest::post(path, codec, body.into(), once)).await?;
+        Ok(PublishAnswer { answer, sent })
     }
 }
 
 /// The hub's answer, and what was sealed for it.
-struct Answered {
-    answer: Answer,
-    sent: Option<(Group, Sent)>,
+struct PublishAnswer {
+    answer: HubResponse,
+    sent: Option<(GroupClient, SentEnvelopes)>,
 }
 
-impl IntoFuture for Publish {
-    type Output = Result<Published, Error>;
+impl IntoFuture for PublishBuilder {
+    type Output = Result<PublishedMessage, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Answered { answer, sent } = self.send(None).await?;
+            let PublishAnswer { answer, sent } = self.send(None).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
-            let Position { generation, offset } = position(&enqueued)?;
+            let StreamPosition { generation, offset } = position(&enqueued)?;
             let id = id(&enqueued);
             let Enqueued { stream, level, replayed, .. } = enqueued;
             if let Some((group, sent)) = sent {
                 group.sent(sent, &stream, generation, offset);
             }
-            Ok(Published { id, stream, offset, generation, level, replayed })
+            Ok(PublishedMessage { id, stream, offset, generation, level, replayed })
         })
     }
 }
@@ -180,12 +180,12 @@ impl IntoFuture for Publish {
 #[must_use = "nothing is sent until this is awaited"]
 #[derive(Debug, Clone)]
 pub struct PublishLater {
-    publish: Publish,
+    publish: PublishBuilder,
     delay: Duration,
 }
 
 impl PublishLater {
-    /// See [`Publish::key`].
+    /// See [`PublishBuilder::key`].
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.publish = self.publish.key(key);
         self
@@ -193,19 +193,20 @@ impl PublishLater {
 }
 
 impl IntoFuture for PublishLater {
-    type Output = Result<Scheduled, Error>;
+    type Output = Result<ScheduledMessage, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let Answered { answer, .. } = self.publish.send(Some(milliseconds(self.delay))).await?;
+            let PublishAnswer { answer, .. } =
+                self.publish.send(Some(milliseconds(self.delay))).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
-            let Outcome::Due(due_ms) = enqueued.outcome else {
+            let EnqueueOutcome::Due(due_ms) = enqueued.outcome else {
                 return Err(Error::Protocol("a delayed message has no `dueMs`".into()));
             };
             let id = id(&enqueued);
             let Enqueued { stream, level, replayed, .. } = enqueued;
-            Ok(Scheduled { id, stream, due_ms, level, replayed })
+            Ok(ScheduledMessage { id, stream, due_ms, level, replayed })
         })
     }
 }
@@ -218,8 +219,8 @@ pub struct PublishBatch {
     topic: Result<Topic, Error>,
     codec: Codec,
     body: Vec<u8>,
-    once: Option<Once>,
-    sent: Option<(Group, Sent)>,
+    once: Option<RequestIdempotency>,
+    sent: Option<(GroupClient, SentEnvelopes)>,
 }
 
 impl PublishBatch {
@@ -247,7 +248,7 @@ impl PublishBatch {
 
     /// The same, with the envelopes that were sealed for it.
     #[cfg(feature = "group")]
-    pub(crate) fn sealed(self, group: &Group, sent: Sent) -> Self {
+    pub(crate) fn sealed(self, group: &GroupClient, sent: SentEnvelopes) -> Self {
         Self { sent: Some((group.clone(), sent)), ..self }
     }
 
@@ -258,18 +259,18 @@ impl PublishBatch {
         Self { client, topic: Err(error), codec, body: Vec::new(), once: None, sent: None }
     }
 
-    /// See [`Publish::key`].
+    /// See [`PublishBuilder::key`].
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.once = Some(Once::Key(key.into()));
+        self.once = Some(RequestIdempotency::Key(key.into()));
         self
     }
 
     /// The hub stores each of these messages in its stream once, whoever brings it, as
-    /// [`Publish::once`] does with one. Those that the stream has already are left out: the answer
+    /// [`PublishBuilder::once`] does with one. Those that the stream has already are left out: the answer
     /// counts those that are new, and is `replayed` where none is. A hub that is older than this
     /// refuses it with `InvalidParameter`.
     pub fn once(mut self) -> Self {
-        self.once = Some(Once::Each);
+        self.once = Some(RequestIdempotency::Each);
         self
     }
 }
@@ -281,11 +282,11 @@ impl IntoFuture for PublishBatch {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             self.topic?;
-            let once = self.once.unwrap_or_else(|| Once::Key(self.client.make_key()));
-            let call = Call::post(Enqueue::path(true), self.codec, self.body.into(), once);
+            let once = self.once.unwrap_or_else(|| RequestIdempotency::Key(self.client.make_key()));
+            let call = ClientRequest::post(Enqueue::path(true), self.codec, self.body.into(), once);
             let answer = self.client.call(&call).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
-            let Position { generation, offset } = position(&enqueued)?;
+            let StreamPosition { generation, offset } = position(&enqueued)?;
             let Enqueued { ids, stream, level, replayed, .. } = enqueued;
             let ids: Vec<_> = ids.into_iter().map(Cow::into_owned).collect();
             let count = ids.len() as u64;
@@ -301,10 +302,10 @@ fn id(enqueued: &Enqueued<'_>) -> String {
     enqueued.ids.first().map_or_else(String::new, |id| id.clone().into_owned())
 }
 
-fn position(enqueued: &Enqueued<'_>) -> Result<Position, Error> {
+fn position(enqueued: &Enqueued<'_>) -> Result<StreamPosition, Error> {
     match enqueued.outcome {
-        Outcome::At(position) => Ok(position),
-        Outcome::Due(_) => Err(Error::Protocol("a message has no `offset`".into())),
+        EnqueueOutcome::At(position) => Ok(position),
+        EnqueueOutcome::Due(_) => Err(Error::Protocol("a message has no `offset`".into())),
     }
 }
 

@@ -12,17 +12,17 @@ use sealane_message::{DataType, Topic, Value};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use crate::group::Group;
+use crate::group::GroupClient;
 use crate::limits::{MAX_QUEUED_BYTES, MAX_QUEUED_MESSAGES};
 use crate::publish::too_large;
 use crate::{Client, Error};
-use requests::Requests;
-use session::{Session, Without};
+use requests::RequestPublisher;
+use session::{PublisherSession, SocketUnsupported};
 
 /// The messages that a publisher has stored so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Stored {
+pub struct PublisherProgress {
     /// Messages that the hub has acknowledged.
     pub messages: u64,
     /// The offset after the last of them; `None` before the first.
@@ -42,7 +42,7 @@ pub struct Stored {
 /// failed. Dropping the publisher sends the queued messages.
 #[derive(Debug, Clone)]
 pub struct Publisher {
-    queue: mpsc::Sender<Item>,
+    queue: mpsc::Sender<PublisherItem>,
     bytes: Arc<Semaphore>,
     codec: Codec,
 }
@@ -51,11 +51,11 @@ impl Publisher {
     pub(crate) fn start(
         client: Client,
         topic: Topic,
-        seal: Option<(Group, DataType)>,
+        seal: Option<(GroupClient, DataType)>,
     ) -> Result<Self, Error> {
         let (queue, items) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let codec = client.codec();
-        let seal = seal.map(|(group, data_type)| Sealing { group, data_type });
+        let seal = seal.map(|(group, data_type)| PublisherSealing { group, data_type });
         tokio::spawn(run(client, topic, seal, items));
         Ok(Self { queue, bytes: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)), codec })
     }
@@ -63,7 +63,7 @@ impl Publisher {
     /// Queues a map, waiting while the queue is full.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], or [`Error::Ended`] if the runtime that it was made in is gone. What
+    /// [`Error::TooLarge`], or [`Error::SocketFailure`] if the runtime that it was made in is gone. What
     /// else fails [`Publisher::flush`] tells.
     pub async fn send(&self, envelope: &Value) -> Result<(), Error> {
         let mut bytes = Vec::new();
@@ -83,7 +83,7 @@ impl Publisher {
         let size = u32::try_from(envelope.len()).unwrap_or(u32::MAX);
         let ended = || Error::Ended("publisher");
         let room = Arc::clone(&self.bytes).acquire_many_owned(size).await.map_err(|_| ended())?;
-        let item = Item::Envelope(envelope, room);
+        let item = PublisherItem::Envelope(envelope, room);
         self.queue.send(item).await.map_err(|_| ended())
     }
 
@@ -91,39 +91,44 @@ impl Publisher {
     ///
     /// # Errors
     /// The error that ended the publisher.
-    pub async fn flush(&self) -> Result<Stored, Error> {
+    pub async fn flush(&self) -> Result<PublisherProgress, Error> {
         let (done, answer) = oneshot::channel();
         let ended = || Error::Ended("publisher");
-        self.queue.send(Item::Flush(done)).await.map_err(|_| ended())?;
+        self.queue.send(PublisherItem::Flush(done)).await.map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }
 
 #[derive(Debug)]
-enum Item {
+enum PublisherItem {
     Envelope(Bytes, OwnedSemaphorePermit),
-    Flush(oneshot::Sender<Result<Stored, Error>>),
+    Flush(oneshot::Sender<Result<PublisherProgress, Error>>),
 }
 
 /// How messages are sealed just before they are sent.
 #[derive(Debug)]
-struct Sealing {
-    group: Group,
+struct PublisherSealing {
+    group: GroupClient,
     data_type: DataType,
 }
 
 /// Sends what is queued until the publisher is dropped.
-async fn run(client: Client, topic: Topic, seal: Option<Sealing>, mut items: mpsc::Receiver<Item>) {
+async fn run(
+    client: Client,
+    topic: Topic,
+    seal: Option<PublisherSealing>,
+    mut items: mpsc::Receiver<PublisherItem>,
+) {
     let first = loop {
         match items.recv().await {
             None => return,
             // Nobody is connected to for nothing.
-            Some(Item::Flush(done)) => drop(done.send(Ok(Stored::default()))),
+            Some(PublisherItem::Flush(done)) => drop(done.send(Ok(PublisherProgress::default()))),
             Some(envelope) => break envelope,
         }
     };
-    let session = Session::new(client.clone(), topic.clone(), seal);
-    if let Err(Without { taken, seal }) = session.run(first, &mut items).await {
-        Requests::new(client, topic, seal).run(taken, &mut items).await;
+    let session = PublisherSession::new(client.clone(), topic.clone(), seal);
+    if let Err(SocketUnsupported { taken, seal }) = session.run(first, &mut items).await {
+        RequestPublisher::new(client, topic, seal).run(taken, &mut items).await;
     }
 }

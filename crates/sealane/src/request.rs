@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::backoff::random;
 use crate::publish::milliseconds;
-use crate::{Client, Error, Message, Start};
+use crate::{Client, Error, ReceivedMessage, StartPosition};
 
 /// Where answers go, and nowhere else: who asks must not choose what the rights of who answers are
 /// used for.
@@ -32,14 +32,14 @@ impl Client {
         topic: &str,
         body: &Value,
         deadline: Duration,
-    ) -> Result<Message, Error> {
+    ) -> Result<ReceivedMessage, Error> {
         let (id, reply_to) = (hex(), format!("{REPLIES}{}", hex()));
         let fields = vec![
             (REPLY_TO, Value::from(reply_to.as_str())),
             (DEADLINE, Value::from(now_ms().saturating_add(milliseconds(deadline)))),
         ];
         let request = with(body, &id, fields)?;
-        let asking = self.ask(topic, &request, Expected { id: &id, reply_to: &reply_to });
+        let asking = self.ask(topic, &request, ExpectedReply { id: &id, reply_to: &reply_to });
         let answer = timeout(deadline, asking).await;
         let client = self.clone();
         let removal = tokio::spawn(async move {
@@ -59,10 +59,10 @@ impl Client {
         &self,
         topic: &str,
         request: &Value,
-        expected: Expected<'_>,
-    ) -> Result<Message, Error> {
+        expected: ExpectedReply<'_>,
+    ) -> Result<ReceivedMessage, Error> {
         // It reads before it asks: no answer can come too early.
-        let mut answers = self.subscribe(expected.reply_to).from(Start::First).await?;
+        let mut answers = self.subscribe(expected.reply_to).from(StartPosition::First).await?;
         self.publish(topic, request).await?;
         while let Some(answer) = answers.next().await {
             let answer = answer?;
@@ -78,8 +78,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::NotARequest`] where the message does not ask for an answer.
-    pub fn is_awaited(&self, request: &Message) -> Result<bool, Error> {
-        Ok(Asked::read(request)?.is_awaited())
+    pub fn is_awaited(&self, request: &ReceivedMessage) -> Result<bool, Error> {
+        Ok(ReplyTarget::read(request)?.is_awaited())
     }
 
     /// Answers a request with a map; says whether anybody still waits for it. After its deadline
@@ -88,8 +88,8 @@ impl Client {
     /// # Errors
     /// [`Error::NotARequest`] where `request` does not ask for an answer, or `body` is no map. As
     /// [`Client::publish`].
-    pub async fn reply(&self, request: &Message, body: &Value) -> Result<bool, Error> {
-        let asked = Asked::read(request)?;
+    pub async fn reply(&self, request: &ReceivedMessage, body: &Value) -> Result<bool, Error> {
+        let asked = ReplyTarget::read(request)?;
         if !asked.is_awaited() {
             return Ok(false);
         }
@@ -100,7 +100,7 @@ impl Client {
 }
 
 /// The answer that a request waits for.
-struct Expected<'a> {
+struct ExpectedReply<'a> {
     /// The id of the request, which the answer names.
     id: &'a str,
     /// The topic that it comes on.
@@ -108,14 +108,14 @@ struct Expected<'a> {
 }
 
 /// The fields of a request that describe its answer.
-struct Asked {
+struct ReplyTarget {
     id: String,
     to: String,
     deadline_ms: Option<u64>,
 }
 
-impl Asked {
-    fn read(request: &Message) -> Result<Self, Error> {
+impl ReplyTarget {
+    fn read(request: &ReceivedMessage) -> Result<Self, Error> {
         let asked = request.value()?;
         let (Some(id), Some(to)) = (text(&asked, ID), text(&asked, REPLY_TO)) else {
             return Err(Error::NotARequest("the message has no `id` and `replyTo`"));

@@ -14,15 +14,15 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message as WsMessage};
 
 use crate::Error;
-use crate::address::Address;
-use crate::wire::{CONNECT_TIMEOUT, Trust, Unopened, Wire, open};
+use crate::address::HubAddress;
+use crate::wire::{CONNECT_TIMEOUT, ConnectFailure, HubConnection, TlsTrust, open};
 
 /// A connection on which nothing came for so long is lost: three heartbeats and a little.
 const SILENCE: Duration = Duration::from_secs(35);
 
 /// How a connection ended, or why it could not be made.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum SocketFailure {
     /// Connecting again may help.
     Lost(String),
     /// The hub said why.
@@ -32,120 +32,123 @@ pub(crate) enum Ended {
 }
 
 /// The reading half.
-pub(crate) struct Reader {
-    stream: SplitStream<WebSocketStream<Wire>>,
+pub(crate) struct SocketReader {
+    stream: SplitStream<WebSocketStream<HubConnection>>,
     codec: Codec,
 }
 
-type Sink = SplitSink<WebSocketStream<Wire>, WsMessage>;
+type SocketSink = SplitSink<WebSocketStream<HubConnection>, WsMessage>;
 
 /// The writing half.
-pub(crate) struct Writer {
-    sink: Sink,
+pub(crate) struct SocketWriter {
+    sink: SocketSink,
     codec: Codec,
 }
 
 /// Opens a WebSocket at `path`; the hub's first frame is still to be read.
 pub(crate) async fn connect(
-    address: &Address,
+    address: &HubAddress,
     path: &str,
     token: Option<&HeaderValue>,
-    trust: &Trust,
+    trust: &TlsTrust,
     codec: Codec,
-) -> Result<(Reader, Writer), Ended> {
+) -> Result<(SocketReader, SocketWriter), SocketFailure> {
     let stream = open(address, trust).await.map_err(|unopened| match unopened {
-        Unopened::Lost(cause) => Ended::Lost(cause),
-        Unopened::Failed(error) => Ended::Failed(error),
+        ConnectFailure::Lost(cause) => SocketFailure::Lost(cause),
+        ConnectFailure::Failed(error) => SocketFailure::Failed(error),
     })?;
     let url = format!("ws://{address}{path}");
-    let mut request = url.into_client_request().map_err(|e| Ended::Lost(e.to_string()))?;
+    let mut request = url.into_client_request().map_err(|e| SocketFailure::Lost(e.to_string()))?;
     if let Some(token) = token {
         request.headers_mut().insert(AUTHORIZATION, token.clone());
     }
     let shake = tokio_tungstenite::client_async(request, stream);
     let (socket, _) = timeout(CONNECT_TIMEOUT, shake)
         .await
-        .map_err(|_| Ended::Lost(format!("no answer in {CONNECT_TIMEOUT:?}")))?
+        .map_err(|_| SocketFailure::Lost(format!("no answer in {CONNECT_TIMEOUT:?}")))?
         .map_err(handshake_failed)?;
     let (sink, stream) = socket.split();
-    Ok((Reader { stream, codec }, Writer { sink, codec }))
+    Ok((SocketReader { stream, codec }, SocketWriter { sink, codec }))
 }
 
-fn handshake_failed(error: WsError) -> Ended {
+fn handshake_failed(error: WsError) -> SocketFailure {
     let WsError::Http(response) = error else {
-        return Ended::Lost(error.to_string());
+        return SocketFailure::Lost(error.to_string());
     };
     let status = response.status();
     let body = Bytes::from(response.into_body().unwrap_or_default());
     match ServerFrame::read(Codec::Json, &body) {
-        Ok(ServerFrame::Error(wire)) => Ended::Refused(wire),
-        _ if status.is_server_error() => Ended::Lost(format!("status {}", status.as_u16())),
-        _ => Ended::Failed(Error::Protocol(format!("status {} to an upgrade", status.as_u16()))),
+        Ok(ServerFrame::Error(wire)) => SocketFailure::Refused(wire),
+        _ if status.is_server_error() => SocketFailure::Lost(format!("status {}", status.as_u16())),
+        _ => SocketFailure::Failed(Error::Protocol(format!(
+            "status {} to an upgrade",
+            status.as_u16()
+        ))),
     }
 }
 
-impl Reader {
+impl SocketReader {
     /// The next frame, and its codec.
-    pub(crate) async fn frame(&mut self) -> Result<(Codec, Bytes), Ended> {
+    pub(crate) async fn frame(&mut self) -> Result<(Codec, Bytes), SocketFailure> {
         loop {
             let message = timeout(SILENCE, self.stream.next())
                 .await
-                .map_err(|_| Ended::Lost(format!("nothing came for {SILENCE:?}")))?;
+                .map_err(|_| SocketFailure::Lost(format!("nothing came for {SILENCE:?}")))?;
             return match message {
                 // Errors come as JSON where the hub could not agree on a codec.
                 Some(Ok(WsMessage::Text(text))) => Ok((Codec::Json, Bytes::from(text))),
                 Some(Ok(WsMessage::Binary(bytes))) => Ok((self.codec, bytes)),
                 Some(Ok(WsMessage::Close(Some(frame)))) => {
                     let (code, reason) = (u16::from(frame.code), frame.reason);
-                    Err(Ended::Lost(format!("closed with {code} {reason}")))
+                    Err(SocketFailure::Lost(format!("closed with {code} {reason}")))
                 }
                 Some(Ok(WsMessage::Close(None))) | None => {
-                    Err(Ended::Lost("closed by the hub".into()))
+                    Err(SocketFailure::Lost("closed by the hub".into()))
                 }
                 Some(Ok(_)) => continue,
-                Some(Err(error)) => Err(Ended::Lost(error.to_string())),
+                Some(Err(error)) => Err(SocketFailure::Lost(error.to_string())),
             };
         }
     }
 }
 
-impl Writer {
+impl SocketWriter {
     /// The codec of frames.
     pub(crate) fn codec(&self) -> Codec {
         self.codec
     }
 
-    /// Puts a frame on its way; it leaves with the next [`Writer::flush`] at the latest.
-    pub(crate) async fn feed(&mut self, frame: Vec<u8>) -> Result<(), Ended> {
+    /// Puts a frame on its way; it leaves with the next [`SocketWriter::flush`] at the latest.
+    pub(crate) async fn feed(&mut self, frame: Vec<u8>) -> Result<(), SocketFailure> {
         let message = if self.codec.is_binary() {
             WsMessage::Binary(frame.into())
         } else {
             let text = String::from_utf8(frame)
-                .map_err(|error| Ended::Failed(Error::Protocol(error.to_string())))?;
+                .map_err(|error| SocketFailure::Failed(Error::Protocol(error.to_string())))?;
             WsMessage::Text(text.into())
         };
         self.in_time(async |sink| sink.feed(message).await).await
     }
 
     /// Sends what was put on its way.
-    pub(crate) async fn flush(&mut self) -> Result<(), Ended> {
+    pub(crate) async fn flush(&mut self) -> Result<(), SocketFailure> {
         self.in_time(async |sink| sink.flush().await).await
     }
 
     /// A hub that takes nothing for too long is gone.
     async fn in_time(
         &mut self,
-        write: impl AsyncFnOnce(&mut Sink) -> Result<(), WsError>,
-    ) -> Result<(), Ended> {
+        write: impl AsyncFnOnce(&mut SocketSink) -> Result<(), WsError>,
+    ) -> Result<(), SocketFailure> {
         match timeout(SILENCE, write(&mut self.sink)).await {
-            Ok(written) => written.map_err(|error| Ended::Lost(error.to_string())),
-            Err(_) => Err(Ended::Lost(format!("nothing was taken for {SILENCE:?}"))),
+            Ok(written) => written.map_err(|error| SocketFailure::Lost(error.to_string())),
+            Err(_) => Err(SocketFailure::Lost(format!("nothing was taken for {SILENCE:?}"))),
         }
     }
 
     /// Says that nothing more comes.
-    pub(crate) async fn close(&mut self) -> Result<(), Ended> {
+    pub(crate) async fn close(&mut self) -> Result<(), SocketFailure> {
         let close = self.sink.send(WsMessage::Close(None));
-        close.await.map_err(|error| Ended::Lost(error.to_string()))
+        close.await.map_err(|error| SocketFailure::Lost(error.to_string()))
     }
 }

@@ -6,36 +6,36 @@ use hyper::Method;
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
-use sealane_protocol::{Change, Level, List, StreamState, Streams};
+use sealane_protocol::{Level, StreamChange, StreamState, StreamsPage, StreamsQuery};
 
-use crate::address::{Query, stream_path};
-use crate::http::{Answer, Call};
+use crate::address::{RequestPath, stream_path};
+use crate::http::{ClientRequest, HubResponse};
 use crate::publish::milliseconds;
-use crate::{Client, Error, Message};
+use crate::{Client, Error, ReceivedMessage};
 
 /// Messages of one stream that were read without subscribing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Page {
+pub struct MessagePage {
     /// The stream.
     pub stream: Topic,
     /// The generation that is being written.
     pub generation: u64,
     /// The messages, in order. Acknowledging them does nothing.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ReceivedMessage>,
     /// Where the next page begins.
     pub next: u64,
     /// Whether nothing is left.
     pub end: bool,
 }
 
-impl Page {
-    pub(crate) fn read(answer: &Answer) -> Result<Self, Error> {
+impl MessagePage {
+    pub(crate) fn read(answer: &HubResponse) -> Result<Self, Error> {
         let codec = answer.codec;
-        let page = sealane_protocol::Page::read(codec, &answer.body)?;
+        let page = sealane_protocol::RangePage::read(codec, &answer.body)?;
         let deliveries = page.deliveries(codec)?.into_iter();
         Ok(Self {
-            messages: deliveries.map(|deliver| Message::new(codec, deliver)).collect(),
+            messages: deliveries.map(|deliver| ReceivedMessage::new(codec, deliver)).collect(),
             stream: page.stream,
             generation: page.generation,
             next: page.next,
@@ -51,12 +51,12 @@ pub struct ListStreams {
     client: Client,
     /// Checked when it is asked.
     pattern: Option<String>,
-    list: List,
+    list: StreamsQuery,
 }
 
 impl ListStreams {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, pattern: None, list: List::default() }
+        Self { client, pattern: None, list: StreamsQuery::default() }
     }
 
     /// Only those whose topic matches.
@@ -79,15 +79,15 @@ impl ListStreams {
 }
 
 impl IntoFuture for ListStreams {
-    type Output = Result<Streams, Error>;
+    type Output = Result<StreamsPage, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(mut self) -> Self::IntoFuture {
         Box::pin(async move {
             self.list.pattern = self.pattern.map(|pattern| pattern.parse()).transpose()?;
-            let query = Query::new("/v1/streams").with_all(self.list.parameters());
-            let answer = self.client.call(&Call::get(query.into_string())).await?;
-            Ok(Streams::read(answer.codec, &answer.body)?)
+            let query = RequestPath::new("/v1/streams").with_all(self.list.parameters());
+            let answer = self.client.call(&ClientRequest::get(query.into_string())).await?;
+            Ok(StreamsPage::read(answer.codec, &answer.body)?)
         })
     }
 }
@@ -95,15 +95,15 @@ impl IntoFuture for ListStreams {
 /// A change to a stream; awaiting it makes the stream where there is none.
 #[must_use = "nothing is changed until this is awaited"]
 #[derive(Debug, Clone)]
-pub struct Configure {
+pub struct ConfigureStream {
     client: Client,
     topic: String,
-    change: Change,
+    change: StreamChange,
 }
 
-impl Configure {
+impl ConfigureStream {
     pub(crate) fn new(client: Client, topic: &str) -> Self {
-        Self { client, topic: topic.to_owned(), change: Change::default() }
+        Self { client, topic: topic.to_owned(), change: StreamChange::default() }
     }
 
     /// When a message counts as stored.
@@ -138,7 +138,7 @@ impl Configure {
     }
 }
 
-impl IntoFuture for Configure {
+impl IntoFuture for ConfigureStream {
     type Output = Result<StreamState, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -147,10 +147,10 @@ impl IntoFuture for Configure {
             let topic: Topic = self.topic.parse()?;
             let mut body = Vec::new();
             self.change.write(Codec::Json, &mut body);
-            let call = Call {
+            let call = ClientRequest {
                 method: Method::PUT,
                 body: Some((Codec::Json, body.into())),
-                ..Call::get(stream_path(topic.as_str()))
+                ..ClientRequest::get(stream_path(topic.as_str()))
             };
             let answer = self.client.call(&call).await?;
             Ok(StreamState::read(answer.codec, &answer.body)?)

@@ -7,8 +7,8 @@ use sealane_message::Pattern;
 use sealane_protocol::ConsumerChange;
 use sealane_protocol::limits::MAX_DELIVERY_BATCH;
 
-use crate::address::Query;
-use crate::group::Group;
+use crate::address::RequestPath;
+use crate::group::GroupClient;
 use crate::publish::milliseconds;
 use crate::subscription::Subscription;
 use crate::{Client, Error};
@@ -24,7 +24,7 @@ const HEARTBEAT_MS: u64 = 10_000;
 
 /// Where reading begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum StartPosition {
     /// The first message that is kept.
     First,
     /// The first message that comes after subscribing.
@@ -32,7 +32,7 @@ pub enum Start {
     /// This offset.
     Offset(u64),
     /// This offset, as it was seen in this generation: the subscription tells with
-    /// [`crate::Event::NotRecovered`] where what was between is no more.
+    /// [`crate::ClientEvent::NotRecovered`] where what was between is no more.
     Resume {
         /// The next offset.
         offset: u64,
@@ -43,15 +43,17 @@ pub enum Start {
     Time(SystemTime),
 }
 
-impl Start {
+impl StartPosition {
     /// As the protocol says it.
-    pub(crate) fn asked(self) -> sealane_protocol::Start {
-        use sealane_protocol::Start as Asked;
+    pub(crate) fn asked(self) -> sealane_protocol::ReadStart {
+        use sealane_protocol::ReadStart as Asked;
         match self {
-            Start::First => Asked::First,
-            Start::New => Asked::New,
-            Start::Offset(offset) | Start::Resume { offset, .. } => Asked::Offset(offset),
-            Start::Time(time) => {
+            StartPosition::First => Asked::First,
+            StartPosition::New => Asked::New,
+            StartPosition::Offset(offset) | StartPosition::Resume { offset, .. } => {
+                Asked::Offset(offset)
+            }
+            StartPosition::Time(time) => {
                 Asked::Time(milliseconds(time.duration_since(UNIX_EPOCH).unwrap_or_default()))
             }
         }
@@ -59,7 +61,7 @@ impl Start {
 
     pub(crate) fn generation(self) -> Option<u64> {
         match self {
-            Start::Resume { generation, .. } => Some(generation),
+            StartPosition::Resume { generation, .. } => Some(generation),
             _ => None,
         }
     }
@@ -68,10 +70,10 @@ impl Start {
 /// A subscription about to be made; awaiting it connects.
 #[must_use = "nothing is subscribed until this is awaited"]
 #[derive(Debug, Clone)]
-pub struct Subscribe {
+pub struct SubscribeBuilder {
     pub(crate) client: Client,
     pub(crate) pattern: String,
-    pub(crate) start: Option<Start>,
+    pub(crate) start: Option<StartPosition>,
     pub(crate) consumer: Option<String>,
     pub(crate) inbox: bool,
     pub(crate) codec: Codec,
@@ -81,10 +83,10 @@ pub struct Subscribe {
     pub(crate) ack_wait: Option<Duration>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) max_in_flight: Option<u32>,
-    pub(crate) group: Option<Group>,
+    pub(crate) group: Option<GroupClient>,
 }
 
-impl Subscribe {
+impl SubscribeBuilder {
     pub(crate) fn new(client: Client, pattern: &str) -> Self {
         Self {
             codec: client.codec(),
@@ -104,13 +106,13 @@ impl Subscribe {
     }
 
     #[cfg(feature = "group")]
-    pub(crate) fn group(self, group: &Group) -> Self {
+    pub(crate) fn group(self, group: &GroupClient) -> Self {
         Self { group: Some(group.clone()), ..self }
     }
 
     /// Where to begin; default [`Start::New`]. With a consumer: where one that is new begins,
     /// default [`Start::First`].
-    pub fn from(mut self, start: Start) -> Self {
+    pub fn from(mut self, start: StartPosition) -> Self {
         self.start = Some(start);
         self
     }
@@ -177,29 +179,29 @@ impl Subscribe {
     }
 
     /// The request line of a subscription to `pattern`, beginning at `start`.
-    pub(crate) fn path(&self, pattern: Pattern, start: Option<Start>) -> String {
+    pub(crate) fn path(&self, pattern: Pattern, start: Option<StartPosition>) -> String {
         let change = ConsumerChange {
             max_in_flight: self.max_in_flight,
             ack_wait_ms: self.ack_wait.map(milliseconds),
             max_attempts: self.max_attempts,
         };
-        let asked = sealane_protocol::Subscribe {
+        let asked = sealane_protocol::SubscribeQuery {
             pattern,
-            start: start.map(Start::asked),
-            generation: start.and_then(Start::generation),
+            start: start.map(StartPosition::asked),
+            generation: start.and_then(StartPosition::generation),
             consumer: self.consumer.clone(),
             batch: self.batch,
             heartbeat_ms: Some(HEARTBEAT_MS),
             change,
         };
-        Query::new("/v1/subscribe")
+        RequestPath::new("/v1/subscribe")
             .with("codec", self.codec.name())
             .with_all(asked.parameters())
             .into_string()
     }
 }
 
-impl IntoFuture for Subscribe {
+impl IntoFuture for SubscribeBuilder {
     type Output = Result<Subscription, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -210,7 +212,7 @@ impl IntoFuture for Subscribe {
             }
             let pattern: Pattern = self.pattern.parse()?;
             if self.is_reader() {
-                self.start.get_or_insert(Start::New);
+                self.start.get_or_insert(StartPosition::New);
             } else if self.inbox {
                 self.start = None;
             }

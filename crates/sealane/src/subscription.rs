@@ -14,12 +14,12 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::SealCounts;
-use crate::event::Events;
+use crate::event::ClientEvents;
 use crate::limits::MAX_EVENTS;
-use crate::subscribe::Subscribe;
-use crate::{Error, Event, Message};
-use drive::Driver;
-pub(crate) use shared::Shared;
+use crate::subscribe::SubscribeBuilder;
+use crate::{ClientEvent, Error, ReceivedMessage};
+use drive::SubscriptionDriver;
+pub(crate) use shared::SubscriptionShared;
 
 /// Messages as they come: a [`Stream`], and [`Subscription::next`] for who has no use for one.
 ///
@@ -27,35 +27,41 @@ pub(crate) use shared::Shared;
 /// goes on behind the last message; a consumer joins again, and what it had not acknowledged
 /// comes once more. An error that connecting again cannot cure is the last item.
 ///
-/// At most the credit window ([`Subscribe::credit`]) waits here: a slow reader slows the hub down.
+/// At most the credit window ([`SubscribeBuilder::credit`]) waits here: a slow reader slows the hub down.
 #[derive(Debug)]
 pub struct Subscription {
-    shared: Arc<Shared>,
-    events: broadcast::Sender<Event>,
-    first_events: Option<Events>,
+    shared: Arc<SubscriptionShared>,
+    events: broadcast::Sender<ClientEvent>,
+    first_events: Option<ClientEvents>,
     driver: Option<JoinHandle<()>>,
 }
 
 impl Subscription {
-    pub(crate) async fn open(subscribe: Subscribe, pattern: Pattern) -> Result<Self, Error> {
+    pub(crate) async fn open(subscribe: SubscribeBuilder, pattern: Pattern) -> Result<Self, Error> {
         let (events, receiver) = broadcast::channel(MAX_EVENTS);
-        let shared = Arc::new(Shared::new(&subscribe));
-        let mut driver = Driver::new(subscribe, pattern, Arc::clone(&shared), events.downgrade());
+        let shared = Arc::new(SubscriptionShared::new(&subscribe));
+        let mut driver =
+            SubscriptionDriver::new(subscribe, pattern, Arc::clone(&shared), events.downgrade());
         let socket = driver.connect().await?;
         let driver = tokio::spawn(driver.run(socket));
-        Ok(Self { shared, events, first_events: Some(Events(receiver)), driver: Some(driver) })
+        Ok(Self {
+            shared,
+            events,
+            first_events: Some(ClientEvents(receiver)),
+            driver: Some(driver),
+        })
     }
 
     /// The next message; `None` after the end: a limit that was reached, or an error that was
     /// given before.
-    pub async fn next(&mut self) -> Option<Result<Message, Error>> {
+    pub async fn next(&mut self) -> Option<Result<ReceivedMessage, Error>> {
         std::future::poll_fn(|context| self.shared.poll(context)).await
     }
 
     /// Events beside the messages. The first call hears everything since the beginning. Later calls
     /// hear the events from then on.
-    pub fn events(&mut self) -> Events {
-        self.first_events.take().unwrap_or_else(|| Events(self.events.subscribe()))
+    pub fn events(&mut self) -> ClientEvents {
+        self.first_events.take().unwrap_or_else(|| ClientEvents(self.events.subscribe()))
     }
 
     /// Whether the hub has this feature of spec/hub.md §5, as it said on the last connection; one
@@ -86,7 +92,7 @@ impl Subscription {
 }
 
 impl Stream for Subscription {
-    type Item = Result<Message, Error>;
+    type Item = Result<ReceivedMessage, Error>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.shared.poll(context)

@@ -14,20 +14,20 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use crate::address::Address;
-use crate::{Distrust, Error};
+use crate::address::HubAddress;
+use crate::{Error, TlsTrustError};
 
 /// A connection that is not made in this time counts as refused.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The certificates that a client trusts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trust {
+pub(crate) struct TlsTrust {
     /// None: those that the system trusts.
     roots: Option<Arc<ClientConfig>>,
 }
 
-impl Trust {
+impl TlsTrust {
     /// Trusts these certificates, PEM, and no others.
     pub(crate) fn only(pem: &[u8]) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
@@ -77,7 +77,7 @@ fn config(roots: RootCertStore) -> Result<ClientConfig, Error> {
 }
 
 /// Why there is no connection.
-pub(crate) enum Unopened {
+pub(crate) enum ConnectFailure {
     /// Another attempt may help.
     Lost(String),
     /// No other attempt helps.
@@ -85,59 +85,62 @@ pub(crate) enum Unopened {
 }
 
 /// Opens a connection to the hub.
-pub(crate) async fn open(address: &Address, trust: &Trust) -> Result<Wire, Unopened> {
-    let lost = |error: io::Error| Unopened::Lost(error.to_string());
-    let late = || Unopened::Lost(format!("no connection in {CONNECT_TIMEOUT:?}"));
+pub(crate) async fn open(
+    address: &HubAddress,
+    trust: &TlsTrust,
+) -> Result<HubConnection, ConnectFailure> {
+    let lost = |error: io::Error| ConnectFailure::Lost(error.to_string());
+    let late = || ConnectFailure::Lost(format!("no connection in {CONNECT_TIMEOUT:?}"));
     let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address.target()));
     let stream = connecting.await.map_err(|_| late())?.map_err(lost)?;
     stream.set_nodelay(true).map_err(lost)?;
     if !address.is_tls() {
-        return Ok(Wire::Left(stream));
+        return Ok(HubConnection::Left(stream));
     }
-    let connector = TlsConnector::from(trust.config().map_err(Unopened::Failed)?);
+    let connector = TlsConnector::from(trust.config().map_err(ConnectFailure::Failed)?);
     let name = ServerName::try_from(address.name().to_owned());
-    let name = name.map_err(|error| Unopened::Failed(Error::Trust(error.to_string())))?;
+    let name = name.map_err(|error| ConnectFailure::Failed(Error::Trust(error.to_string())))?;
     let shaking = timeout(CONNECT_TIMEOUT, connector.connect(name, stream));
     match shaking.await.map_err(|_| late())? {
-        Ok(stream) => Ok(Wire::Right(Box::new(stream))),
+        Ok(stream) => Ok(HubConnection::Right(Box::new(stream))),
         Err(error) => Err(refused(address, error)),
     }
 }
 
 /// A fault of the certificate or of the other side's TLS does not pass. A lost connection does.
-fn refused(address: &Address, error: io::Error) -> Unopened {
+fn refused(address: &HubAddress, error: io::Error) -> ConnectFailure {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match cause {
         Some(cause) => {
             let (address, why) = (address.to_string(), distrust(cause));
-            Unopened::Failed(Error::Untrusted { address, why })
+            ConnectFailure::Failed(Error::Untrusted { address, why })
         }
-        None => Unopened::Lost(format!("the TLS handshake was broken off ({error})")),
+        None => ConnectFailure::Lost(format!("the TLS handshake was broken off ({error})")),
     }
 }
 
 /// Tells faults that a person can mend apart from all others.
-fn distrust(cause: &rustls::Error) -> Distrust {
+fn distrust(cause: &rustls::Error) -> TlsTrustError {
     let certificate = match cause {
         rustls::Error::InvalidCertificate(certificate) => certificate,
-        rustls::Error::InvalidMessage(_) => return Distrust::NoTls,
-        other => return Distrust::Other(other.to_string()),
+        rustls::Error::InvalidMessage(_) => return TlsTrustError::NoTls,
+        other => return TlsTrustError::Other(other.to_string()),
     };
     match certificate {
-        CertificateError::Expired => Distrust::Expired { since: String::new() },
+        CertificateError::Expired => TlsTrustError::Expired { since: String::new() },
         CertificateError::ExpiredContext { time, not_after } => {
             let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
-            Distrust::Expired {
+            TlsTrustError::Expired {
                 since: format!(", {days} full days ago by the clock of this machine"),
             }
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            Distrust::NotYetValid
+            TlsTrustError::NotYetValid
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names =
                 presented.iter().map(|name| plain_name(name)).collect::<Vec<_>>().join(", ");
-            Distrust::OtherName {
+            TlsTrustError::OtherName {
                 name: expected.to_str().into_owned(),
                 names: format!(", but for {}", if names.is_empty() { "no name" } else { &names }),
             }
@@ -147,14 +150,14 @@ fn distrust(cause: &rustls::Error) -> Distrust {
         CertificateError::UnknownIssuer
         | CertificateError::BadSignature
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
-            Distrust::UnknownIssuer
+            TlsTrustError::UnknownIssuer
         }
         // The library of certificates has no name for it that could be matched.
-        other if format!("{other:?}").contains("CaUsedAsEndEntity") => Distrust::Authority,
+        other if format!("{other:?}").contains("CaUsedAsEndEntity") => TlsTrustError::Authority,
         other => {
             let said = format!("{other:?}");
             let kind = said.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-            Distrust::Other(format!("its certificate is refused ({kind})"))
+            TlsTrustError::Other(format!("its certificate is refused ({kind})"))
         }
     }
 }
@@ -167,7 +170,7 @@ fn plain_name(name: &str) -> &str {
 }
 
 /// A connection, without TLS or with it.
-pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(crate) type HubConnection = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 #[cfg(test)]
 mod tests {

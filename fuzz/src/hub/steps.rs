@@ -11,10 +11,10 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
-use sealane_protocol::{Mark, Op, Outcome, Position, ServerFrame, read_ops};
+use sealane_protocol::{AckMark, Op, EnqueueOutcome, StreamPosition, ServerFrame, read_ops};
 use sealane_stream::{
-    Answered, Appended, Change, ConsumerChange, Delivery, Enqueue, Envelope, Error, Hub, HubConfig,
-    IdempotencyKey, Item, Level, Output, Retention, Start, Subscription, Who,
+    PublishAnswered, AppendedMessages, Change, ConsumerChange, StreamDelivery, StreamEnqueue, StreamEnvelope, Error, StreamHub, HubConfig,
+    IdempotencyKey, SessionItem, Level, SubscriptionOutput, Retention, Start, StreamSubscription, SubscriptionReader,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;

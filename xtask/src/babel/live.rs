@@ -5,12 +5,12 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::log::{number, read, sent};
-use super::routers::{PREFIX, Router};
+use super::routers::{BabelRouter, PREFIX};
 use super::{
-    DIAMOND, Figures, IPERF_S, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, ROW, STEADY_PROBES, Topology,
-    WINDOW_S, Work, keep,
+    BabelFigures, BabelTopology, BabelWorkspace, DIAMOND, IPERF_S, KILL_AFTER_S, KILLS, PROBE_MS,
+    PROBES, ROW, STEADY_PROBES, WINDOW_S, keep,
 };
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 /// After a kill, the relay that is back is known again.
 const BACK: Duration = Duration::from_secs(5);
@@ -26,20 +26,20 @@ const PAGE: &str = "<!doctype html><p>nothing</p><script>\
     document.querySelector('p').textContent = `read ${more.byteLength} bytes` })</script>";
 
 /// A live run of one topology.
-pub(super) struct Live<'w> {
-    work: &'w Work,
-    router: &'w Router<'w>,
+pub(super) struct BabelLiveRun<'w> {
+    work: &'w BabelWorkspace,
+    router: &'w BabelRouter<'w>,
     child: Child,
     scenario: PathBuf,
     log: PathBuf,
 }
 
-impl<'w> Live<'w> {
+impl<'w> BabelLiveRun<'w> {
     pub(super) fn start(
-        work: &'w Work,
-        topology: &Topology,
-        router: &'w Router<'w>,
-    ) -> Outcome<Self> {
+        work: &'w BabelWorkspace,
+        topology: &BabelTopology,
+        router: &'w BabelRouter<'w>,
+    ) -> XtaskResult<Self> {
         let [scenario, log, said] =
             ["live.toml", "live.jsonl", "live.err"].map(|name| work.folder.join(name));
         let file = |path: &PathBuf| {
@@ -62,19 +62,19 @@ impl<'w> Live<'w> {
         Ok(live)
     }
 
-    fn ctl(&self, order: &[&str]) -> Outcome<String> {
+    fn ctl(&self, order: &[&str]) -> XtaskResult<String> {
         let mut sim = process::program(&self.work.sim);
         process::output(sim.args(["--json", "ctl"]).arg(&self.scenario).args(order))
     }
 
     /// The run's own time, in microseconds.
-    fn now_us(&self) -> Outcome<u64> {
+    fn now_us(&self) -> XtaskResult<u64> {
         let status = self.ctl(&["status"])?;
         number(&status, "at").ok_or_else(|| format!("no time: {status}"))
     }
 
     /// Waits until all have routes to all.
-    fn routes(&self, topology: &Topology) -> Outcome<Option<u64>> {
+    fn routes(&self, topology: &BabelTopology) -> XtaskResult<Option<u64>> {
         let names = topology.names();
         let mut without: Vec<&String> = names.iter().collect();
         loop {
@@ -90,7 +90,7 @@ impl<'w> Live<'w> {
         }
     }
 
-    pub(super) fn figures(self, topology: &Topology) -> Outcome<Figures> {
+    pub(super) fn figures(self, topology: &BabelTopology) -> XtaskResult<BabelFigures> {
         let routes_us = self.routes(topology)?;
         // Control is counted at the same age of the mesh, whenever routes were found.
         let since = topology.most_s * 1_000_000;
@@ -100,7 +100,7 @@ impl<'w> Live<'w> {
         let lost = unanswered(self.ping(topology, STEADY_PROBES)?, STEADY_PROBES)?;
         let log = self.stop()?;
         let sent = sent(&log, since);
-        Ok(Figures {
+        Ok(BabelFigures {
             routes_s: routes_us.map(|us| us as f64 / 1e6),
             bytes: sent.bytes_per_second / topology.machines as f64,
             air: sent.air,
@@ -109,7 +109,7 @@ impl<'w> Live<'w> {
     }
 
     /// Probes from the first machine to the last.
-    fn ping(&self, topology: &Topology, probes: u64) -> Outcome<Child> {
+    fn ping(&self, topology: &BabelTopology, probes: u64) -> XtaskResult<Child> {
         let names = topology.names();
         let first = names.first().ok_or("no machines")?;
         let mut ping = process::program("ip");
@@ -122,7 +122,7 @@ impl<'w> Live<'w> {
     }
 
     /// How many probes are lost when the relay in use is killed, each time anew.
-    pub(super) fn lost(self) -> Outcome<Vec<Option<u64>>> {
+    pub(super) fn lost(self) -> XtaskResult<Vec<Option<u64>>> {
         let ends = ["from", "to"].map(str::to_owned);
         let wanted = DIAMOND.machines - 1;
         let mut lost = vec![];
@@ -139,7 +139,7 @@ impl<'w> Live<'w> {
     }
 
     /// Nothing if no relay is in use.
-    fn kill_relay_in_use(&self) -> Outcome<Option<u64>> {
+    fn kill_relay_in_use(&self) -> XtaskResult<Option<u64>> {
         let ping = self.ping(&DIAMOND, PROBES)?;
         std::thread::sleep(Duration::from_secs(KILL_AFTER_S));
         let via = self.router.relay_in_use(DIAMOND.machines - 1);
@@ -154,7 +154,7 @@ impl<'w> Live<'w> {
     }
 
     /// Has programs talk from end to end over all hops, and demands that the run is not late.
-    pub(super) fn talk(self) -> Outcome {
+    pub(super) fn talk(self) -> XtaskResult {
         self.routes(&ROW)?.ok_or("the row has found no routes")?;
         let target = self.router.address(ROW.machines - 1);
         let ping = ["ping", "-q", "-i", "0.2", "-c", "20", &target];
@@ -176,7 +176,7 @@ impl<'w> Live<'w> {
     }
 
     /// Has a browser read a page from the other end, whose script reads more bytes from there.
-    fn browse(&self, target: &str) -> Outcome {
+    fn browse(&self, target: &str) -> XtaskResult {
         let folder = self.work.folder.join("page");
         std::fs::create_dir_all(&folder).map_err(|error| format!("page: {error}"))?;
         keep(&folder.join("index.html"), PAGE)?;
@@ -197,7 +197,7 @@ impl<'w> Live<'w> {
     }
 
     /// Ends the run, which must not have been late, and gives its log.
-    fn stop(mut self) -> Outcome<String> {
+    fn stop(mut self) -> XtaskResult<String> {
         let status = self.ctl(&["status"])?;
         let late = number(&status, "most").unwrap_or(u64::MAX);
         if late > LATE_US {
@@ -217,7 +217,7 @@ fn on(name: &str, words: &[&str]) -> std::process::Command {
 }
 
 /// The output of a program at the first machine, while another program serves it at the last.
-fn served(serve: &[&str], ask: &[&str]) -> Outcome<String> {
+fn served(serve: &[&str], ask: &[&str]) -> XtaskResult<String> {
     let mut server = on(&format!("n-{}", ROW.machines), serve);
     let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let mut server = server.map_err(|error| format!("{serve:?}: {error}"))?;
@@ -229,7 +229,7 @@ fn served(serve: &[&str], ask: &[&str]) -> Outcome<String> {
 }
 
 /// How many of so many probes were lost; nothing if the system has no route for them.
-fn unanswered(ping: Child, probes: u64) -> Outcome<Option<u64>> {
+fn unanswered(ping: Child, probes: u64) -> XtaskResult<Option<u64>> {
     let said = ping.wait_with_output().map_err(|error| format!("ping: {error}"))?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     if said.is_empty() {
@@ -240,7 +240,7 @@ fn unanswered(ping: Child, probes: u64) -> Outcome<Option<u64>> {
     received.map(|count| Some(probes - count)).ok_or(said)
 }
 
-impl Drop for Live<'_> {
+impl Drop for BabelLiveRun<'_> {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use super::log::{number, of_kind, read, sent};
 use super::{
-    DIAMOND, Figures, KILL_AFTER_S, KILLS, PROBE_MS, PROBES, STEADY_PROBES, Topology, WINDOW_S,
-    Work, keep,
+    BabelFigures, BabelTopology, BabelWorkspace, DIAMOND, KILL_AFTER_S, KILLS, PROBE_MS, PROBES,
+    STEADY_PROBES, WINDOW_S, keep,
 };
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 pub(super) const NAME: &str = "sealane-mesh, simulated";
 const RUNS: &str = "kind = \"mesh\"";
@@ -16,7 +16,7 @@ const RUNS: &str = "kind = \"mesh\"";
 const SETTLED_S: u64 = 30;
 
 /// Runs a scenario, and gives its log.
-fn run(work: &Work, text: &str, seed: u64) -> Outcome<String> {
+fn run(work: &BabelWorkspace, text: &str, seed: u64) -> XtaskResult<String> {
     let [scenario, log]: [PathBuf; 2] =
         ["ours.toml", "ours.jsonl"].map(|name| work.folder.join(name));
     keep(&scenario, text)?;
@@ -30,7 +30,10 @@ fn run(work: &Work, text: &str, seed: u64) -> Outcome<String> {
     read(&log)
 }
 
-pub(super) fn figures(work: &Work, topology: &Topology) -> Outcome<Figures> {
+pub(super) fn figures(
+    work: &BabelWorkspace,
+    topology: &BabelTopology,
+) -> XtaskResult<BabelFigures> {
     let from_s = topology.most_s + WINDOW_S;
     let until_s = from_s + STEADY_PROBES * PROBE_MS / 1000;
     let names = topology.names();
@@ -53,7 +56,7 @@ pub(super) fn figures(work: &Work, topology: &Topology) -> Outcome<Figures> {
         }
     }
     let sent = sent(&log, topology.most_s * 1_000_000);
-    Ok(Figures {
+    Ok(BabelFigures {
         routes_s: routes_us.map(|us| us as f64 / 1e6),
         bytes: sent.bytes_per_second / topology.machines as f64,
         air: sent.air,
@@ -76,7 +79,7 @@ fn undelivered(log: &str) -> u64 {
 
 /// How many probes are lost when the relay in use goes, of both the one that was the worse to lose:
 /// the other one is not in use.
-pub(super) fn lost(work: &Work) -> Outcome<Vec<Option<u64>>> {
+pub(super) fn lost(work: &BabelWorkspace) -> XtaskResult<Vec<Option<u64>>> {
     let kill_s = SETTLED_S + KILL_AFTER_S;
     let until_s = SETTLED_S + PROBES * PROBE_MS / 1000;
     let each = (1..=KILLS).map(|seed| {

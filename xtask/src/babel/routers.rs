@@ -2,52 +2,52 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Topology, keep};
-use crate::process::{self, Outcome};
+use super::{BabelTopology, keep};
+use crate::process::{self, XtaskResult};
 
 /// The prefix of the namespaces' names.
 pub(super) const PREFIX: &str = "babel";
 
 /// The routing program of each machine.
-pub(super) enum Router<'a> {
-    Babeld(&'a Settings),
-    Sealane(&'a Sealane),
+pub(super) enum BabelRouter<'a> {
+    Babeld(&'a BabeldSettings),
+    Sealane(&'a SealaneRouter),
 }
 
 /// How `babeld` is started.
-pub(super) struct Settings {
+pub(super) struct BabeldSettings {
     pub(super) name: &'static str,
     /// A line of its configuration, or nothing.
     line: &'static str,
 }
 
-pub(super) const SETTINGS: [Settings; 3] = [
-    Settings { name: "babeld, as it comes", line: "" },
-    Settings { name: "babeld, type wireless", line: "default type wireless" },
-    Settings {
+pub(super) const SETTINGS: [BabeldSettings; 3] = [
+    BabeldSettings { name: "babeld, as it comes", line: "" },
+    BabeldSettings { name: "babeld, type wireless", line: "default type wireless" },
+    BabeldSettings {
         name: "babeld, wireless, hello 1 s",
         line: "default type wireless hello-interval 1",
     },
 ];
 
 /// Sealane's program, and key folders and files of machines.
-pub(super) struct Sealane {
+pub(super) struct SealaneRouter {
     program: PathBuf,
     folder: PathBuf,
 }
 
-impl Router<'_> {
+impl BabelRouter<'_> {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Router::Babeld(settings) => settings.name,
-            Router::Sealane(_) => "sealane relay, mesh up",
+            BabelRouter::Babeld(settings) => settings.name,
+            BabelRouter::Sealane(_) => "sealane relay, mesh up",
         }
     }
 
     /// The keys of a scenario's table of machines that say which program they run.
     pub(super) fn runs(&self) -> String {
         let shell = match self {
-            Router::Babeld(Settings { line, .. }) => {
+            BabelRouter::Babeld(BabeldSettings { line, .. }) => {
                 let more = if line.is_empty() { String::new() } else { format!("-C '{line}' ") };
                 format!(
                     "ip address add fd83::$SEALANE_SIM_NUMBER/128 dev lo; \
@@ -55,7 +55,7 @@ impl Router<'_> {
                      exec babeld -I '' -S $SEALANE_SIM_NAME.state {more}road"
                 )
             }
-            Router::Sealane(Sealane { program, .. }) => format!(
+            BabelRouter::Sealane(SealaneRouter { program, .. }) => format!(
                 "export SEALANE_KEYS=$PWD/$SEALANE_SIM_NAME; \
                  grep -q mesh.member $SEALANE_SIM_NAME.toml && verb='mesh up fleet' || verb=relay; \
                  exec {} $verb $SEALANE_SIM_NAME.toml",
@@ -68,29 +68,29 @@ impl Router<'_> {
     /// How many others a machine has a route to.
     pub(super) fn known(&self, name: &str) -> usize {
         match self {
-            Router::Babeld(_) => {
+            BabelRouter::Babeld(_) => {
                 let mut ip = process::program("ip");
                 ip.args(["-n", &format!("{PREFIX}-{name}"), "-6", "route", "show"]);
                 let is_found =
                     |line: &&str| line.starts_with("fd83::") && line.contains("proto babel");
                 process::output(&mut ip).unwrap_or_default().lines().filter(is_found).count()
             }
-            Router::Sealane(sealane) => sealane.status(name).matches("\"ways\":[{").count(),
+            BabelRouter::Sealane(sealane) => sealane.status(name).matches("\"ways\":[{").count(),
         }
     }
 
     /// The address of a machine, by its place in the list.
     pub(super) fn address(&self, last: usize) -> String {
         match self {
-            Router::Babeld(_) => format!("fd83::{last}"),
-            Router::Sealane(_) => "10.9.0.2".to_owned(),
+            BabelRouter::Babeld(_) => format!("fd83::{last}"),
+            BabelRouter::Sealane(_) => "10.9.0.2".to_owned(),
         }
     }
 
     /// Which of two relays the first machine sends by to the last: the second or the third.
     pub(super) fn relay_in_use(&self, last: usize) -> Option<&'static str> {
         let is_in_use = |number: usize| match self {
-            Router::Babeld(_) => {
+            BabelRouter::Babeld(_) => {
                 let mut route = process::program("ip");
                 route.args(["-n", &format!("{PREFIX}-from"), "-6", "route", "get"]);
                 route.arg(self.address(last));
@@ -98,7 +98,7 @@ impl Router<'_> {
                 let route = process::output(&mut route).unwrap_or_default();
                 route.contains(&format!("4cff:fe00:{number} "))
             }
-            Router::Sealane(sealane) => {
+            BabelRouter::Sealane(sealane) => {
                 let status = sealane.status("from");
                 let routes = status.split_once("\"routes\":").map_or("", |(_, routes)| routes);
                 let ways = routes.split("\"ways\":[").zip(routes.split("\"ways\":[").skip(1));
@@ -117,10 +117,14 @@ impl Router<'_> {
     }
 }
 
-impl Sealane {
+impl SealaneRouter {
     /// Keys for all machines of a topology, and a file for each: the first and the last are ends of
     /// a group of their own, the others relays that do not have its keys.
-    pub(super) fn new(programs: &Path, folder: &Path, topology: &Topology) -> Outcome<Self> {
+    pub(super) fn new(
+        programs: &Path,
+        folder: &Path,
+        topology: &BabelTopology,
+    ) -> XtaskResult<Self> {
         let program = programs.join("sealane");
         let sealane = Self { program, folder: folder.to_owned() };
         let names = topology.names();
@@ -152,7 +156,7 @@ impl Sealane {
     }
 
     /// The standard output of `sealane`, which need not be text.
-    fn run(&self, who: &str, arguments: &[&str]) -> Outcome<Vec<u8>> {
+    fn run(&self, who: &str, arguments: &[&str]) -> XtaskResult<Vec<u8>> {
         let mut command = process::program(&self.program);
         command.args(arguments).env("SEALANE_KEYS", self.folder.join(who));
         let output = command.output().map_err(|error| format!("sealane: {error}"))?;
@@ -162,13 +166,13 @@ impl Sealane {
         }
     }
 
-    fn file(&self, name: &str, who: &str, arguments: &[&str]) -> Outcome<String> {
+    fn file(&self, name: &str, who: &str, arguments: &[&str]) -> XtaskResult<String> {
         let path = self.folder.join(name);
         keep(&path, self.run(who, arguments)?)?;
         Ok(path.display().to_string())
     }
 
-    fn join(&self, group: &str, first: &str, who: &str) -> Outcome {
+    fn join(&self, group: &str, first: &str, who: &str) -> XtaskResult {
         let card = self.file("card", who, &["key", "card"])?;
         let invitation = self.file("invitation", first, &["group", "invite", group, &card])?;
         self.run(who, &["group", "join", &invitation]).map(drop)

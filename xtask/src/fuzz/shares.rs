@@ -1,13 +1,13 @@
 //! Which fuzz targets come first, and how many seconds each gets of those for all.
 
 use crate::process;
-use crate::tree::Tree;
+use crate::tree::SourceTree;
 
 /// A target whose code has changed gets so many times the seconds of another.
 const CHANGED_SHARES: u64 = 3;
 
 /// The targets with their seconds: `seconds` in all, those first whose code has changed.
-pub(super) fn shares(tree: &Tree, targets: Vec<String>, seconds: u64) -> Vec<(String, u64)> {
+pub(super) fn shares(tree: &SourceTree, targets: Vec<String>, seconds: u64) -> Vec<(String, u64)> {
     divided(targets, &changed_files(), seconds, |target| code_of(tree, target))
 }
 
@@ -43,7 +43,7 @@ fn changed_files() -> Vec<String> {
 }
 
 /// How the paths begin of what a target calls: its own laws, and the crates that they name.
-fn code_of(tree: &Tree, target: &str) -> Vec<String> {
+fn code_of(tree: &SourceTree, target: &str) -> Vec<String> {
     let program = tree.get(&format!("fuzz/src/bin/{target}.rs")).unwrap_or_default();
     let after = |text: &str, begin: &str| -> Vec<String> {
         let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_target_calls_its_laws_and_the_crates_that_they_name() {
-        let tree = Tree::sample(&[
+        let tree = SourceTree::sample(&[
             ("fuzz/src/bin/order.rs", "fuzz_target!(|b: &[u8]| sealane_fuzz::hub::order(b));\n"),
             ("fuzz/src/hub.rs", "use sealane_codec::Codec;\nmod steps;\n"),
             ("fuzz/src/hub/steps.rs", "use sealane_stream::Hub;\n"),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn every_target_calls_a_crate() {
-        let tree = Tree::load().unwrap();
+        let tree = SourceTree::load().unwrap();
         for target in super::super::targets().unwrap().unwrap() {
             let code = code_of(&tree, &target);
             assert!(code.iter().any(|path| path.starts_with("crates/")), "{target}: {code:?}");

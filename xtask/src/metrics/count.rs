@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::rust::{
-    Rust, closing, is_one_word, is_word, item_end, test_attributes, test_modules, type_names, words,
+    RustSource, closing, is_one_word, is_word, item_end, test_attributes, test_modules, type_names,
+    words,
 };
 
 /// Numbers that code is cast to by `as`.
@@ -19,7 +20,7 @@ const PARAMETERS_MAX: usize = 5;
 
 /// The figures of a source tree.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct SourceCounts {
     /// Lines of each file.
     pub(super) files: Vec<usize>,
     /// Lines of each function that has a body.
@@ -47,9 +48,9 @@ pub(super) struct Counts {
     pub(super) short_names: usize,
 }
 
-impl Counts {
+impl SourceCounts {
     /// Counts files by their paths; those that are compiled only for tests are left out.
-    pub(super) fn of(sources: &BTreeMap<String, Rust>) -> Self {
+    pub(super) fn of(sources: &BTreeMap<String, RustSource>) -> Self {
         let tests: Vec<String> =
             sources.iter().flat_map(|(path, rust)| test_modules(path, &rust.code)).collect();
         let is_test = |path: &str| {
@@ -93,7 +94,7 @@ impl Counts {
     }
 
     /// Comments of what is compiled only for tests are left out: their code is blank in `code`.
-    fn comments(&mut self, rust: &Rust, code: &str) {
+    fn comments(&mut self, rust: &RustSource, code: &str) {
         let bodies: Vec<_> = words(code, "fn").filter_map(|at| body(code, at)).collect();
         let hidden = hidden(&rust.code, code);
         for comment in &rust.comments {
@@ -218,9 +219,9 @@ fn is_tuple(parameter: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn counts(files: &[(&str, &str)]) -> Counts {
-        let scan = |(path, text): &(&str, &str)| ((*path).to_owned(), Rust::scan(text));
-        Counts::of(&files.iter().map(scan).collect())
+    fn counts(files: &[(&str, &str)]) -> SourceCounts {
+        let scan = |(path, text): &(&str, &str)| ((*path).to_owned(), RustSource::scan(text));
+        SourceCounts::of(&files.iter().map(scan).collect())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::process::{self, Outcome};
+use crate::process::{self, XtaskResult};
 
 /// Columns of a usual terminal, and of a wide one.
 const WIDTHS: [usize; 2] = [80, 200];
@@ -14,31 +14,31 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 const ERASE: &str = "\x1b[2K";
 
 /// Something that people type.
-struct Screen {
+struct PictureScreen {
     name: &'static str,
     typed: &'static str,
 }
 
-const SCREENS: [Screen; 7] = [
-    Screen { name: "sub", typed: "sealane sub '**' --from first -n 24" },
-    Screen { name: "stream-ls", typed: "sealane stream ls" },
-    Screen { name: "top", typed: "sealane top --every 500ms --count 2" },
-    Screen { name: "group-ls", typed: "sealane group ls" },
-    Screen { name: "doctor", typed: "sealane doctor --data ~/data" },
-    Screen { name: "cost", typed: "sealane-bench cost --quick fleet.jsonl" },
-    Screen { name: "demo", typed: "sealane demo --for 4s" },
+const SCREENS: [PictureScreen; 7] = [
+    PictureScreen { name: "sub", typed: "sealane sub '**' --from first -n 24" },
+    PictureScreen { name: "stream-ls", typed: "sealane stream ls" },
+    PictureScreen { name: "top", typed: "sealane top --every 500ms --count 2" },
+    PictureScreen { name: "group-ls", typed: "sealane group ls" },
+    PictureScreen { name: "doctor", typed: "sealane doctor --data ~/data" },
+    PictureScreen { name: "cost", typed: "sealane-bench cost --quick fleet.jsonl" },
+    PictureScreen { name: "demo", typed: "sealane demo --for 4s" },
 ];
 
 /// Types each of them into a shell on a terminal of each width, and keeps what is seen then. The
 /// folder `home` becomes the home of whoever types; `address` is that of a node with messages.
-pub(super) fn keep(programs: &Path, home: &Path, address: &str, pictures: &Path) -> Outcome {
+pub(super) fn keep(programs: &Path, home: &Path, address: &str, pictures: &Path) -> XtaskResult {
     if !process::has("script") {
         return Err("`script` is missing: cargo xtask needs".to_owned());
     }
     for typed in ["sealane key new alice", "sealane group new fleet", "sealane group new drivers"] {
         on_terminal(programs, home, address, typed, 80)?;
     }
-    for Screen { name, typed } in &SCREENS {
+    for PictureScreen { name, typed } in &SCREENS {
         for width in WIDTHS {
             let shown = on_terminal(programs, home, address, typed, width)?;
             let text = seen(&shown, width).replace(&home.display().to_string(), "~");
@@ -57,7 +57,7 @@ fn on_terminal(
     address: &str,
     typed: &str,
     width: usize,
-) -> Outcome<String> {
+) -> XtaskResult<String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut script = process::program("script");
     let line = format!("stty cols {width} rows {ROWS}; {typed}");

@@ -14,13 +14,15 @@ fn the_instrument_is_built_with_what_it_measures_and_records_name_the_profile() 
     assert!(first.ends_with(" build --profile ship"), "{first}");
     let second = process::shown(&command(load, &[]));
     assert!(second.ends_with(" run --profile ship --bin sealane-bench -- load"), "{second}");
-    let state = State { commit: "c".to_owned(), changed: String::new() };
+    let state = WorktreeState { commit: "c".to_owned(), changed: String::new() };
     assert!(head(load, &state).unwrap().contains("\nprofile: ship\n"));
     assert!(head(find("upgrade"), &state).unwrap().contains("\nprofile: dev\n"));
     // Scripts and the race beside Babel build what they drive.
-    let of_cargo = |proof: &&Proof| !matches!(proof.runs, Runs::Script(_) | Runs::Xtask([BABEL]));
+    let of_cargo = |proof: &&ProofSpec| {
+        !matches!(proof.runs, ProofCommand::Script(_) | ProofCommand::Xtask([BABEL]))
+    };
     let shipped = PROOFS.iter().filter(of_cargo).filter(|proof| proof.runs.profile() == SHIP);
-    for Proof { runs, .. } in shipped {
+    for ProofSpec { runs, .. } in shipped {
         assert!(runs.arguments().join(" ").contains("--profile ship"));
     }
 }
@@ -51,7 +53,7 @@ fn a_record_holds_head_output_and_result_and_no_folder() {
     let path = std::env::temp_dir().join(format!("sealane-prove-{}", std::process::id()));
     let mut command = process::program("sh");
     command.args(["-c", "pwd; echo oops >&2; exit 3"]);
-    let run = Run { preparation: None, command, tests: false };
+    let run = RecordedRun { preparation: None, command, tests: false };
     let file = File::create(&path).unwrap();
     let failure = record(run, "machine\n", file, None).unwrap_err();
     assert!(failure.contains("exit status: 3"), "{failure}");
@@ -65,17 +67,17 @@ fn a_record_holds_head_output_and_result_and_no_folder() {
 #[test]
 fn a_run_without_a_test_and_one_of_uncommitted_changes_fail() {
     let path = std::env::temp_dir().join(format!("sealane-prove-none-{}", std::process::id()));
-    let recorded = |state: Option<&State>| {
+    let recorded = |state: Option<&WorktreeState>| {
         let mut command = process::program("sh");
         command.args(["-c", "echo ran; echo 'test result: ok. 0 passed; 0 failed'"]);
-        let run = Run { preparation: None, command, tests: true };
+        let run = RecordedRun { preparation: None, command, tests: true };
         let failure = record(run, "", File::create(&path).unwrap(), state).unwrap_err();
         (failure, std::fs::read_to_string(&path).unwrap())
     };
     let (failure, text) = recorded(None);
     assert!(failure.ends_with("no test ran"), "{failure}");
     assert!(text.contains("\nran\n") && text.contains("result: FAILED, no test ran"), "{text}");
-    let changed = State { commit: "c".to_owned(), changed: " M a.rs\n".to_owned() };
+    let changed = WorktreeState { commit: "c".to_owned(), changed: " M a.rs\n".to_owned() };
     let (failure, text) = recorded(Some(&changed));
     assert!(failure.contains("uncommitted changes: commit them, or give --dirty"), "{failure}");
     assert!(!text.contains("\nran\n") && text.contains("result: FAILED, there are"), "{text}");

@@ -1,19 +1,19 @@
 //! Whether what a run printed proves anything: a test that skipped itself has passed, and so has a
 //! program none of whose tests has the name that was asked for.
 
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 
 /// The results of tests that the lines of a run have reported.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct ProofVerdict {
     passed: u64,
     skip: Option<String>,
 }
 
-impl Verdict {
+impl ProofVerdict {
     /// Takes in one line that a run printed.
     pub(super) fn hear(&mut self, line: &str) {
-        if let Some(counts) = Counts::read(line) {
+        if let Some(counts) = TestCounts::read(line) {
             self.passed += counts.passed;
         }
         if self.skip.is_none() && is_skip(line) {
@@ -44,7 +44,7 @@ mod tests {
     const CLOSING: &str = "test result: ok. 2 passed; 0 failed; 0 ignored; finished in 3s";
 
     fn of(lines: &[&str]) -> Option<String> {
-        let mut verdict = Verdict::default();
+        let mut verdict = ProofVerdict::default();
         lines.iter().for_each(|line| verdict.hear(line));
         verdict.fault(true)
     }
@@ -58,6 +58,6 @@ mod tests {
         for skip in ["NOT SHOWN: no root", "not tested: no library", "skipped 1: needs root"] {
             assert_eq!(of(&[skip, CLOSING]), Some(format!("a test was skipped: {skip}")));
         }
-        assert_eq!(Verdict::default().fault(false), None, "a bench has no tests");
+        assert_eq!(ProofVerdict::default().fault(false), None, "a bench has no tests");
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::Finding;
-use crate::rust::{Rust, words};
-use crate::tree::{Package, Tree};
+use super::TidyFinding;
+use crate::rust::{RustSource, words};
+use crate::tree::{SourceTree, WorkspacePackage};
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
     for package in tree.packages() {
         let sources = format!("{}/src", package.dir);
@@ -14,17 +14,17 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         for (path, _) in tree.rust_in(&sources) {
             if path.ends_with("/mod.rs") {
                 let remedy = "name the file after the module, beside its folder";
-                findings.push(Finding::new(path, 1, "a file named mod.rs", remedy));
+                findings.push(TidyFinding::new(path, 1, "a file named mod.rs", remedy));
             } else if !alive.contains(path) {
                 let remedy = "declare it with `mod`, or remove it";
-                findings.push(Finding::new(path, 1, "no `mod` reaches this file", remedy));
+                findings.push(TidyFinding::new(path, 1, "no `mod` reaches this file", remedy));
             }
         }
     }
     findings
 }
 
-fn alive(tree: &Tree, package: &Package<'_>) -> BTreeSet<String> {
+fn alive(tree: &SourceTree, package: &WorkspacePackage<'_>) -> BTreeSet<String> {
     let mut alive = BTreeSet::new();
     let mut open = roots(tree, package);
     while let Some(path) = open.pop() {
@@ -36,7 +36,7 @@ fn alive(tree: &Tree, package: &Package<'_>) -> BTreeSet<String> {
     alive
 }
 
-fn roots(tree: &Tree, package: &Package<'_>) -> Vec<String> {
+fn roots(tree: &SourceTree, package: &WorkspacePackage<'_>) -> Vec<String> {
     let dir = package.dir;
     let mut roots = vec![format!("{dir}/src/lib.rs"), format!("{dir}/src/main.rs")];
     let programs = format!("{dir}/src/bin/");
@@ -57,7 +57,7 @@ fn is_root(path: &str) -> bool {
 }
 
 /// The files that a file declares or includes.
-fn children(path: &str, is_root: bool, rust: &Rust) -> Vec<String> {
+fn children(path: &str, is_root: bool, rust: &RustSource) -> Vec<String> {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let own = if is_root { folder } else { path.trim_end_matches(".rs") };
     let mut children = vec![];
@@ -82,7 +82,7 @@ mod tests {
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let manifest = ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n");
-        said(&check(&Tree::sample(&[&[manifest], files].concat())))
+        said(&check(&SourceTree::sample(&[&[manifest], files].concat())))
     }
 
     #[test]

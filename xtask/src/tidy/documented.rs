@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
+use super::TidyFinding;
 use super::layers::LAYERS;
 use crate::docs;
 use crate::limits;
-use crate::rust::{Rust, closing, is_word};
-use crate::tree::Tree;
+use crate::rust::{RustSource, closing, is_word};
+use crate::tree::SourceTree;
 
 const ROUTES: &str = "spec/hub.md";
 const METRICS: &str = "docs/reference/METRICS.md";
@@ -15,7 +15,7 @@ const FLAGS: &str = "docs/reference/CLI.md";
 const BENCH_FLAGS: &str = "docs/BENCHMARKING.md";
 const SIM_FLAGS: &str = "docs/SIMULATOR.md";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
     for (path, page) in docs::pages(tree) {
         let what = match page {
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             Ok(_) => "not what the code and the records say".to_owned(),
             Err(error) => error,
         };
-        findings.push(Finding::new(&path, 1, what, "run cargo xtask docs"));
+        findings.push(TidyFinding::new(&path, 1, what, "run cargo xtask docs"));
     }
     error_codes(tree, &mut findings);
     limits(tree, &mut findings);
@@ -39,7 +39,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// A limit is enforced by some code, and named once.
-fn limits(tree: &Tree, findings: &mut Vec<Finding>) {
+fn limits(tree: &SourceTree, findings: &mut Vec<TidyFinding>) {
     // A fault in a block is a finding of its page.
     let limits = limits::read(tree).unwrap_or_default();
     let codes: Vec<String> =
@@ -47,7 +47,7 @@ fn limits(tree: &Tree, findings: &mut Vec<Finding>) {
     for (index, limit) in limits.iter().enumerate() {
         let mut find = |what: &str, remedy| {
             let what = format!("the limit `{}` {what}", limit.name);
-            findings.push(Finding::new(&limit.path, limit.line, what, remedy));
+            findings.push(TidyFinding::new(&limit.path, limit.line, what, remedy));
         };
         // Its row is one of them.
         let uses: usize = codes.iter().map(|code| count_word(code, &limit.name)).sum();
@@ -70,11 +70,11 @@ fn count_word(code: &str, word: &str) -> usize {
 }
 
 /// Codes are declared once, names once for each step, and no source names an undeclared code.
-fn error_codes(tree: &Tree, findings: &mut Vec<Finding>) {
+fn error_codes(tree: &SourceTree, findings: &mut Vec<TidyFinding>) {
     let mut declared: BTreeMap<String, String> = BTreeMap::new();
     for row in docs::error_rows(tree) {
         let mut find = |what, remedy| {
-            findings.push(Finding::new(&row.path, row.line, what, remedy));
+            findings.push(TidyFinding::new(&row.path, row.line, what, remedy));
         };
         let code = &row.code;
         if !is_error_code(code) {
@@ -102,7 +102,7 @@ fn error_codes(tree: &Tree, findings: &mut Vec<Finding>) {
             if !declared.contains_key(&literal.text) {
                 let what = format!("the error code `{}` has no row", literal.text);
                 let line = rust.line(literal.at);
-                findings.push(Finding::new(path, line, what, "write it into an errors! table"));
+                findings.push(TidyFinding::new(path, line, what, "write it into an errors! table"));
             }
         }
     }
@@ -130,12 +130,12 @@ fn is_error_code(text: &str) -> bool {
 
 /// Each name that `find` sees in the sources stands on the page.
 fn names(
-    tree: &Tree,
+    tree: &SourceTree,
     sources: &str,
     page: &str,
     kind: &str,
-    find: fn(&Rust) -> Vec<(usize, String)>,
-    findings: &mut Vec<Finding>,
+    find: fn(&RustSource) -> Vec<(usize, String)>,
+    findings: &mut Vec<TidyFinding>,
 ) {
     let text = tree.get(page).map(|text| text.replace("{*", "{"));
     let mut seen = BTreeSet::new();
@@ -150,7 +150,7 @@ fn names(
                 None => format!("write {page} and describe it there"),
             };
             let what = format!("the {kind} `{name}` has no description");
-            findings.push(Finding::new(path, rust.line(at), what, remedy));
+            findings.push(TidyFinding::new(path, rust.line(at), what, remedy));
         }
     }
 }
@@ -168,7 +168,7 @@ fn stands_alone(text: &str, name: &str) -> bool {
     })
 }
 
-fn routes(rust: &Rust) -> Vec<(usize, String)> {
+fn routes(rust: &RustSource) -> Vec<(usize, String)> {
     let paths = rust.literals_without_tests().filter_map(|literal| {
         let path = literal.text.split(['?', ' ']).next()?;
         let is_route = matches!(path, "/health" | "/metrics")
@@ -178,7 +178,7 @@ fn routes(rust: &Rust) -> Vec<(usize, String)> {
     paths.collect()
 }
 
-fn metrics(rust: &Rust) -> Vec<(usize, String)> {
+fn metrics(rust: &RustSource) -> Vec<(usize, String)> {
     let mut metrics = vec![];
     for literal in rust.literals_without_tests() {
         for word in literal.text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
@@ -196,7 +196,7 @@ fn is_crate(word: &str) -> bool {
 }
 
 /// The long flags that `#[arg(long)]` on a field and `.long("…")` declare.
-fn flags(rust: &Rust) -> Vec<(usize, String)> {
+fn flags(rust: &RustSource) -> Vec<(usize, String)> {
     let code = rust.code_without_tests();
     let mut flags = vec![];
     for attribute in ["#[arg(", "#[clap("] {
@@ -216,7 +216,7 @@ fn flags(rust: &Rust) -> Vec<(usize, String)> {
     flags
 }
 
-fn text_after(rust: &Rust, at: usize) -> Option<String> {
+fn text_after(rust: &RustSource, at: usize) -> Option<String> {
     rust.literals.iter().find(|literal| literal.at > at).map(|literal| literal.text.clone())
 }
 
@@ -243,15 +243,15 @@ mod tests {
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let mut tree: Vec<(String, String)> =
             files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-        let pages = docs::pages(&Tree::new(tree.clone()));
+        let pages = docs::pages(&SourceTree::new(tree.clone()));
         tree.extend(pages.into_iter().map(|(path, text)| (path, text.unwrap())));
-        said(&check(&Tree::new(tree)))
+        said(&check(&SourceTree::new(tree)))
     }
 
     #[test]
     fn stale_pages_are_found() {
         assert_eq!(found(&[]), Vec::<String>::new());
-        let tree = Tree::sample(&[(docs::LIMITS, "# Limits\n")]);
+        let tree = SourceTree::sample(&[(docs::LIMITS, "# Limits\n")]);
         let findings = said(&check(&tree));
         assert_eq!(findings.len(), 4, "{findings:?}");
         let stale = format!("{}:1: not what the code", docs::ERRORS);
@@ -317,7 +317,8 @@ struct A {
 fn f() { Arg::new("q").long("quiet"); }
 "#;
         let file = ("crates/sealane-cli/src/args.rs", source);
-        let names: Vec<_> = flags(&Rust::scan(source)).into_iter().map(|(_, name)| name).collect();
+        let names: Vec<_> =
+            flags(&RustSource::scan(source)).into_iter().map(|(_, name)| name).collect();
         assert_eq!(names, ["--max-rate", "--for", "--quiet"]);
         let missing = found(&[file, (FLAGS, "`--max-rate-of`, `--for`, `--quiet`\n")]);
         assert_eq!(missing.len(), 1, "{missing:?}");

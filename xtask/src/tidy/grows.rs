@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::Finding;
-use crate::tree::Tree;
+use super::TidyFinding;
+use crate::tree::SourceTree;
 
 const PAGE: &str = "docs/ARCHITECTURE.md";
 const PATCHES: &str = "tests/grow/";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let lists = lists(tree.get(PAGE).unwrap_or_default());
     let is_patch = |path: &&str| path.starts_with(PATCHES) && path.ends_with(".patch");
     let patches: Vec<_> = tree.files().filter(|(path, _)| is_patch(path)).collect();
@@ -18,7 +18,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         let touched = touched(text);
         let Some(list) = lists.iter().find(|list| list.patch == *path) else {
             let what = format!("{PAGE} has no list for it");
-            findings.push(Finding::new(path, 1, what, "write one that names this patch"));
+            findings.push(TidyFinding::new(path, 1, what, "write one that names this patch"));
             continue;
         };
         let wrong = list.files.symmetric_difference(&touched);
@@ -28,32 +28,32 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 true => ("listed but not touched", "touch it in the patch, or strike it"),
                 false => ("touched but not listed", "list it, or leave it alone"),
             };
-            Finding::new(PAGE, list.line, format!("`{file}` is {which} by {path}"), remedy)
+            TidyFinding::new(PAGE, list.line, format!("`{file}` is {which} by {path}"), remedy)
         }));
     }
-    let is_there = |list: &&List| patches.iter().any(|(path, _)| *path == list.patch);
+    let is_there = |list: &&GrowthList| patches.iter().any(|(path, _)| *path == list.patch);
     findings.extend(lists.iter().filter(|list| !is_there(list)).map(|list| {
         let what = format!("there is no {}", list.patch);
-        Finding::new(PAGE, list.line, what, "write the patch that proves the list")
+        TidyFinding::new(PAGE, list.line, what, "write the patch that proves the list")
     }));
     findings
 }
 
 /// The files of one thing that can be added.
-struct List {
+struct GrowthList {
     line: usize,
     patch: String,
     files: BTreeSet<String>,
 }
 
 /// A line that names a patch begins a list, whose items begin with a file each.
-fn lists(page: &str) -> Vec<List> {
-    let mut lists: Vec<List> = vec![];
+fn lists(page: &str) -> Vec<GrowthList> {
+    let mut lists: Vec<GrowthList> = vec![];
     for (index, line) in page.lines().enumerate() {
         let mut codes = line.split('`').skip(1).step_by(2);
         if let Some(patch) = codes.clone().find(|code| code.starts_with(PATCHES)) {
             let (patch, files) = (patch.to_owned(), BTreeSet::new());
-            lists.push(List { line: index + 1, patch, files });
+            lists.push(GrowthList { line: index + 1, patch, files });
         } else if line.starts_with("- `")
             && let (Some(list), Some(file)) = (lists.last_mut(), codes.next())
         {
@@ -80,7 +80,7 @@ mod tests {
         let page = "# A\n\n**An error** (`tests/grow/error.patch`):\n\n- `a.rs`: one\n\
                     - `b.rs`: two\n\n**A limit** (`tests/grow/limit.patch`):\n\n- `a.rs`: one\n\n\
                     ## B\n\n- `c`: no\n";
-        let findings = said(&check(&Tree::sample(&[
+        let findings = said(&check(&SourceTree::sample(&[
             (PAGE, page),
             ("tests/grow/error.patch", "--- a/a.rs\n+++ b/a.rs\n--- /dev/null\n+++ b/c.rs\n"),
             ("tests/grow/more.patch", "+++ b/a.rs\n"),

@@ -1,8 +1,8 @@
 //! The order of the crates, what the pure ones may not touch, and features nobody asks for.
 
-use super::Finding;
+use super::TidyFinding;
 use crate::rust::{closing, words};
-use crate::tree::{Package, Tree};
+use crate::tree::{SourceTree, WorkspacePackage};
 
 /// The crates in the order of a message's way. A crate depends only on those above it.
 pub(super) const LAYERS: &[&str] = &[
@@ -48,7 +48,7 @@ const IMPURE: &[&str] = &[
     "tokio",
 ];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let packages = tree.packages();
     let mut findings = vec![];
     for package in &packages {
@@ -67,20 +67,20 @@ fn layer(name: &str) -> Option<usize> {
 }
 
 /// Only what is shipped is held to the order; tests may look down from above.
-fn order(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+fn order(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut Vec<TidyFinding>) {
     if package.dir == "xtask" {
         return;
     }
     let path = format!("{}/Cargo.toml", package.dir);
     let Some(own) = layer(&package.name) else {
         let what = format!("`{}` has no place in the order of the crates", package.name);
-        findings.push(Finding::new(&path, 1, what, "give it one in xtask/src/tidy/layers.rs"));
+        findings.push(TidyFinding::new(&path, 1, what, "give it one in xtask/src/tidy/layers.rs"));
         return;
     };
     for kind in ["dependencies", "build-dependencies"] {
         for name in package.dependencies(kind) {
             let Some(other) = layer(&name).filter(|other| *other >= own) else { continue };
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 &path,
                 line_of(tree, &path, &name),
                 format!("`{}` ({own}) depends on `{name}` ({other})", package.name),
@@ -91,7 +91,7 @@ fn order(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// Tests are held to it too: their allocator would hide what the program's does.
-fn alone(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+fn alone(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut Vec<TidyFinding>) {
     let path = format!("{}/Cargo.toml", package.dir);
     // A dependency of the tests alone is not shipped.
     for kind in ["dependencies", "build-dependencies"] {
@@ -100,19 +100,19 @@ fn alone(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
             if package.name != *user {
                 let what = format!("`{}` depends on `{name}`", package.name);
                 let remedy = format!("measure in `{user}`, which is not shipped");
-                findings.push(Finding::new(&path, line_of(tree, &path, name), what, remedy));
+                findings.push(TidyFinding::new(&path, line_of(tree, &path, name), what, remedy));
             }
         }
     }
 }
 
-fn purity(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+fn purity(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut Vec<TidyFinding>) {
     let sources = format!("{}/src", package.dir);
     for (path, rust) in tree.rust_in(&sources).filter(|(path, _)| !path.ends_with("/tests.rs")) {
         for (at, name) in paths(&rust.code_without_tests()) {
             if IMPURE.iter().any(|impure| is_below(&name, impure)) {
                 let what = format!("`{name}` in a crate without I/O, clock and randomness");
-                let finding = Finding::new(path, rust.line(at), what, "take it as an argument");
+                let finding = TidyFinding::new(path, rust.line(at), what, "take it as an argument");
                 // `use std::fs;` is met as a `use` tree and as a path.
                 if !findings.contains(&finding) {
                     findings.push(finding);
@@ -178,7 +178,11 @@ fn unfold(prefix: &str, tree: &str, leaves: &mut Vec<String>) {
 }
 
 /// A feature is used when it switches on something else or a source asks for it.
-fn unused_features(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Finding>) {
+fn unused_features(
+    tree: &SourceTree,
+    package: &WorkspacePackage<'_>,
+    findings: &mut Vec<TidyFinding>,
+) {
     let path = format!("{}/Cargo.toml", package.dir);
     for (feature, implied) in package.table("features") {
         let implies = implied.as_array().is_some_and(|implied| !implied.is_empty());
@@ -186,7 +190,7 @@ fn unused_features(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Findin
             .rust_in(package.dir)
             .any(|(_, rust)| rust.literals.iter().any(|literal| literal.text == feature));
         if feature != "default" && !implies && !asked {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 &path,
                 line_of(tree, &path, &feature),
                 format!("nothing asks for the feature `{feature}`"),
@@ -196,7 +200,7 @@ fn unused_features(tree: &Tree, package: &Package<'_>, findings: &mut Vec<Findin
     }
 }
 
-fn line_of(tree: &Tree, path: &str, key: &str) -> usize {
+fn line_of(tree: &SourceTree, path: &str, key: &str) -> usize {
     let text = tree.get(path).unwrap_or_default();
     let starts = |line: &str| {
         line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', '.', '=']))
@@ -212,7 +216,7 @@ mod tests {
     fn found(name: &str, manifest: &str, source: &str) -> Vec<String> {
         let dir = format!("crates/{name}");
         let manifest = format!("[package]\nname = \"{name}\"\n{manifest}");
-        said(&check(&Tree::sample(&[
+        said(&check(&SourceTree::sample(&[
             (&format!("{dir}/Cargo.toml"), &manifest),
             (&format!("{dir}/src/lib.rs"), source),
         ])))

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Finding;
-use crate::tree::Tree;
+use super::TidyFinding;
+use crate::tree::SourceTree;
 
 /// Texts that name pages. Records keep the names that pages had in their time.
 const TEXTS: &[&str] = &[".md", ".toml", ".yml", ".yaml", ".service", ".timer", ".sh", ".py"];
@@ -12,7 +12,7 @@ const RECORDS: &str = "results/";
 const FOLDERS: [&str; 2] = ["docs/", "spec/"];
 const PAGE: &str = ".md";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let paths: BTreeSet<&str> = tree.files().map(|(path, _)| path).collect();
     let is_text = |path: &str| TEXTS.iter().any(|end| path.ends_with(end));
     let texts = tree.files().filter(|(path, _)| is_text(path) && !path.starts_with(RECORDS));
@@ -23,7 +23,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 links(path, line).chain(mentions(line)).find(|page| !paths.contains(page.as_str()));
             if let Some(page) = missing {
                 let what = format!("there is no {page}");
-                findings.push(Finding::new(path, index + 1, what, "name the page that is there"));
+                findings.push(TidyFinding::new(
+                    path,
+                    index + 1,
+                    what,
+                    "name the page that is there",
+                ));
             }
         }
     }
@@ -71,7 +76,7 @@ mod tests {
     fn pages_that_are_not_there_are_found() {
         let page = "[a](B.md#c) [d](../spec/e.md) https://x.example/y.md\n\
                     [f](gone.md)\n`docs/*.md` says docs/B.md.\nread docs/gone.md.\n";
-        let findings = said(&check(&Tree::sample(&[
+        let findings = said(&check(&SourceTree::sample(&[
             ("docs/A.md", page),
             ("docs/B.md", ""),
             ("spec/e.md", ""),

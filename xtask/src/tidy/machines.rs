@@ -1,7 +1,7 @@
 //! Names of single machines: home folders, and hosts of package registries.
 
-use super::Finding;
-use crate::tree::Tree;
+use super::TidyFinding;
+use crate::tree::SourceTree;
 
 /// Folders that exist on one machine only. Written in two parts, so that this file passes.
 const FOLDERS: &[&str] = &[
@@ -28,13 +28,13 @@ const HOSTS: &[&str] = &[
 /// The one registry that lock files and deny.toml name.
 const PUBLIC: &str = concat!("https://github.com/rust-lang/crates.io", "-index");
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
     for (path, text) in tree.files() {
         for (index, line) in text.lines().enumerate() {
             if let Some(folder) = FOLDERS.iter().find(|folder| names_folder(line, folder)) {
                 let what = format!("a path of one machine, `{folder}`");
-                findings.push(Finding::new(
+                findings.push(TidyFinding::new(
                     path,
                     index + 1,
                     what,
@@ -43,7 +43,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             }
             if let Some(host) = names_host(path, line) {
                 let what = format!("the registry `{host}`");
-                findings.push(Finding::new(
+                findings.push(TidyFinding::new(
                     path,
                     index + 1,
                     what,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        said(&check(&Tree::sample(&[(path, text)])))
+        said(&check(&SourceTree::sample(&[(path, text)])))
     }
 
     #[test]

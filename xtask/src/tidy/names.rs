@@ -2,31 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
-use crate::rust::{Rust, type_names};
-use crate::tree::Tree;
+use super::TidyFinding;
+use crate::rust::{RustSource, type_names};
+use crate::tree::SourceTree;
 
 /// Names that may stand in several crates, because every reader of Rust knows what they are.
 const SHARED: &[&str] = &["Builder", "Config", "Error", "Kind", "Reader", "Result"];
 
 /// Words that leave open which machine, client or relay a sentence is about.
 const VAGUE: &[&str] = &[
-    "Who", "What", "Whoever", "Whose", "By what", "For whom", "Of what", "To whom", "With what",
+    "Who",
+    "What",
+    "Whoever",
+    "Whose",
+    "By what",
+    "For whom",
+    "Of what",
+    "To whom",
+    "With what",
     "In what",
 ];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
     for (name, places) in shared_names(tree) {
         let crates: Vec<_> = places.iter().map(|(package, _)| *package).collect();
         let (_, (path, line)) = places.iter().next_back().expect("a name stands somewhere");
         let what = format!("the type `{name}` stands in {}", crates.join(", "));
-        findings.push(Finding::new(path, *line, what, "give it a name that says its subject"));
+        findings.push(TidyFinding::new(path, *line, what, "give it a name that says its subject"));
     }
     for (path, rust) in tree.rust() {
         for line in vague_lines(rust) {
             let what = "the comment begins with a word that names nobody";
-            findings.push(Finding::new(path, line, what, "name the actor, or the thing"));
+            findings.push(TidyFinding::new(path, line, what, "name the actor, or the thing"));
         }
     }
     findings
@@ -34,7 +42,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// The crates in which each type's name stands and its place there, for names that stand in more
 /// than one crate. Tests are left out: they may call a thing as they like.
-pub(crate) fn shared_names(tree: &Tree) -> BTreeMap<&str, BTreeMap<&str, (&str, usize)>> {
+pub(crate) fn shared_names(tree: &SourceTree) -> BTreeMap<&str, BTreeMap<&str, (&str, usize)>> {
     let mut names: BTreeMap<&str, BTreeMap<&str, (&str, usize)>> = BTreeMap::new();
     let tests: BTreeSet<_> = tree.test_files();
     for (path, rust) in tree.library_sources().filter(|(path, _)| !tests.contains(path)) {
@@ -51,7 +59,7 @@ pub(crate) fn shared_names(tree: &Tree) -> BTreeMap<&str, BTreeMap<&str, (&str, 
 }
 
 /// The lines of comments that begin with a vague word.
-pub(crate) fn vague_lines(rust: &Rust) -> Vec<usize> {
+pub(crate) fn vague_lines(rust: &RustSource) -> Vec<usize> {
     let mut lines = vec![];
     for comment in &rust.comments {
         let first = rust.line(comment.at);
@@ -76,7 +84,7 @@ mod tests {
 
     #[test]
     fn one_name_is_one_thing() {
-        let tree = Tree::sample(&[
+        let tree = SourceTree::sample(&[
             ("crates/a/src/lib.rs", "pub struct Waiting;\npub enum Error {}\n"),
             ("crates/b/src/lib.rs", "struct Error;\n\nstruct Waiting;\nstruct RouteTable;\n"),
             ("crates/b/src/c.rs", "struct RouteTable;\n#[cfg(test)]\nmod t { struct Queue; }\n"),
@@ -90,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_comment_names_its_subject() {
-        let tree = Tree::sample(&[(
+        let tree = SourceTree::sample(&[(
             "crates/a/src/lib.rs",
             "/// Who waits.\n/// Whom it asks, and\n//! What for.\n// In what order.\n\
              // The order in what follows.\n/* Whose\n * What */\nlet a = \"// What\";\n",

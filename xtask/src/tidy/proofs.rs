@@ -1,8 +1,8 @@
 //! The tests that pages name as proofs.
 
-use super::Finding;
+use super::TidyFinding;
 use crate::threats;
-use crate::tree::Tree;
+use crate::tree::SourceTree;
 
 /// Pages whose claims name the test that tries to break them.
 const PAGES: &[&str] = &["PROMISES.md", threats::SECURITY, threats::THREATS, UPGRADING];
@@ -11,7 +11,7 @@ const UPGRADING: &str = "docs/UPGRADING.md";
 /// How the rows of its table of formats end.
 const TESTED: &str = "| test |";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = untested(tree);
     for page in PAGES {
         for (index, line) in tree.get(page).unwrap_or_default().lines().enumerate() {
@@ -19,7 +19,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             for command in commands.filter(|command| command.starts_with("cargo test -p ")) {
                 if let Some(what) = missing(tree, command) {
                     let remedy = "write the test, or name the one there is";
-                    findings.push(Finding::new(page, index + 1, what, remedy));
+                    findings.push(TidyFinding::new(page, index + 1, what, remedy));
                 }
             }
         }
@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Rows about formats that name no test.
-fn untested(tree: &Tree) -> Vec<Finding> {
+fn untested(tree: &SourceTree) -> Vec<TidyFinding> {
     let lines = tree.get(UPGRADING).unwrap_or_default().lines().enumerate();
     let table = lines.skip_while(|(_, line)| !line.ends_with(TESTED));
     let rows = table.take_while(|(_, line)| line.starts_with('|')).skip(2);
@@ -36,13 +36,13 @@ fn untested(tree: &Tree) -> Vec<Finding> {
     rows.filter(|(_, line)| !test(line))
         .map(|(index, _)| {
             let remedy = "name the command that runs its test";
-            Finding::new(UPGRADING, index + 1, "a format without a test", remedy)
+            TidyFinding::new(UPGRADING, index + 1, "a format without a test", remedy)
         })
         .collect()
 }
 
 /// The part of `cargo test -p CRATE [--test TARGET | --lib] [NAME]` that is not there.
-fn missing(tree: &Tree, command: &str) -> Option<String> {
+fn missing(tree: &SourceTree, command: &str) -> Option<String> {
     let words: Vec<&str> = command.split_whitespace().skip(3).collect();
     let (package, mut rest) = words.split_first()?;
     let mut folder = format!("crates/{package}/");
@@ -94,7 +94,7 @@ mod tests {
                     | f | `cargo test -p b` |\n\
                     | g | `cargo test -p a --test one more::the_first` |\n\
                     | h | `cargo test -p a --test one more::second` |\n";
-        let findings = said(&check(&Tree::sample(&[
+        let findings = said(&check(&SourceTree::sample(&[
             ("SECURITY.md", page),
             ("crates/a/src/inner/tests.rs", "fn x() {}\n"),
             ("crates/a/tests/one/main.rs", "mod more;\n"),
@@ -113,7 +113,7 @@ mod tests {
                     | frame | 2 | no |\n\
                     | vault `cargo test -p a` | 2 |  |\n\n\
                     | c | d |\n";
-        let findings = said(&check(&Tree::sample(&[(UPGRADING, page)])));
+        let findings = said(&check(&SourceTree::sample(&[(UPGRADING, page)])));
         let found = |line: &str| findings.iter().filter(|one| one.contains(line)).count();
         assert_eq!((found(".md:8: a format"), found(".md:9: a format")), (1, 1), "{findings:?}");
         let untested = findings.iter().filter(|one| one.contains("without a test"));

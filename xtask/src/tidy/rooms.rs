@@ -1,9 +1,9 @@
 //! What belongs into one room and no other: daemons into libraries, HTTP into its libraries, errors
 //! into tables.
 
-use super::Finding;
-use crate::rust::{Rust, words};
-use crate::tree::Tree;
+use super::TidyFinding;
+use crate::rust::{RustSource, words};
+use crate::tree::SourceTree;
 
 /// The instruments, which nobody is shipped: their errors are read by us alone.
 const INSTRUMENTS: &[&str] = &["sealane-bench", "sealane-sim"];
@@ -12,19 +12,24 @@ const INSTRUMENTS: &[&str] = &["sealane-bench", "sealane-sim"];
 const DAEMON_VERBS: &[&str] = &["documents", "gateway", "mesh", "relay"];
 const DAEMON_LINES_MAX: usize = 1200;
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
     for (path, rust) in shipped(tree) {
         let code = rust.code_without_tests();
         for at in string_errors(&code) {
             let what = "an error is a `String`";
             let remedy = "give it a row in the crate's `errors!` table";
-            findings.push(Finding::new(path, rust.line(at), what, remedy));
+            findings.push(TidyFinding::new(path, rust.line(at), what, remedy));
         }
         for literal in rust.literals_without_tests() {
             if literal.text.contains("HTTP/1.") && literal.text.contains("\r\n") {
                 let what = "HTTP by hand";
-                findings.push(Finding::new(path, rust.line(literal.at), what, "use axum or hyper"));
+                findings.push(TidyFinding::new(
+                    path,
+                    rust.line(literal.at),
+                    what,
+                    "use axum or hyper",
+                ));
             }
         }
     }
@@ -32,20 +37,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     if lines > DAEMON_LINES_MAX {
         let what = format!("the daemons' verbs have {lines} lines, {DAEMON_LINES_MAX} are allowed");
         let remedy = "move logic into sealane-machine";
-        findings.push(Finding::new("crates/sealane-cli/src", 1, what, remedy));
+        findings.push(TidyFinding::new("crates/sealane-cli/src", 1, what, remedy));
     }
     findings
 }
 
 /// The sources of the crates that users get.
-fn shipped(tree: &Tree) -> impl Iterator<Item = (&str, &Rust)> {
-    tree.library_sources().filter(|(path, _)| {
-        !INSTRUMENTS.contains(&path.split('/').nth(1).unwrap_or_default())
-    })
+fn shipped(tree: &SourceTree) -> impl Iterator<Item = (&str, &RustSource)> {
+    tree.library_sources()
+        .filter(|(path, _)| !INSTRUMENTS.contains(&path.split('/').nth(1).unwrap_or_default()))
 }
 
 /// How many errors of shipped crates are a `String`.
-pub(crate) fn errors_as_strings(tree: &Tree) -> usize {
+pub(crate) fn errors_as_strings(tree: &SourceTree) -> usize {
     shipped(tree).map(|(_, rust)| string_errors(&rust.code_without_tests()).len()).sum()
 }
 
@@ -70,7 +74,7 @@ fn string_errors(code: &str) -> Vec<usize> {
 }
 
 /// Lines of code of the daemons in the command line, without tests, comments and blank lines.
-pub(crate) fn daemon_lines(tree: &Tree) -> usize {
+pub(crate) fn daemon_lines(tree: &SourceTree) -> usize {
     let is_daemon = |path: &str| {
         let inner = path.strip_prefix("crates/sealane-cli/src/").unwrap_or_default();
         let room = inner.split(['/', '.']).next().unwrap_or_default();
@@ -90,7 +94,7 @@ mod tests {
 
     #[test]
     fn errors_have_tables_and_http_has_libraries() {
-        let tree = Tree::sample(&[
+        let tree = SourceTree::sample(&[
             (
                 "crates/a/src/lib.rs",
                 "fn b() -> Result<(u8, Vec<u8>), String> {}\nfn c() -> Result<String, E> {}\n\
@@ -114,7 +118,7 @@ mod tests {
         let verb = "fn a() {\n}\n\n// no code\n".repeat(DAEMON_LINES_MAX / 2);
         let files = |more: &str| {
             let relay = format!("{verb}{more}");
-            Tree::sample(&[
+            SourceTree::sample(&[
                 ("crates/sealane-cli/src/relay/told.rs", &relay),
                 ("crates/sealane-cli/src/relays.rs", "fn b() {}\n"),
             ])

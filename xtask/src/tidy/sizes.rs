@@ -1,8 +1,8 @@
 //! Sizes of files and lines, and the white space at their ends; clippy has those of functions.
 
-use super::Finding;
-use crate::rust::{Rust, closing, words};
-use crate::tree::Tree;
+use super::TidyFinding;
+use crate::rust::{RustSource, closing, words};
+use crate::tree::SourceTree;
 
 const MAX_FILE_LINES: usize = 600;
 const MAX_LINE_COLUMNS: usize = 100;
@@ -14,7 +14,7 @@ const MAX_CONST_LINES: usize = 10;
 /// Texts that we write by hand, by the end of their name.
 const TEXTS: &[&str] = &[".rs", ".toml", ".md"];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
     for (path, text) in tree.files().filter(|(path, _)| TEXTS.iter().any(|end| path.ends_with(end)))
     {
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let readme = tree.get("README.md").map_or(0, |text| text.lines().count());
     if readme > MAX_README_LINES {
         let what = format!("{readme} lines, {MAX_README_LINES} are allowed");
-        findings.push(Finding::new("README.md", 1, what, "move a part of it to docs"));
+        findings.push(TidyFinding::new("README.md", 1, what, "move a part of it to docs"));
     }
     for (path, rust) in tree.rust() {
         let tables = tables(rust);
@@ -32,14 +32,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn lines(path: &str, text: &str, findings: &mut Vec<Finding>) {
+fn lines(path: &str, text: &str, findings: &mut Vec<TidyFinding>) {
     for (index, line) in text.lines().enumerate() {
         if line.ends_with([' ', '\t', '\r']) {
-            findings.push(Finding::new(path, index + 1, "white space ends the line", "remove it"));
+            findings.push(TidyFinding::new(
+                path,
+                index + 1,
+                "white space ends the line",
+                "remove it",
+            ));
         }
         let columns = line.chars().count();
         if columns > MAX_LINE_COLUMNS && !may_be_long(path, line) {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 path,
                 index + 1,
                 format!("{columns} columns, {MAX_LINE_COLUMNS} are allowed"),
@@ -49,7 +54,7 @@ fn lines(path: &str, text: &str, findings: &mut Vec<Finding>) {
     }
     if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
         let last = text.lines().count();
-        findings.push(Finding::new(path, last, "the file's end", "end it with one line break"));
+        findings.push(TidyFinding::new(path, last, "the file's end", "end it with one line break"));
     }
 }
 
@@ -61,7 +66,7 @@ fn may_be_long(path: &str, line: &str) -> bool {
 }
 
 /// For each line (from 0) whether it belongs to a table of constants.
-fn tables(rust: &Rust) -> Vec<bool> {
+fn tables(rust: &RustSource) -> Vec<bool> {
     let mut tables = vec![false; rust.code.lines().count() + 1];
     for keyword in ["const", "static"] {
         for at in words(&rust.code, keyword) {
@@ -94,10 +99,10 @@ fn counted(tables: &[bool], first: usize, last: usize) -> usize {
     tables[first - 1..last].iter().filter(|table| !**table).count()
 }
 
-fn file(path: &str, rust: &Rust, tables: &[bool], findings: &mut Vec<Finding>) {
+fn file(path: &str, rust: &RustSource, tables: &[bool], findings: &mut Vec<TidyFinding>) {
     let lines = counted(tables, 1, rust.code.lines().count().max(1));
     if lines > MAX_FILE_LINES {
-        findings.push(Finding::new(
+        findings.push(TidyFinding::new(
             path,
             1,
             format!("{lines} lines, {MAX_FILE_LINES} are allowed"),
@@ -112,7 +117,7 @@ mod tests {
     use super::*;
 
     fn rust_file(text: &str) -> Vec<String> {
-        said(&check(&Tree::sample(&[("crates/a/src/lib.rs", text)])))
+        said(&check(&SourceTree::sample(&[("crates/a/src/lib.rs", text)])))
     }
 
     #[test]
@@ -134,7 +139,8 @@ mod tests {
 
     #[test]
     fn a_long_readme_is_found() {
-        let found = |lines| said(&check(&Tree::sample(&[("README.md", &"x\n".repeat(lines))])));
+        let found =
+            |lines| said(&check(&SourceTree::sample(&[("README.md", &"x\n".repeat(lines))])));
         assert_eq!(found(150), Vec::<String>::new());
         assert!(found(151)[0].contains("151 lines, 150 are allowed"));
     }
@@ -142,7 +148,7 @@ mod tests {
     #[test]
     fn tables_and_links_of_markdown_may_be_long() {
         let long = "x".repeat(100);
-        let page = |text: String| check(&Tree::sample(&[("docs/A.md", &text)])).len();
+        let page = |text: String| check(&SourceTree::sample(&[("docs/A.md", &text)])).len();
         assert_eq!(page(format!("| {long} |\n")), 0);
         assert_eq!(page(format!("[a](b) {long}\n")), 0);
         assert_eq!(page(format!("{long}x\n")), 1);

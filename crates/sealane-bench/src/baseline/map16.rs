@@ -35,7 +35,7 @@ pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
 }
 
 fn text(text: &str, out: &mut Vec<u8>) {
-    sealane_codec::Writer::new(Codec::MsgPack, out).text(text);
+    sealane_codec::DatumWriter::new(Codec::MsgPack, out).text(text);
 }
 
 /// The gateway copies each buffer before it decodes it.

@@ -12,13 +12,13 @@ const MARKER: [u8; 2] = [0xae, 0];
 const NONCE_BYTES: usize = 12;
 
 /// One key of one cipher.
-pub(crate) struct Recipe<C>(C);
+pub(crate) struct BaselineCipher<C>(C);
 
 /// The report's cipher, and the one that it should have been compared with.
-pub(crate) type ChaCha = Recipe<ChaCha20Poly1305>;
-pub(crate) type Aes = Recipe<Aes256Gcm>;
+pub(crate) type ChaCha = BaselineCipher<ChaCha20Poly1305>;
+pub(crate) type BaselineAes = BaselineCipher<Aes256Gcm>;
 
-impl<C: Aead + KeyInit> Recipe<C> {
+impl<C: Aead + KeyInit> BaselineCipher<C> {
     pub(crate) fn new() -> Option<Self> {
         C::new_from_slice(&[1; 32]).ok().map(Self)
     }
@@ -66,19 +66,19 @@ pub(crate) fn relayed(enveloped: &[u8]) -> Vec<u8> {
 
 /// One of the report's documents.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sample {
+pub(crate) struct PublishedDocument {
     pub(crate) name: &'static str,
     /// Lines of chat that it holds.
     pub(crate) chats: u64,
     /// How many of them are sent.
     pub(crate) chats_sent: usize,
     pub(crate) bytes: usize,
-    pub(crate) published: Option<Published>,
+    pub(crate) published: Option<PublishedTimes>,
 }
 
 /// The report's figures for a document, in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Published {
+pub(crate) struct PublishedTimes {
     pub(crate) build: f64,
     pub(crate) build_encrypted: f64,
     /// Built, copied, read and merged.
@@ -87,13 +87,13 @@ pub(crate) struct Published {
 }
 
 /// The report's five rows, and the document that its last one was believed to be.
-pub(crate) const SAMPLES: [Sample; 6] = [
+pub(crate) const SAMPLES: [PublishedDocument; 6] = [
     sample("minimal (counter only)", 0, 50, [1.0, 64.0, 1.0, 105.0]),
     sample("small (1 chat)", 1, 128, [1.0, 77.0, 2.0, 146.0]),
     sample("medium (5 chats)", 5, 416, [1.0, 131.0, 4.0, 255.0]),
     sample("large (10 chats: 8 are sent)", 10, 632, [4.0, 147.0, 8.0, 290.0]),
     sample("very large (20 chats: 8 are sent)", 10, 632, [4.0, 145.0, 8.0, 288.0]),
-    Sample {
+    PublishedDocument {
         name: "truly larger (all of 20 chats)",
         chats: 20,
         chats_sent: usize::MAX,
@@ -102,10 +102,16 @@ pub(crate) const SAMPLES: [Sample; 6] = [
     },
 ];
 
-const fn sample(name: &'static str, chats: u64, bytes: usize, us: [f64; 4]) -> Sample {
+const fn sample(name: &'static str, chats: u64, bytes: usize, us: [f64; 4]) -> PublishedDocument {
     let [build, build_encrypted, sync, sync_encrypted] = us;
-    let published = Published { build, build_encrypted, sync, sync_encrypted };
-    Sample { name, chats, chats_sent: document::CHATS_SENT, bytes, published: Some(published) }
+    let published = PublishedTimes { build, build_encrypted, sync, sync_encrypted };
+    PublishedDocument {
+        name,
+        chats,
+        chats_sent: document::CHATS_SENT,
+        bytes,
+        published: Some(published),
+    }
 }
 
 #[cfg(test)]
@@ -115,7 +121,7 @@ mod tests {
     #[test]
     fn the_recipe_adds_30_bytes_and_opens() {
         let document = [7; 632];
-        let (chacha, aes) = (ChaCha::new().unwrap(), Aes::new().unwrap());
+        let (chacha, aes) = (ChaCha::new().unwrap(), BaselineAes::new().unwrap());
         let sealed = chacha.seal(&document).unwrap();
         assert_eq!(sealed.len(), 662);
         assert_eq!(chacha.open(&sealed).unwrap(), document);
@@ -125,8 +131,8 @@ mod tests {
 
     #[test]
     fn each_document_of_the_report_has_the_bytes_that_it_had_there() {
-        for Sample { name, chats, chats_sent, bytes, .. } in SAMPLES {
-            let document = document::Document::with_chats(chats);
+        for PublishedDocument { name, chats, chats_sent, bytes, .. } in SAMPLES {
+            let document = document::GossipDocument::with_chats(chats);
             assert_eq!(document.build(chats_sent).len(), bytes, "{name}");
         }
     }

@@ -2,12 +2,12 @@
 
 /// As many bytes as a frame may have, however many it has.
 #[derive(Clone, Copy)]
-pub(crate) struct Packet {
+pub(crate) struct BaselineFixedPacket {
     bytes: [u8; 9000],
     length: usize,
 }
 
-impl Packet {
+impl BaselineFixedPacket {
     pub(crate) fn new(length: usize) -> Self {
         Self { bytes: [7; 9000], length }
     }

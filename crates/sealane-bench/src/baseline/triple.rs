@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 /// How the bytes of an inner layer stand in the outer one.
-pub(crate) trait Inner: Sized {
+pub(crate) trait NestedEncoding: Sized {
     const NAME: &'static str;
 
     fn wrap(bytes: &[u8]) -> Self;
@@ -16,14 +16,14 @@ pub(crate) trait Inner: Sized {
 /// `[123,34,…]`: what serde makes of bytes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Numbers(Vec<u8>);
+pub(crate) struct NumberArray(Vec<u8>);
 
 /// `"eyJ…"`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Base64(String);
+pub(crate) struct Base64Text(String);
 
-impl Inner for Numbers {
+impl NestedEncoding for NumberArray {
     const NAME: &'static str = "number arrays";
 
     fn wrap(bytes: &[u8]) -> Self {
@@ -35,7 +35,7 @@ impl Inner for Numbers {
     }
 }
 
-impl Inner for Base64 {
+impl NestedEncoding for Base64Text {
     const NAME: &'static str = "base64";
 
     fn wrap(bytes: &[u8]) -> Self {
@@ -49,7 +49,7 @@ impl Inner for Base64 {
 
 /// The record of 21 fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Rich {
+pub(crate) struct RichRecord {
     id: String,
     thread_id: Option<String>,
     // Its name on the report's wire.
@@ -57,7 +57,7 @@ pub(crate) struct Rich {
     conversation: String,
     sender: String,
     sender_device: String,
-    content: Content,
+    content: RichContent,
     attachments: Vec<String>,
     mentions: Vec<String>,
     reply_to: Option<String>,
@@ -72,22 +72,22 @@ pub(crate) struct Rich {
     expires_at: Option<String>,
     ephemeral: bool,
     encryption: String,
-    signature: Signature,
+    signature: RichSignature,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Content {
+enum RichContent {
     Text(String),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Signature {
+struct RichSignature {
     algorithm: String,
     signature: Vec<u8>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Encrypted<I> {
+struct EncryptedRecord<I> {
     id: String,
     #[serde(rename = "channel_id")]
     conversation: String,
@@ -98,7 +98,7 @@ struct Encrypted<I> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Wrapper<I> {
+struct RecordWrapper<I> {
     protocol: String,
     data: I,
     from: String,
@@ -133,7 +133,7 @@ fn letters(kib: usize) -> (usize, usize) {
     }
 }
 
-impl Rich {
+impl RichRecord {
     /// The message of the report: text of so many KiB.
     pub(crate) fn new(kib: usize) -> Self {
         Self::with_text("x".repeat(kib << 10), letters(kib).0)
@@ -147,7 +147,7 @@ impl Rich {
             conversation,
             sender: SENDER.into(),
             sender_device: "primary".into(),
-            content: Content::Text(text),
+            content: RichContent::Text(text),
             attachments: vec![],
             mentions: vec![],
             reply_to: None,
@@ -162,7 +162,7 @@ impl Rich {
             expires_at: None,
             ephemeral: false,
             encryption: "E2E".into(),
-            signature: Signature::default(),
+            signature: RichSignature::default(),
         }
     }
 
@@ -185,63 +185,66 @@ impl Rich {
 }
 
 /// Layer 2 around layer 1. The report encrypts nothing here, and neither does this.
-pub(crate) fn encrypt<I: Inner + Serialize>(kib: usize, rich: &[u8]) -> Vec<u8> {
+pub(crate) fn encrypt<I: NestedEncoding + Serialize>(kib: usize, rich: &[u8]) -> Vec<u8> {
     let [id, conversation] = ids(letters(kib).1);
     let (sender, key_id) = (SENDER.into(), format!("key_{kib}"));
     let (ciphertext, nonce) = (I::wrap(rich), vec![0; 12]);
-    let layer = Encrypted { id, conversation, sender, ciphertext, nonce, key_id };
+    let layer = EncryptedRecord { id, conversation, sender, ciphertext, nonce, key_id };
     serde_json::to_vec(&layer).unwrap_or_default()
 }
 
-pub(crate) fn decrypt<I: Inner + for<'a> Deserialize<'a>>(bytes: &[u8]) -> Option<Vec<u8>> {
-    serde_json::from_slice::<Encrypted<I>>(bytes).ok()?.ciphertext.open()
+pub(crate) fn decrypt<I: NestedEncoding + for<'a> Deserialize<'a>>(
+    bytes: &[u8],
+) -> Option<Vec<u8>> {
+    serde_json::from_slice::<EncryptedRecord<I>>(bytes).ok()?.ciphertext.open()
 }
 
 /// Layer 3 around layer 2.
-pub(crate) fn wrap<I: Inner + Serialize>(encrypted: &[u8]) -> Vec<u8> {
+pub(crate) fn wrap<I: NestedEncoding + Serialize>(encrypted: &[u8]) -> Vec<u8> {
     let (protocol, from) = ("test".into(), "test-peer-id".into());
-    let layer = Wrapper { protocol, data: I::wrap(encrypted), from, timestamp: 1_769_690_096 };
+    let layer =
+        RecordWrapper { protocol, data: I::wrap(encrypted), from, timestamp: 1_769_690_096 };
     serde_json::to_vec(&layer).unwrap_or_default()
 }
 
-pub(crate) fn unwrap<I: Inner + for<'a> Deserialize<'a>>(bytes: &[u8]) -> Option<Vec<u8>> {
-    serde_json::from_slice::<Wrapper<I>>(bytes).ok()?.data.open()
+pub(crate) fn unwrap<I: NestedEncoding + for<'a> Deserialize<'a>>(bytes: &[u8]) -> Option<Vec<u8>> {
+    serde_json::from_slice::<RecordWrapper<I>>(bytes).ok()?.data.open()
 }
 
 /// All three layers, there and back.
-pub(crate) fn round_trip<I: Inner + Serialize + for<'a> Deserialize<'a>>(
+pub(crate) fn round_trip<I: NestedEncoding + Serialize + for<'a> Deserialize<'a>>(
     kib: usize,
-    rich: &Rich,
-) -> Option<Rich> {
+    rich: &RichRecord,
+) -> Option<RichRecord> {
     let wire = wrap::<I>(&encrypt::<I>(kib, &rich.to_json()));
-    Rich::from_json(&decrypt::<I>(&unwrap::<I>(&wire)?)?)
+    RichRecord::from_json(&decrypt::<I>(&unwrap::<I>(&wire)?)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sizes<I: Inner + Serialize>(kib: usize) -> [usize; 3] {
-        let rich = Rich::new(kib).to_json();
+    fn sizes<I: NestedEncoding + Serialize>(kib: usize) -> [usize; 3] {
+        let rich = RichRecord::new(kib).to_json();
         let encrypted = encrypt::<I>(kib, &rich);
         [rich.len(), encrypted.len(), wrap::<I>(&encrypted).len()]
     }
 
     #[test]
     fn layers_have_the_sizes_of_the_reports_pipeline() {
-        assert_eq!(sizes::<Numbers>(8), [8703, 34_751, 104_394]);
-        assert_eq!(sizes::<Numbers>(64), [66_047, 264_122, 792_503]);
-        assert_eq!(sizes::<Numbers>(256), [262_655, 1_050_558, 3_151_811]);
-        assert_eq!(sizes::<Base64>(8)[2], 15_810);
-        assert_eq!(sizes::<Base64>(64)[2], 117_758);
-        assert_eq!(sizes::<Base64>(256)[2], 467_286);
+        assert_eq!(sizes::<NumberArray>(8), [8703, 34_751, 104_394]);
+        assert_eq!(sizes::<NumberArray>(64), [66_047, 264_122, 792_503]);
+        assert_eq!(sizes::<NumberArray>(256), [262_655, 1_050_558, 3_151_811]);
+        assert_eq!(sizes::<Base64Text>(8)[2], 15_810);
+        assert_eq!(sizes::<Base64Text>(64)[2], 117_758);
+        assert_eq!(sizes::<Base64Text>(256)[2], 467_286);
     }
 
     #[test]
     fn what_went_in_comes_out() {
-        let rich = Rich::new(8);
-        assert_eq!(round_trip::<Numbers>(8, &rich).as_ref(), Some(&rich));
-        assert_eq!(round_trip::<Base64>(8, &rich).as_ref(), Some(&rich));
-        assert_eq!(Rich::from_postcard(&rich.to_postcard()), Some(rich));
+        let rich = RichRecord::new(8);
+        assert_eq!(round_trip::<NumberArray>(8, &rich).as_ref(), Some(&rich));
+        assert_eq!(round_trip::<Base64Text>(8, &rich).as_ref(), Some(&rich));
+        assert_eq!(RichRecord::from_postcard(&rich.to_postcard()), Some(rich));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{Correction, Error, Name, Options, Report, Row, Table};
-use crate::measure::{Figure, Unit};
+use super::{BookOptions, BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use crate::measure::{BenchFigure, FigureUnit};
 use crate::vault;
 
 /// Bytes of the big file: enough to see rates and memory.
@@ -16,9 +16,12 @@ const MEMORY: &str = "/dev/shm";
 const OURS: &str = "sealane zstd-3";
 const THEIRS: &str = "the report's, Rust";
 
-pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
+pub(super) fn report(
+    options: &BookOptions,
+    progress: &mut dyn FnMut(f64),
+) -> Result<BookReport, Error> {
     let measure_in = |data: Option<PathBuf>, only: &str, tool: &str| {
-        let options = vault::Options {
+        let options = vault::VaultBenchOptions {
             programs: options.programs.clone(),
             rounds: if options.quick { 1 } else { 3 },
             only: Some(only.to_owned()),
@@ -44,18 +47,18 @@ pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result
         storage.push(("memory (tmpfs)", there(THEIRS)?, there(OURS)?));
     }
     progress(1.0);
-    let put = |rows: &[vault::Row]| rows.iter().find(|row| row.what == PUT).cloned();
+    let put = |rows: &[vault::VaultBenchRow]| rows.iter().find(|row| row.what == PUT).cloned();
     let mut rows = match (put(&theirs), put(&ours)) {
         (Some(base), Some(put)) => puts(&base, &put),
         _ => return Err(Error::Broken("the vault's bench")),
     };
     rows.extend(ours.iter().filter(|row| row.what != PUT).map(seconds));
-    let mixed = Table {
+    let mixed = BookTable {
         title: "263 files of 25.1 MB, one core".into(),
         note: "Both as processes, unlock included; data of the report's sizes, half text.".into(),
         rows,
     };
-    let mut large = Table {
+    let mut large = BookTable {
         title: "One large file: rate, memory, two cores".into(),
         note: "The report left it open. Its way holds the whole file in memory.".into(),
         rows: vec![],
@@ -64,8 +67,8 @@ pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result
         let base = their_big.iter().find(|base| base.what == row.what);
         large.rows.extend(both(base, row));
     }
-    Ok(Report {
-        name: Name::Blobs,
+    Ok(BookReport {
+        name: ReportName::Blobs,
         title: "encrypted blobs with readable recovery",
         about: "Baseline: the report's pipeline in Rust, PBKDF2 with 100,000 rounds for each file. \
                 Sealane: a vault, Argon2id once, chunks in packs, fsynced.",
@@ -74,40 +77,47 @@ pub(super) fn report(options: &Options, progress: &mut dyn FnMut(f64)) -> Result
     })
 }
 
-fn puts(base: &vault::Row, put: &vault::Row) -> Vec<Row> {
-    let files = |row: &vault::Row| Figure::of(row.files as f64 / row.seconds, Unit::PerSecond);
-    let rate = |row: &vault::Row| {
-        Figure::of(row.bytes as f64 / row.seconds / 1e6, Unit::MegabytesPerSecond)
+fn puts(base: &vault::VaultBenchRow, put: &vault::VaultBenchRow) -> Vec<BookRow> {
+    let files = |row: &vault::VaultBenchRow| {
+        BenchFigure::of(row.files as f64 / row.seconds, FigureUnit::PerSecond)
     };
-    let each = |row: &vault::Row| Figure::ns(row.seconds * 1e9 / row.files.max(1) as f64);
-    let size = |row: &vault::Row| Figure::of(row.stored.unwrap_or(0) as f64, Unit::Bytes);
-    let row = |name: &str, of: &dyn Fn(&vault::Row) -> Figure| {
-        Row::new(name).baseline(of(base)).sealane(of(put))
+    let rate = |row: &vault::VaultBenchRow| {
+        BenchFigure::of(row.bytes as f64 / row.seconds / 1e6, FigureUnit::MegabytesPerSecond)
+    };
+    let each =
+        |row: &vault::VaultBenchRow| BenchFigure::ns(row.seconds * 1e9 / row.files.max(1) as f64);
+    let size = |row: &vault::VaultBenchRow| {
+        BenchFigure::of(row.stored.unwrap_or(0) as f64, FigureUnit::Bytes)
+    };
+    let row = |name: &str, of: &dyn Fn(&vault::VaultBenchRow) -> BenchFigure| {
+        BookRow::new(name).baseline(of(base)).sealane(of(put))
     };
     vec![
-        row("time of a file", &each).published(Figure::ns(17e6)),
-        row("files", &files).published(Figure::of(68.4, Unit::PerSecond)),
-        row("throughput", &rate).published(Figure::of(6.5, Unit::MegabytesPerSecond)),
-        row("stored", &size).published(Figure::of(27.9e6, Unit::Bytes)),
+        row("time of a file", &each).published(BenchFigure::ns(17e6)),
+        row("files", &files).published(BenchFigure::of(68.4, FigureUnit::PerSecond)),
+        row("throughput", &rate).published(BenchFigure::of(6.5, FigureUnit::MegabytesPerSecond)),
+        row("stored", &size).published(BenchFigure::of(27.9e6, FigureUnit::Bytes)),
         row("memory", &memory),
     ]
 }
 
 /// The effect of the storage below a vault, on put and on restore.
-fn storage_table(storage: &[(&str, Vec<vault::Row>, Vec<vault::Row>)]) -> Table {
+fn storage_table(
+    storage: &[(&str, Vec<vault::VaultBenchRow>, Vec<vault::VaultBenchRow>)],
+) -> BookTable {
     let mut rows = vec![];
     for (name, theirs, ours) in storage {
         for what in [PUT, RESTORE] {
-            let seconds = |rows: &[vault::Row]| {
+            let seconds = |rows: &[vault::VaultBenchRow]| {
                 let row = rows.iter().find(|row| row.what == what)?;
-                Some(Figure::ns(row.seconds * 1e9))
+                Some(BenchFigure::ns(row.seconds * 1e9))
             };
-            let mut row = Row::new(format!("{what}, {name}"));
+            let mut row = BookRow::new(format!("{what}, {name}"));
             (row.baseline, row.sealane) = (seconds(theirs), seconds(ours));
             rows.push(row);
         }
     }
-    Table {
+    BookTable {
         title: "Storage types".into(),
         note: "The report left it open. The disk is where --data points, memory the bound of what \
                faster storage can bring; a store in a network adds its round trips for each pack."
@@ -116,30 +126,30 @@ fn storage_table(storage: &[(&str, Vec<vault::Row>, Vec<vault::Row>)]) -> Table 
     }
 }
 
-fn memory(row: &vault::Row) -> Figure {
-    Figure::of(row.memory_kib as f64 / 1024.0, Unit::Mebibytes)
+fn memory(row: &vault::VaultBenchRow) -> BenchFigure {
+    BenchFigure::of(row.memory_kib as f64 / 1024.0, FigureUnit::Mebibytes)
 }
 
-fn seconds(row: &vault::Row) -> Row {
-    Row::new(&row.what).sealane(Figure::ns(row.seconds * 1e9)).note(&row.note)
+fn seconds(row: &vault::VaultBenchRow) -> BookRow {
+    BookRow::new(&row.what).sealane(BenchFigure::ns(row.seconds * 1e9)).note(&row.note)
 }
 
-fn both(base: Option<&vault::Row>, row: &vault::Row) -> Vec<Row> {
-    let rate = |row: &vault::Row| {
-        Figure::of(row.bytes as f64 / row.seconds / 1e6, Unit::MegabytesPerSecond)
+fn both(base: Option<&vault::VaultBenchRow>, row: &vault::VaultBenchRow) -> Vec<BookRow> {
+    let rate = |row: &vault::VaultBenchRow| {
+        BenchFigure::of(row.bytes as f64 / row.seconds / 1e6, FigureUnit::MegabytesPerSecond)
     };
     // The vault's bench names the size that it uses by default.
     let what = row.what.replacen("1 GB", &format!("{} MB", row.bytes / 1_000_000), 1);
-    let mut speed = Row::new(&what).sealane(rate(row)).note(&row.note);
-    let mut held = Row::new(format!("{what}, memory")).sealane(memory(row));
+    let mut speed = BookRow::new(&what).sealane(rate(row)).note(&row.note);
+    let mut held = BookRow::new(format!("{what}, memory")).sealane(memory(row));
     if let Some(base) = base {
         (speed.baseline, held.baseline) = (Some(rate(base)), Some(memory(base)));
     }
     vec![speed, held]
 }
 
-fn corrections() -> Vec<Correction> {
-    let say = |said, right: &str| Correction { said, right: right.into() };
+fn corrections() -> Vec<ReportCorrection> {
+    let say = |said, right: &str| ReportCorrection { said, right: right.into() };
     vec![
         say(
             "age takes 1,200 ms for each file and is unusable",

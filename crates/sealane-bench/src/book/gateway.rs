@@ -5,9 +5,9 @@ use std::hint::black_box;
 use sealane_codec::{Codec, decode, encode, records};
 use sealane_message::Value;
 
-use super::{Correction, Error, Name, Report, Row, Table};
+use super::{BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
 use crate::baseline::map16::{FIVE, read_copied, write};
-use crate::measure::{self, Cost, Figure, Plan, Unit, Variant};
+use crate::measure::{self, BenchFigure, BenchVariant, FigureUnit, MeasurePlan, VariantCost};
 
 /// The report's figures for each message: bytes of JSON and MessagePack, and milliseconds for
 /// 100,000 calls: encode JSON, MessagePack, decode JSON, MessagePack.
@@ -22,7 +22,7 @@ const PUBLISHED: [([usize; 2], [f64; 4]); 5] = [
 const NS: f64 = 10.0;
 
 /// One message in the forms that are compared.
-struct Forms {
+struct MessageForms {
     value: Value,
     serde: serde_json::Value,
     json: Vec<u8>,
@@ -35,7 +35,7 @@ struct Forms {
     encoder: records::Encoder,
 }
 
-impl Forms {
+impl MessageForms {
     fn of(json: &str) -> Result<Self, Error> {
         let broken = || Error::Broken("a codec");
         let value = decode(Codec::Json, json.as_bytes()).map_err(|_| broken())?;
@@ -57,18 +57,21 @@ impl Forms {
     }
 }
 
-pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
-    let mut sizes = Table { title: "Size".into(), ..Table::default() };
-    let mut times = Table {
+pub(super) fn report(
+    plan: &MeasurePlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<BookReport, Error> {
+    let mut sizes = BookTable { title: "Size".into(), ..BookTable::default() };
+    let mut times = BookTable {
         title: "Time of one message".into(),
         note: "Published: Node.js, its own JSON and msgpackr. Baseline here: serde_json, and \
                map16 MessagePack whose reader copies first, as the gateway's does."
             .into(),
         rows: vec![],
     };
-    let mut sums = Sums::default();
+    let mut sums = GatewaySizeTotals::default();
     for (index, ((name, json), (bytes, ms))) in FIVE.iter().zip(PUBLISHED).enumerate() {
-        let forms = Forms::of(json)?;
+        let forms = MessageForms::of(json)?;
         sums.json_bytes += forms.json.len();
         sums.map16_bytes += forms.map16.len();
         sizes.rows.extend(size_rows(name, &forms, bytes));
@@ -76,8 +79,8 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         times.rows.extend(time_rows(name, &costs, ms));
         progress((index + 1) as f64 / FIVE.len() as f64);
     }
-    Ok(Report {
-        name: Name::GatewayCodec,
+    Ok(BookReport {
+        name: ReportName::GatewayCodec,
         title: "five messages of a WebSocket gateway in JSON and MessagePack",
         about: "The report's sizes come out byte for byte; times are of another language, so that \
                 only ratios within a column compare.",
@@ -86,13 +89,13 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
     })
 }
 
-fn size_rows(name: &str, forms: &Forms, [json, msgpack]: [usize; 2]) -> Vec<Row> {
-    let row = |codec: &str| Row::new(format!("{name}, {codec}"));
-    let bytes = |bytes: &[u8]| Figure::bytes(bytes.len());
+fn size_rows(name: &str, forms: &MessageForms, [json, msgpack]: [usize; 2]) -> Vec<BookRow> {
+    let row = |codec: &str| BookRow::new(format!("{name}, {codec}"));
+    let bytes = |bytes: &[u8]| BenchFigure::bytes(bytes.len());
     vec![
-        row("JSON").published(Figure::bytes(json)).baseline(bytes(&forms.json)),
+        row("JSON").published(BenchFigure::bytes(json)).baseline(bytes(&forms.json)),
         row("MessagePack")
-            .published(Figure::bytes(msgpack))
+            .published(BenchFigure::bytes(msgpack))
             .baseline(bytes(&forms.map16))
             .sealane(bytes(&forms.short)),
         row("CBOR").baseline(bytes(&forms.map16)).sealane(bytes(&forms.cbor)),
@@ -103,49 +106,52 @@ fn size_rows(name: &str, forms: &Forms, [json, msgpack]: [usize; 2]) -> Vec<Row>
 }
 
 /// Baselines first, each encoding before its decoding.
-fn measure_forms(plan: &Plan, forms: Forms) -> Vec<Cost> {
-    let Forms { value, serde, json, map16, short, cbor, records, mut decoder, mut encoder } = forms;
+fn measure_forms(plan: &MeasurePlan, forms: MessageForms) -> Vec<VariantCost> {
+    let MessageForms { value, serde, json, map16, short, cbor, records, mut decoder, mut encoder } =
+        forms;
     let (value, serde, json, map16) = (&value, &serde, &json, &map16);
     let (short, cbor, records) = (&short, &cbor, &records);
     let (mut out, mut plain, mut warm) = (Vec::new(), Vec::new(), Vec::new());
     let mut variants = vec![
-        Variant::new("serde_json", 1, || _ = black_box(serde_json::to_vec(black_box(serde)))),
-        Variant::new("serde_json", 1, || {
+        BenchVariant::new("serde_json", 1, || _ = black_box(serde_json::to_vec(black_box(serde)))),
+        BenchVariant::new("serde_json", 1, || {
             let read: Result<serde_json::Value, _> = serde_json::from_slice(black_box(json));
             black_box(read.is_ok());
         }),
-        Variant::new("map16", 1, move || {
+        BenchVariant::new("map16", 1, move || {
             out.clear();
             write(black_box(value), &mut out);
             black_box(&out);
         }),
-        Variant::new("map16", 1, || _ = black_box(read_copied(black_box(map16)))),
+        BenchVariant::new("map16", 1, || _ = black_box(read_copied(black_box(map16)))),
     ];
     for (codec, bytes) in [(Codec::Json, json), (Codec::MsgPack, short), (Codec::Cbor, cbor)] {
         let mut out = std::mem::take(&mut plain);
-        variants.push(Variant::new("", 1, move || {
+        variants.push(BenchVariant::new("", 1, move || {
             out.clear();
             encode(codec, black_box(value), &mut out);
             black_box(&out);
         }));
-        variants.push(Variant::new("", 1, move || _ = black_box(decode(codec, black_box(bytes)))));
+        variants
+            .push(BenchVariant::new("", 1, move || _ = black_box(decode(codec, black_box(bytes)))));
     }
-    variants.push(Variant::new("", 1, move || {
+    variants.push(BenchVariant::new("", 1, move || {
         warm.clear();
         encoder.encode(black_box(value), &mut warm);
         black_box(&warm);
     }));
-    variants.push(Variant::new("", 1, move || _ = black_box(decoder.decode(black_box(records)))));
+    variants
+        .push(BenchVariant::new("", 1, move || _ = black_box(decoder.decode(black_box(records)))));
     measure::in_turns(plan, variants, &mut |_| ())
 }
 
-fn time_rows(name: &str, costs: &[Cost], ms: [f64; 4]) -> Vec<Row> {
-    let ns = |at: usize| Figure::ns(costs.get(at).map_or(0.0, |cost| cost.ns.median));
+fn time_rows(name: &str, costs: &[VariantCost], ms: [f64; 4]) -> Vec<BookRow> {
+    let ns = |at: usize| BenchFigure::ns(costs.get(at).map_or(0.0, |cost| cost.ns.median));
     let mut rows = vec![];
     let codecs = [("JSON", 0, 4), ("MessagePack", 2, 6), ("CBOR", 2, 8), ("records, warm", 2, 10)];
     for (codec, baseline, ours) in codecs {
         for (step, what) in ["encode", "decode"].into_iter().enumerate() {
-            let row = Row::new(format!("{name}, {codec} {what}"))
+            let row = BookRow::new(format!("{name}, {codec} {what}"))
                 .baseline(ns(baseline + step))
                 .sealane(ns(ours + step));
             let column = match codec {
@@ -155,7 +161,7 @@ fn time_rows(name: &str, costs: &[Cost], ms: [f64; 4]) -> Vec<Row> {
             };
             let published = column.and_then(|at| ms.get(at));
             rows.push(match published {
-                Some(ms) => row.published(Figure::ns(ms * NS)),
+                Some(ms) => row.published(BenchFigure::ns(ms * NS)),
                 None => row.note("the baseline is map16 MessagePack"),
             });
         }
@@ -165,18 +171,18 @@ fn time_rows(name: &str, costs: &[Cost], ms: [f64; 4]) -> Vec<Row> {
 
 /// The bytes of all messages.
 #[derive(Default)]
-struct Sums {
+struct GatewaySizeTotals {
     json_bytes: usize,
     map16_bytes: usize,
 }
 
-fn corrections(sums: Sums) -> Vec<Correction> {
+fn corrections(sums: GatewaySizeTotals) -> Vec<ReportCorrection> {
     let (json, map16) = (sums.json_bytes, sums.map16_bytes);
     let saved = (json - map16) as f64 / FIVE.len() as f64;
     let mean = map16 as f64 / FIVE.len() as f64;
-    let part = Figure::of((1.0 - map16 as f64 / json as f64) * 100.0, Unit::Percent);
+    let part = BenchFigure::of((1.0 - map16 as f64 / json as f64) * 100.0, FigureUnit::Percent);
     vec![
-        Correction {
+        ReportCorrection {
             said: "about 140 bytes saved for each message, 1.4 MB/s at 10,000 messages a second",
             right: format!(
                 "{mean:.1} bytes is what a message takes in MessagePack; {saved:.1} bytes are \
@@ -184,18 +190,18 @@ fn corrections(sums: Sums) -> Vec<Correction> {
                 saved * 0.01
             ),
         },
-        Correction {
+        ReportCorrection {
             said: "an average reduction of 14.5 %",
             right: format!("{part} of all bytes; 14.5 % is the mean of five percentages"),
         },
-        Correction {
+        ReportCorrection {
             said: "a message needs 11 bytes where it could take 9",
             right:
                 "msgpackr writes every map with a head of three bytes; the short head saves two \
                     for each map, and every reader knows it"
                     .into(),
         },
-        Correction {
+        ReportCorrection {
             said: "5 to 10 % more throughput",
             right: "the report's own totals are 1.04, 1.08, 1.06, 0.98 and 0.92 times JSON's; its \
                     reader copies each buffer first"

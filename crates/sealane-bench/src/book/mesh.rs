@@ -13,10 +13,10 @@ use sealane_frame::{FrameBuf, LinkContext, open_compact, seal_compact};
 use sealane_mesh::HOP_SEAL_BYTES;
 use sealane_seal::{Class, Suite};
 
-use super::{Correction, Error, Name, Report, Row, Table};
-use crate::baseline::mesh::{Aes, ChaCha, Published, SAMPLES, Sample};
-use crate::measure::{self, Cost, Figure, Machine, Plan, Variant};
-use crate::members::{Members, RELAY, SENDER, documents};
+use super::{BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use crate::baseline::mesh::{BaselineAes, ChaCha, PublishedDocument, PublishedTimes, SAMPLES};
+use crate::measure::{self, BenchFigure, BenchHost, BenchVariant, MeasurePlan, VariantCost};
+use crate::members::{BenchMembers, RELAY, SENDER, documents};
 
 /// The bytes that the report's encryption adds.
 const RECIPE_BYTES: usize = 30;
@@ -25,21 +25,21 @@ const LINKS: [(&str, f64); 3] =
     [("BLE 1M, 27-byte packets", 237e3), ("BLE 1M", 791e3), ("BLE 2M", 1402e3)];
 
 /// Sealed for a radio link in the compact form, and opened.
-struct Compact {
-    members: Members,
+struct CompactSealBench {
+    members: BenchMembers,
     buf: FrameBuf,
 }
 
-impl Compact {
+impl CompactSealBench {
     fn new(class: Class, suite: Suite) -> Result<Self, Error> {
-        let members = Members::new(class, suite, 0, documents());
+        let members = BenchMembers::new(class, suite, 0, documents());
         let members = members.map_err(|_| Error::Broken("sealing"))?;
         Ok(Self { members, buf: FrameBuf::new() })
     }
 
     fn seal(&mut self, document: &[u8]) -> Option<&mut [u8]> {
         self.members.ready().ok()?;
-        let Members { sealer, fields, binding, dictionary, roster, .. } = &mut self.members;
+        let BenchMembers { sealer, fields, binding, dictionary, roster, .. } = &mut self.members;
         let (next_hop, previous_hop) = (RELAY, SENDER);
         let link = LinkContext { dictionary, roster, next_hop, previous_hop };
         seal_compact(sealer, fields, binding, document, &link, &mut self.buf).ok()
@@ -47,7 +47,7 @@ impl Compact {
 
     fn both(&mut self, document: &[u8]) -> Option<usize> {
         self.members.ready().ok()?;
-        let Members { sealer, opener, fields, binding, dictionary, roster, sessions, .. } =
+        let BenchMembers { sealer, opener, fields, binding, dictionary, roster, sessions, .. } =
             &mut self.members;
         let (next_hop, previous_hop) = (RELAY, SENDER);
         let link = LinkContext { dictionary, roster, next_hop, previous_hop };
@@ -59,7 +59,10 @@ impl Compact {
     }
 }
 
-pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
+pub(super) fn report(
+    plan: &MeasurePlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<BookReport, Error> {
     let mut tables = sealing(plan)?;
     tables.push(rate::table(plan)?);
     progress(0.2);
@@ -73,8 +76,8 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
     progress(0.7);
     tables.extend(hour::tables(plan)?);
     progress(1.0);
-    Ok(Report {
-        name: Name::MeshEncryption,
+    Ok(BookReport {
+        name: ReportName::MeshEncryption,
         title: "documents of a low-power radio mesh, encrypted",
         about: "The report measured a debug build: run a debug build of this program to see its \
                 figures, and a release build for figures to go by.",
@@ -84,8 +87,8 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
 }
 
 /// The time and bytes that encryption adds to a document, by both ciphers.
-fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
-    let mut added = Table {
+fn sealing(plan: &MeasurePlan) -> Result<Vec<BookTable>, Error> {
+    let mut added = BookTable {
         title: "What encryption adds to one document".into(),
         note: "Published: the report's overhead, in a debug build. Baseline: RustCrypto's \
                ChaCha20-Poly1305, a random nonce, fresh buffers. Sealane: class C in the compact \
@@ -93,22 +96,22 @@ fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
             .into(),
         rows: vec![],
     };
-    let mut ciphers = Table {
+    let mut ciphers = BookTable {
         title: "AES-256-GCM against ChaCha20-Poly1305".into(),
         note: "Sealed alone. Baseline: the same recipe with each cipher of RustCrypto.".into(),
         rows: vec![],
     };
     let mut last = 0;
-    for Sample { name, bytes, published, .. } in SAMPLES {
+    for PublishedDocument { name, bytes, published, .. } in SAMPLES {
         let costs = measure_document(plan, bytes)?;
         let [recipe, aes, recipe_both, ours, ours_aes, ours_both, ..] = costs.as_slice() else {
             return Err(Error::Broken("the bench"));
         };
-        let ns = |cost: &Cost| Figure::ns(cost.ns.median);
-        let row = |what: &str, us: fn(Published) -> f64| {
-            let row = Row::new(format!("{name}, {bytes} B, {what}"));
+        let ns = |cost: &VariantCost| BenchFigure::ns(cost.ns.median);
+        let row = |what: &str, us: fn(PublishedTimes) -> f64| {
+            let row = BookRow::new(format!("{name}, {bytes} B, {what}"));
             match published {
-                Some(published) => row.published(Figure::ns(us(published) * 1e3)),
+                Some(published) => row.published(BenchFigure::ns(us(published) * 1e3)),
                 None => row,
             }
         };
@@ -119,7 +122,7 @@ fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
         // The report's last two documents are one.
         if bytes != last {
             last = bytes;
-            let row = |cipher| Row::new(format!("{name}, {bytes} B, {cipher}"));
+            let row = |cipher| BookRow::new(format!("{name}, {bytes} B, {cipher}"));
             ciphers.rows.push(row("ChaCha20").baseline(ns(recipe)).sealane(ns(ours)));
             ciphers.rows.push(row("AES-256-GCM").baseline(ns(aes)).sealane(ns(ours_aes)));
         }
@@ -127,44 +130,44 @@ fn sealing(plan: &Plan) -> Result<Vec<Table>, Error> {
     Ok(vec![added, ciphers])
 }
 
-fn measure_document(plan: &Plan, bytes: usize) -> Result<Vec<Cost>, Error> {
+fn measure_document(plan: &MeasurePlan, bytes: usize) -> Result<Vec<VariantCost>, Error> {
     let document = vec![7; bytes];
     let broken = || Error::Broken("the recipe");
-    let (chacha, aes) = (ChaCha::new().ok_or_else(broken)?, Aes::new().ok_or_else(broken)?);
-    let mut ours = Compact::new(Class::Group, Suite::ChaCha20Poly1305)?;
-    let mut ours_aes = Compact::new(Class::Group, Suite::Aes256Gcm)?;
-    let mut both = Compact::new(Class::Group, Suite::ChaCha20Poly1305)?;
+    let (chacha, aes) = (ChaCha::new().ok_or_else(broken)?, BaselineAes::new().ok_or_else(broken)?);
+    let mut ours = CompactSealBench::new(Class::Group, Suite::ChaCha20Poly1305)?;
+    let mut ours_aes = CompactSealBench::new(Class::Group, Suite::Aes256Gcm)?;
+    let mut both = CompactSealBench::new(Class::Group, Suite::ChaCha20Poly1305)?;
     if both.both(&document) != Some(bytes) || ours.seal(&document).is_none() {
         return Err(Error::Broken("sealing"));
     }
     let document = &document;
     let variants = vec![
-        Variant::new("", 1, || _ = black_box(chacha.seal(black_box(document)))),
-        Variant::new("", 1, || _ = black_box(aes.seal(black_box(document)))),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || _ = black_box(chacha.seal(black_box(document)))),
+        BenchVariant::new("", 1, || _ = black_box(aes.seal(black_box(document)))),
+        BenchVariant::new("", 1, || {
             black_box(chacha.seal(document).and_then(|sealed| chacha.open(&sealed)));
         }),
-        Variant::new("", 1, || _ = black_box(ours.seal(black_box(document)).is_some())),
-        Variant::new("", 1, || _ = black_box(ours_aes.seal(black_box(document)).is_some())),
-        Variant::new("", 1, || _ = black_box(both.both(black_box(document)))),
+        BenchVariant::new("", 1, || _ = black_box(ours.seal(black_box(document)).is_some())),
+        BenchVariant::new("", 1, || _ = black_box(ours_aes.seal(black_box(document)).is_some())),
+        BenchVariant::new("", 1, || _ = black_box(both.both(black_box(document)))),
     ];
     Ok(measure::in_turns(plan, variants, &mut |_| ()))
 }
 
 /// The bytes that encryption adds, and their air time.
-fn sizes() -> Result<Table, Error> {
+fn sizes() -> Result<BookTable, Error> {
     let (mut rows, mut added) = (vec![], 0);
     for class in [Class::Authenticated, Class::Group, Class::Signed, Class::Peer] {
-        let mut radio = Compact::new(class, Suite::ChaCha20Poly1305)?;
+        let mut radio = CompactSealBench::new(class, Suite::ChaCha20Poly1305)?;
         // The counter of a sender that has sent for a while takes two bytes.
         let mut last = 0;
         for _ in 0..300 {
             last = radio.seal(&[7; 632]).ok_or(Error::Broken("sealing"))?.len() - 632;
         }
-        let row = Row::new(format!("bytes added, class {}", class.letter()))
-            .published(Figure::bytes(RECIPE_BYTES))
-            .baseline(Figure::bytes(RECIPE_BYTES))
-            .sealane(Figure::bytes(last));
+        let row = BookRow::new(format!("bytes added, class {}", class.letter()))
+            .published(BenchFigure::bytes(RECIPE_BYTES))
+            .baseline(BenchFigure::bytes(RECIPE_BYTES))
+            .sealane(BenchFigure::bytes(last));
         if class == Class::Group {
             added = last;
         }
@@ -176,28 +179,28 @@ fn sizes() -> Result<Table, Error> {
         });
     }
     rows.push(
-        Row::new("bytes added, hop seal").sealane(Figure::bytes(HOP_SEAL_BYTES)).note(
+        BookRow::new("bytes added, hop seal").sealane(BenchFigure::bytes(HOP_SEAL_BYTES)).note(
             "the link's, beside each class; by each hop over radio, none over wires and hubs",
         ),
     );
     for (name, bits) in LINKS {
-        let air = |bytes: f64| Figure::ns(bytes * 8.0 / bits * 1e9);
+        let air = |bytes: f64| BenchFigure::ns(bytes * 8.0 / bits * 1e9);
         rows.push(
-            Row::new(format!("632 bytes on the air, {name}"))
+            BookRow::new(format!("632 bytes on the air, {name}"))
                 .baseline(air((632 + RECIPE_BYTES) as f64))
                 .sealane(air((632 + added) as f64))
                 .note("computed from the link's rate"),
         );
     }
     let title = "Size, and what it is on the air".to_owned();
-    Ok(Table { title, note: String::new(), rows })
+    Ok(BookTable { title, note: String::new(), rows })
 }
 
-fn corrections() -> Vec<Correction> {
-    let say = |said, right: &str| Correction { said, right: right.into() };
-    let build = format!("this one is a {} build", Machine::build());
+fn corrections() -> Vec<ReportCorrection> {
+    let say = |said, right: &str| ReportCorrection { said, right: right.into() };
+    let build = format!("this one is a {} build", BenchHost::build());
     vec![
-        Correction {
+        ReportCorrection {
             said: "encryption takes 64 to 147 µs",
             right: format!("in a debug build; a release build takes 28 to 73 times less ({build})"),
         },

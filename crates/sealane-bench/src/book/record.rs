@@ -2,12 +2,12 @@
 
 use sealane_message::Value;
 
-use super::{Book, Correction, Report, Row, Table};
+use super::{BookReport, BookRow, BookTable, ReportBook, ReportCorrection};
 use crate::cost::record::{machine, map};
-use crate::measure::Figure;
+use crate::measure::BenchFigure;
 
 /// The book as one value, version 1.
-pub fn record(book: &Book) -> Value {
+pub fn record(book: &ReportBook) -> Value {
     let reports = book.reports.iter().map(report).collect();
     map(vec![
         ("v", Value::from(1_u64)),
@@ -16,7 +16,7 @@ pub fn record(book: &Book) -> Value {
     ])
 }
 
-fn report(report: &Report) -> Value {
+fn report(report: &BookReport) -> Value {
     map(vec![
         ("name", report.name.name().into()),
         ("title", report.title.into()),
@@ -25,15 +25,15 @@ fn report(report: &Report) -> Value {
     ])
 }
 
-fn table(table: &Table) -> Value {
+fn table(table: &BookTable) -> Value {
     map(vec![
         ("title", table.title.as_str().into()),
         ("rows", Value::Array(table.rows.iter().map(row).collect())),
     ])
 }
 
-fn row(row: &Row) -> Value {
-    let value = |figure: Option<Figure>| figure.map_or(Value::Null, |it| Value::F64(it.value));
+fn row(row: &BookRow) -> Value {
+    let value = |figure: Option<BenchFigure>| figure.map_or(Value::Null, |it| Value::F64(it.value));
     let unit = row.sealane.or(row.baseline).or(row.published).map(|figure| figure.unit.name());
     map(vec![
         ("name", row.name.as_str().into()),
@@ -46,6 +46,6 @@ fn row(row: &Row) -> Value {
     ])
 }
 
-fn correction(correction: &Correction) -> Value {
+fn correction(correction: &ReportCorrection) -> Value {
     map(vec![("said", correction.said.into()), ("right", correction.right.as_str().into())])
 }

@@ -8,37 +8,37 @@ use sealane_frame::{AUTHENTICATED_BYTES, FrameBuf, open_frame};
 use sealane_message::event::{Action, Content, Event, EventId, Message};
 use sealane_seal::{Binding, Class, Suite};
 
-use super::{Error, Row, Table};
-use crate::baseline::triple::{self, Base64, Numbers, Rich};
-use crate::measure::{self, Cost, Figure, Plan, Variant};
-use crate::members::{GROUP_ID, Members};
+use super::{BookRow, BookTable, Error};
+use crate::baseline::triple::{self, Base64Text, NumberArray, RichRecord};
+use crate::measure::{self, BenchFigure, BenchVariant, MeasurePlan, VariantCost};
+use crate::members::{BenchMembers, GROUP_ID};
 
 /// The kind of an event's body.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum RichBodyKind {
     Ascii,
     Cjk,
     Binary,
 }
 
-impl Kind {
+impl RichBodyKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Ascii => "ASCII text",
-            Kind::Cjk => "Chinese text",
-            Kind::Binary => "voice",
+            RichBodyKind::Ascii => "ASCII text",
+            RichBodyKind::Cjk => "Chinese text",
+            RichBodyKind::Binary => "voice",
         }
     }
 }
 
 /// The message of the report as an event: text, or a recording, of so many KiB.
-pub(crate) fn event(kib: usize, kind: Kind) -> Event<'static> {
+pub(crate) fn event(kib: usize, kind: RichBodyKind) -> Event<'static> {
     let bytes = kib << 10;
     let content = match kind {
-        Kind::Ascii => Content::Text("x".repeat(bytes).into()),
+        RichBodyKind::Ascii => Content::Text("x".repeat(bytes).into()),
         // Three bytes each.
-        Kind::Cjk => Content::Text("海".repeat(bytes / 3).into()),
-        Kind::Binary => Content::Voice {
+        RichBodyKind::Cjk => Content::Text("海".repeat(bytes / 3).into()),
+        RichBodyKind::Binary => Content::Voice {
             seconds: 60,
             waveform: vec![7; 64].into(),
             transcription: None,
@@ -51,14 +51,14 @@ pub(crate) fn event(kib: usize, kind: Kind) -> Event<'static> {
 }
 
 /// Both ends of one way, warm.
-pub(crate) struct Ends {
-    members: Members,
+pub(crate) struct RichEnds {
+    members: BenchMembers,
     buf: FrameBuf,
 }
 
-impl Ends {
+impl RichEnds {
     pub(crate) fn new(suite: Suite) -> Result<Self, Error> {
-        let members = Members::new(Class::Group, suite, 0, Binding::conversation(GROUP_ID));
+        let members = BenchMembers::new(Class::Group, suite, 0, Binding::conversation(GROUP_ID));
         let members = members.map_err(|_| Error::Broken("sealing"))?;
         Ok(Self { members, buf: FrameBuf::new() })
     }
@@ -70,7 +70,7 @@ impl Ends {
         members.ready().ok()?;
         let mut draft = buf.draft();
         event::encode(event, draft.body()).ok()?;
-        let Members { sealer, opener, fields, binding, sessions, .. } = members;
+        let BenchMembers { sealer, opener, fields, binding, sessions, .. } = members;
         let frame = draft.seal(sealer, fields, binding).ok()?;
         let length = frame.len();
         let received = open_frame(opener, binding, frame).ok()?;
@@ -89,14 +89,14 @@ impl Ends {
 const ASSOCIATED_BYTES: usize = 4 + 32 + Binding::BYTES + 2 + AUTHENTICATED_BYTES;
 
 /// The least that two ends can do: copy in, seal in place, open in place, copy out.
-struct Floor {
+struct SealFloor {
     key: LessSafeKey,
     counter: u64,
     text: Vec<u8>,
     out: Vec<u8>,
 }
 
-impl Floor {
+impl SealFloor {
     fn new(suite: Suite) -> Result<Self, Error> {
         let algorithm = match suite {
             Suite::Aes256Gcm => &AES_256_GCM,
@@ -126,9 +126,9 @@ impl Floor {
 
 /// One message, and what is demanded of its way.
 #[derive(Clone, Copy)]
-struct Case {
+struct RichCase {
     kib: usize,
-    kind: Kind,
+    kind: RichBodyKind,
     suite: Suite,
     /// Whether the reader gets text of its own.
     is_owned: bool,
@@ -137,12 +137,12 @@ struct Case {
     ratio_max: f64,
 }
 
-impl Case {
+impl RichCase {
     const fn ascii(kib: usize, suite: Suite, ns_max: f64, ratio_max: f64) -> Self {
-        Self { kib, kind: Kind::Ascii, suite, is_owned: true, ns_max, ratio_max }
+        Self { kib, kind: RichBodyKind::Ascii, suite, is_owned: true, ns_max, ratio_max }
     }
 
-    const fn of(self, kind: Kind) -> Self {
+    const fn of(self, kind: RichBodyKind) -> Self {
         Self { kind, ..self }
     }
 
@@ -151,28 +151,31 @@ impl Case {
     }
 }
 
-const CASES: [Case; 10] = {
-    use Kind::{Binary, Cjk};
-    let small = Case::ascii(8, Suite::Aes256Gcm, 5_000.0, 3.0);
-    let large = Case::ascii(256, Suite::Aes256Gcm, 120_000.0, 2.0);
-    let large_borrowed = Case { ns_max: 90_000.0, ratio_max: 1.5, ..large.borrowed() };
+const CASES: [RichCase; 10] = {
+    use RichBodyKind::{Binary, Cjk};
+    let small = RichCase::ascii(8, Suite::Aes256Gcm, 5_000.0, 3.0);
+    let large = RichCase::ascii(256, Suite::Aes256Gcm, 120_000.0, 2.0);
+    let large_borrowed = RichCase { ns_max: 90_000.0, ratio_max: 1.5, ..large.borrowed() };
     [
         small,
         small.borrowed(),
-        Case::ascii(8, Suite::ChaCha20Poly1305, 16_000.0, 3.0),
+        RichCase::ascii(8, Suite::ChaCha20Poly1305, 16_000.0, 3.0),
         large,
         large_borrowed,
         large.of(Cjk),
         large_borrowed.of(Cjk),
         large.of(Binary),
         large_borrowed.of(Binary),
-        Case::ascii(256, Suite::ChaCha20Poly1305, f64::INFINITY, 2.0),
+        RichCase::ascii(256, Suite::ChaCha20Poly1305, f64::INFINITY, 2.0),
     ]
 };
 
 /// Both tables of rich messages: beside the floor, and beside triple JSON.
-pub(super) fn tables(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Vec<Table>, Error> {
-    let mut floor = Table {
+pub(super) fn tables(
+    plan: &MeasurePlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Vec<BookTable>, Error> {
+    let mut floor = BookTable {
         title: "Rich messages, encoded, sealed, framed and back, beside the floor".into(),
         note: "Baseline: two copies and the bare cipher, sealed and opened in place. The ratio is \
                what Sealane keeps of the floor."
@@ -183,7 +186,7 @@ pub(super) fn tables(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Vec<T
         floor.rows.push(beside_floor(plan, case)?);
         progress(index as f64 / CASES.len() as f64);
     }
-    let mut json = Table {
+    let mut json = BookTable {
         title: "The whole way, beside three layers of JSON".into(),
         note: "The baseline encrypts nothing; Sealane seals with AES-256-GCM and gives owned \
                text. Published: the sum of the three layers' round trips."
@@ -196,16 +199,17 @@ pub(super) fn tables(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Vec<T
     Ok(vec![floor, json])
 }
 
-fn beside_floor(plan: &Plan, case: Case) -> Result<Row, Error> {
-    let Case { kib, kind, suite, is_owned, ns_max, ratio_max } = case;
-    let (mut ends, mut floor, event) = (Ends::new(suite)?, Floor::new(suite)?, event(kib, kind));
+fn beside_floor(plan: &MeasurePlan, case: RichCase) -> Result<BookRow, Error> {
+    let RichCase { kib, kind, suite, is_owned, ns_max, ratio_max } = case;
+    let (mut ends, mut floor, event) =
+        (RichEnds::new(suite)?, SealFloor::new(suite)?, event(kib, kind));
     let mut body = Vec::new();
     event::encode(&event, &mut body).map_err(|_| Error::Broken("the event"))?;
     ends.round_trip(&event, is_owned).ok_or(Error::Broken("the event's way"))?;
     floor.round_trip(&body).ok_or(Error::Broken("the floor"))?;
     let variants = vec![
-        Variant::new("floor", 1, || _ = black_box(floor.round_trip(black_box(&body)))),
-        Variant::new("sealane", 1, || {
+        BenchVariant::new("floor", 1, || _ = black_box(floor.round_trip(black_box(&body)))),
+        BenchVariant::new("sealane", 1, || {
             black_box(ends.round_trip(black_box(&event), is_owned));
         }),
     ];
@@ -214,42 +218,42 @@ fn beside_floor(plan: &Plan, case: Case) -> Result<Row, Error> {
     let cipher = crate::cost::suite_name(suite);
     let mut note = format!("{:.2}x the floor; demanded <= {ratio_max}x", ours / floor);
     if ns_max.is_finite() {
-        note += &format!(", <= {}", Figure::ns(ns_max));
+        note += &format!(", <= {}", BenchFigure::ns(ns_max));
     }
-    Ok(Row::new(format!("{kib} KiB {}, {cipher}, {held}", kind.name()))
-        .baseline(Figure::ns(floor))
-        .sealane(Figure::ns(ours))
+    Ok(BookRow::new(format!("{kib} KiB {}, {cipher}, {held}", kind.name()))
+        .baseline(BenchFigure::ns(floor))
+        .sealane(BenchFigure::ns(ours))
         .note(note))
 }
 
-fn beside_json(plan: &Plan, kib: usize, published: f64) -> Result<Vec<Row>, Error> {
-    let (rich, event) = (Rich::new(kib), event(kib, Kind::Ascii));
-    let mut ends = Ends::new(Suite::Aes256Gcm)?;
-    triple::round_trip::<Numbers>(kib, &rich).ok_or(Error::Broken("triple JSON"))?;
+fn beside_json(plan: &MeasurePlan, kib: usize, published: f64) -> Result<Vec<BookRow>, Error> {
+    let (rich, event) = (RichRecord::new(kib), event(kib, RichBodyKind::Ascii));
+    let mut ends = RichEnds::new(Suite::Aes256Gcm)?;
+    triple::round_trip::<NumberArray>(kib, &rich).ok_or(Error::Broken("triple JSON"))?;
     ends.round_trip(&event, true).ok_or(Error::Broken("the event's way"))?;
     let variants = vec![
-        Variant::new("sealane", 1, || _ = black_box(ends.round_trip(black_box(&event), true))),
-        Variant::new("numbers", 1, || {
-            black_box(triple::round_trip::<Numbers>(kib, black_box(&rich)).is_some());
+        BenchVariant::new("sealane", 1, || _ = black_box(ends.round_trip(black_box(&event), true))),
+        BenchVariant::new("numbers", 1, || {
+            black_box(triple::round_trip::<NumberArray>(kib, black_box(&rich)).is_some());
         }),
-        Variant::new("base64", 1, || {
-            black_box(triple::round_trip::<Base64>(kib, black_box(&rich)).is_some());
+        BenchVariant::new("base64", 1, || {
+            black_box(triple::round_trip::<Base64Text>(kib, black_box(&rich)).is_some());
         }),
     ];
     let costs = measure::in_turns(plan, variants, &mut |_| ());
     let [ours, numbers, base64] = costs.as_slice() else { return Err(Error::Broken("the bench")) };
-    let ns = |cost: &Cost| Figure::ns(cost.ns.median);
-    let row = |name: &str| Row::new(format!("{kib} KiB, {name}")).sealane(ns(ours));
+    let ns = |cost: &VariantCost| BenchFigure::ns(cost.ns.median);
+    let row = |name: &str| BookRow::new(format!("{kib} KiB, {name}")).sealane(ns(ours));
     Ok(vec![
         row("number arrays")
-            .published(Figure::ns(published))
+            .published(BenchFigure::ns(published))
             .baseline(ns(numbers))
             .note("demanded >= 100x"),
         row("base64").baseline(ns(base64)).note("what the report believed to measure"),
     ])
 }
 
-fn two(costs: Vec<Cost>) -> Result<[f64; 2], Error> {
+fn two(costs: Vec<VariantCost>) -> Result<[f64; 2], Error> {
     match costs.as_slice() {
         [one, two] => Ok([one.ns.median, two.ns.median]),
         _ => Err(Error::Broken("the bench")),

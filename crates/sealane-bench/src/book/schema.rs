@@ -4,19 +4,19 @@ use std::hint::black_box;
 
 use sealane_codec::{Codec, decode, encode};
 
-use super::{Error, Row, Table};
-use crate::baseline::triple::Rich;
-use crate::measure::{self, Figure, Plan, Variant};
+use super::{BookRow, BookTable, Error};
+use crate::baseline::triple::RichRecord;
+use crate::measure::{self, BenchFigure, BenchVariant, MeasurePlan};
 
 /// Sizes of the text in KiB: with little of it the fields are most of the record.
 const KIB: [usize; 3] = [0, 8, 64];
 
-pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
+pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
     let mut rows = vec![];
     for kib in KIB {
         rows.extend(beside(plan, kib)?);
     }
-    Ok(Table {
+    Ok(BookTable {
         title: "A codec with a schema, beside JSON and CBOR".into(),
         note: "The same record of 21 fields in three codecs. Baseline: serde_json, and postcard, \
                whose two ends both have to know the record, so that it writes neither names nor \
@@ -27,35 +27,35 @@ pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
     })
 }
 
-fn beside(plan: &Plan, kib: usize) -> Result<Vec<Row>, Error> {
-    let rich = Rich::new(kib);
+fn beside(plan: &MeasurePlan, kib: usize) -> Result<Vec<BookRow>, Error> {
+    let rich = RichRecord::new(kib);
     let (json, postcard) = (rich.to_json(), rich.to_postcard());
     let value = decode(Codec::Json, &json).map_err(|_| Error::Broken("JSON"))?;
     let (mut cbor, mut out) = (Vec::new(), Vec::new());
     encode(Codec::Cbor, &value, &mut cbor);
-    if Rich::from_postcard(&postcard).as_ref() != Some(&rich) {
+    if RichRecord::from_postcard(&postcard).as_ref() != Some(&rich) {
         return Err(Error::Broken("postcard"));
     }
     let variants = vec![
-        Variant::new("", 1, || _ = black_box(black_box(&rich).to_json())),
-        Variant::new("", 1, || _ = black_box(Rich::from_json(black_box(&json)))),
-        Variant::new("", 1, || _ = black_box(black_box(&rich).to_postcard())),
-        Variant::new("", 1, || _ = black_box(Rich::from_postcard(black_box(&postcard)))),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || _ = black_box(black_box(&rich).to_json())),
+        BenchVariant::new("", 1, || _ = black_box(RichRecord::from_json(black_box(&json)))),
+        BenchVariant::new("", 1, || _ = black_box(black_box(&rich).to_postcard())),
+        BenchVariant::new("", 1, || _ = black_box(RichRecord::from_postcard(black_box(&postcard)))),
+        BenchVariant::new("", 1, || {
             out.clear();
             encode(Codec::Cbor, black_box(&value), &mut out);
             black_box(&out);
         }),
-        Variant::new("", 1, || _ = black_box(decode(Codec::Cbor, black_box(&cbor)).is_ok())),
+        BenchVariant::new("", 1, || _ = black_box(decode(Codec::Cbor, black_box(&cbor)).is_ok())),
     ];
     let costs = measure::in_turns(plan, variants, &mut |_| ());
-    let ns = |at: usize| Figure::ns(costs.get(at).map_or(0.0, |cost| cost.ns.median));
+    let ns = |at: usize| BenchFigure::ns(costs.get(at).map_or(0.0, |cost| cost.ns.median));
     let mut rows = vec![];
     for (codec, bytes, at) in [("JSON", json.len(), 0), ("postcard", postcard.len(), 2)] {
         for (step, what) in ["encode", "decode"].into_iter().enumerate() {
-            let sizes = (Figure::bytes(bytes), Figure::bytes(cbor.len()));
+            let sizes = (BenchFigure::bytes(bytes), BenchFigure::bytes(cbor.len()));
             rows.push(
-                Row::new(format!("{kib} KiB, {what}, beside {codec}"))
+                BookRow::new(format!("{kib} KiB, {what}, beside {codec}"))
                     .baseline(ns(at + step))
                     .sealane(ns(4 + step))
                     .note(format!("{} beside {} in CBOR", sizes.0, sizes.1)),

@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-use super::{Book, Report, Row, Table};
-use crate::measure::{Figure, Unit};
+use super::{BookReport, BookRow, BookTable, ReportBook};
+use crate::measure::{BenchFigure, FigureUnit};
 use crate::text::table;
 
 /// The heads of a table's columns.
 pub(crate) const HEAD: [&str; 6] =
     ["", "published", "reproduced baseline", "Sealane", "ratio", "note"];
 
-impl fmt::Display for Book {
+impl fmt::Display for ReportBook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
         self.reports.iter().try_for_each(|report| write!(f, "\n{report}"))
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for BookReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}\n{}", self.name.name(), self.title, self.about)?;
         self.tables.iter().try_for_each(|table| write!(f, "\n{table}"))?;
@@ -28,7 +28,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for BookTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.title)?;
         if !self.note.is_empty() {
@@ -39,13 +39,13 @@ impl fmt::Display for Table {
     }
 }
 
-impl Row {
+impl BookRow {
     /// The cells of its columns.
     pub(crate) fn cells(&self) -> Vec<String> {
-        let shown = |figure: Option<Figure>| {
+        let shown = |figure: Option<BenchFigure>| {
             figure.map_or_else(|| "-".to_owned(), |figure| figure.to_string())
         };
-        let times = |ratio| Figure::of(ratio, Unit::Times).to_string();
+        let times = |ratio| BenchFigure::of(ratio, FigureUnit::Times).to_string();
         vec![
             self.name.clone(),
             shown(self.published),

@@ -5,11 +5,11 @@ use std::hint::black_box;
 use sealane_codec::event;
 use sealane_seal::Suite;
 
-use super::rich::{self, Ends, Kind};
+use super::rich::{self, RichBodyKind, RichEnds};
 use super::schema;
-use super::{Correction, Error, Name, Report, Row, Table};
-use crate::baseline::triple::{self, Base64, Inner, Numbers, Rich};
-use crate::measure::{self, Cost, Figure, Plan, Variant};
+use super::{BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use crate::baseline::triple::{self, Base64Text, NestedEncoding, NumberArray, RichRecord};
+use crate::measure::{self, BenchFigure, BenchVariant, MeasurePlan, VariantCost};
 
 /// Sizes of the text in KiB, and the report's microseconds to serialize, deserialize and do both:
 /// layers 1, 2 and 3.
@@ -21,8 +21,11 @@ const PUBLISHED: [(usize, [[f64; 3]; 3]); 3] = [
 /// The kilobytes that the report estimates for each layer.
 const ESTIMATED_KB: [[usize; 3]; 3] = [[10, 13, 15], [75, 95, 110], [285, 360, 390]];
 
-pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
-    let mut sizes = Table {
+pub(super) fn report(
+    plan: &MeasurePlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<BookReport, Error> {
+    let mut sizes = BookTable {
         title: "Size on the wire".into(),
         note:
             "Published: estimates; baseline: counted. Sealane: the event in layer 1, and a frame \
@@ -31,7 +34,7 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
                 .into(),
         rows: vec![],
     };
-    let mut layers = Table {
+    let mut layers = BookTable {
         title: "Each layer alone".into(),
         note: "Beside layer 1: the event encoded, decoded without copying, and both, owned. The \
                other layers have no counterpart: seal and frame are in the next tables."
@@ -47,8 +50,8 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
     }
     let mut tables = vec![sizes, layers, schema::table(plan)?];
     tables.extend(rich::tables(plan, &mut |part| progress(0.5 + part / 2.0))?);
-    Ok(Report {
-        name: Name::TripleJson,
+    Ok(BookReport {
+        name: ReportName::TripleJson,
         title: "rich messages between peers in three layers of JSON",
         about: "Times published are of an Apple M-series machine; only ratios within a column \
                 compare.",
@@ -57,66 +60,70 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
     })
 }
 
-fn layers<I: Inner + serde::Serialize>(kib: usize) -> [Vec<u8>; 3] {
-    let rich = Rich::new(kib).to_json();
+fn layers<I: NestedEncoding + serde::Serialize>(kib: usize) -> [Vec<u8>; 3] {
+    let rich = RichRecord::new(kib).to_json();
     let encrypted = triple::encrypt::<I>(kib, &rich);
     let wire = triple::wrap::<I>(&encrypted);
     [rich, encrypted, wire]
 }
 
-fn size_rows(kib: usize, estimated_kb: [usize; 3]) -> Result<Vec<Row>, Error> {
-    let mut ends = Ends::new(Suite::Aes256Gcm)?;
-    let event = rich::event(kib, Kind::Ascii);
+fn size_rows(kib: usize, estimated_kb: [usize; 3]) -> Result<Vec<BookRow>, Error> {
+    let mut ends = RichEnds::new(Suite::Aes256Gcm)?;
+    let event = rich::event(kib, RichBodyKind::Ascii);
     let frame = ends.round_trip(&event, false).ok_or(Error::Broken("the event's way"))?;
     let mut body = Vec::new();
     event::encode(&event, &mut body).map_err(|_| Error::Broken("the event"))?;
     let ours = [body.len(), frame, frame];
     let mut rows = vec![];
-    for (layer, (bytes, kb)) in layers::<Numbers>(kib).iter().zip(estimated_kb).enumerate() {
+    for (layer, (bytes, kb)) in layers::<NumberArray>(kib).iter().zip(estimated_kb).enumerate() {
         let factor = bytes.len() as f64 / (kib << 10) as f64;
         let ours = ours.get(layer).copied().unwrap_or(frame);
         rows.push(
-            Row::new(format!("{kib} KiB, layer {}", layer + 1))
-                .published(Figure::bytes(kb * 1000))
-                .baseline(Figure::bytes(bytes.len()))
-                .sealane(Figure::bytes(ours))
+            BookRow::new(format!("{kib} KiB, layer {}", layer + 1))
+                .published(BenchFigure::bytes(kb * 1000))
+                .baseline(BenchFigure::bytes(bytes.len()))
+                .sealane(BenchFigure::bytes(ours))
                 .note(format!("{factor:.2} times the text")),
         );
     }
-    let [.., base64] = layers::<Base64>(kib);
+    let [.., base64] = layers::<Base64Text>(kib);
     rows.push(
-        Row::new(format!("{kib} KiB, layer 3 if it were {}", Base64::NAME))
-            .baseline(Figure::bytes(base64.len()))
-            .sealane(Figure::bytes(frame)),
+        BookRow::new(format!("{kib} KiB, layer 3 if it were {}", Base64Text::NAME))
+            .baseline(BenchFigure::bytes(base64.len()))
+            .sealane(BenchFigure::bytes(frame)),
     );
     Ok(rows)
 }
 
-fn layer_rows(plan: &Plan, kib: usize, published: [[f64; 3]; 3]) -> Result<Vec<Row>, Error> {
-    let (value, event) = (Rich::new(kib), rich::event(kib, Kind::Ascii));
-    let [rich, encrypted, wire] = layers::<Numbers>(kib);
+fn layer_rows(
+    plan: &MeasurePlan,
+    kib: usize,
+    published: [[f64; 3]; 3],
+) -> Result<Vec<BookRow>, Error> {
+    let (value, event) = (RichRecord::new(kib), rich::event(kib, RichBodyKind::Ascii));
+    let [rich, encrypted, wire] = layers::<NumberArray>(kib);
     let (mut out, mut body) = (Vec::new(), Vec::new());
     event::encode(&event, &mut body).map_err(|_| Error::Broken("the event"))?;
     let variants = vec![
-        Variant::new("", 1, || _ = black_box(value.to_json())),
-        Variant::new("", 1, || _ = black_box(Rich::from_json(black_box(&rich)))),
-        Variant::new("", 1, || _ = black_box(Rich::from_json(&value.to_json()))),
-        Variant::new("", 1, || _ = black_box(triple::encrypt::<Numbers>(kib, &rich))),
-        Variant::new("", 1, || _ = black_box(triple::decrypt::<Numbers>(&encrypted))),
-        Variant::new("", 1, || {
-            black_box(triple::decrypt::<Numbers>(&triple::encrypt::<Numbers>(kib, &rich)));
+        BenchVariant::new("", 1, || _ = black_box(value.to_json())),
+        BenchVariant::new("", 1, || _ = black_box(RichRecord::from_json(black_box(&rich)))),
+        BenchVariant::new("", 1, || _ = black_box(RichRecord::from_json(&value.to_json()))),
+        BenchVariant::new("", 1, || _ = black_box(triple::encrypt::<NumberArray>(kib, &rich))),
+        BenchVariant::new("", 1, || _ = black_box(triple::decrypt::<NumberArray>(&encrypted))),
+        BenchVariant::new("", 1, || {
+            black_box(triple::decrypt::<NumberArray>(&triple::encrypt::<NumberArray>(kib, &rich)));
         }),
-        Variant::new("", 1, || _ = black_box(triple::wrap::<Numbers>(&encrypted))),
-        Variant::new("", 1, || _ = black_box(triple::unwrap::<Numbers>(&wire))),
-        Variant::new("", 1, || {
-            black_box(triple::unwrap::<Numbers>(&triple::wrap::<Numbers>(&encrypted)));
+        BenchVariant::new("", 1, || _ = black_box(triple::wrap::<NumberArray>(&encrypted))),
+        BenchVariant::new("", 1, || _ = black_box(triple::unwrap::<NumberArray>(&wire))),
+        BenchVariant::new("", 1, || {
+            black_box(triple::unwrap::<NumberArray>(&triple::wrap::<NumberArray>(&encrypted)));
         }),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || {
             out.clear();
             black_box(event::encode(black_box(&event), &mut out).is_ok());
         }),
-        Variant::new("", 1, || _ = black_box(event::decode(black_box(&body)).is_ok())),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || _ = black_box(event::decode(black_box(&body)).is_ok())),
+        BenchVariant::new("", 1, || {
             let mut out = Vec::new();
             black_box(event::encode(&event, &mut out).is_ok());
             black_box(event::decode(&out).map(sealane_message::event::Event::into_owned).is_ok());
@@ -125,14 +132,14 @@ fn layer_rows(plan: &Plan, kib: usize, published: [[f64; 3]; 3]) -> Result<Vec<R
     Ok(rows_of(kib, published, &measure::in_turns(plan, variants, &mut |_| ())))
 }
 
-fn rows_of(kib: usize, published: [[f64; 3]; 3], costs: &[Cost]) -> Vec<Row> {
-    let ns = |at: usize| Figure::ns(costs.get(at).map_or(0.0, |cost| cost.ns.median));
+fn rows_of(kib: usize, published: [[f64; 3]; 3], costs: &[VariantCost]) -> Vec<BookRow> {
+    let ns = |at: usize| BenchFigure::ns(costs.get(at).map_or(0.0, |cost| cost.ns.median));
     let mut rows = vec![];
     for (layer, us) in published.into_iter().enumerate() {
         for (step, what) in ["serialize", "deserialize", "round trip"].into_iter().enumerate() {
             let us = us.get(step).copied().unwrap_or(0.0);
-            let row = Row::new(format!("{kib} KiB, layer {}, {what}", layer + 1))
-                .published(Figure::ns(us * 1e3))
+            let row = BookRow::new(format!("{kib} KiB, layer {}, {what}", layer + 1))
+                .published(BenchFigure::ns(us * 1e3))
                 .baseline(ns(layer * 3 + step));
             rows.push(if layer == 0 { row.sealane(ns(9 + step)) } else { row });
         }
@@ -140,8 +147,8 @@ fn rows_of(kib: usize, published: [[f64; 3]; 3], costs: &[Cost]) -> Vec<Row> {
     rows
 }
 
-fn corrections() -> Vec<Correction> {
-    let say = |said, right: &str| Correction { said, right: right.into() };
+fn corrections() -> Vec<ReportCorrection> {
+    let say = |said, right: &str| ReportCorrection { said, right: right.into() };
     vec![
         say(
             "8 KiB become 17 KB (2.1 times)",

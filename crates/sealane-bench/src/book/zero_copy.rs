@@ -10,16 +10,19 @@ use std::hint::black_box;
 use sealane_frame::{FrameBuf, forward_in_place, seal_frame};
 use sealane_seal::{Class, Suite};
 
-use super::{Correction, Error, Name, Report, Row, Table};
-use crate::baseline::forward::{Address, Control, Data, Down, Heartbeat, Message, Packet, Up};
+use super::{BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use crate::baseline::forward::{
+    BaselineAddress, BaselineControl, BaselineDownlink, BaselineHeartbeat, BaselineMessage,
+    BaselinePacket, BaselinePayload, BaselineUplink,
+};
 use crate::baseline::forward::{down_into, up_into};
-use crate::measure::{self, Cost, Figure, Plan, Unit, Variant};
-use crate::members::{self, Members, RELAY};
+use crate::measure::{self, BenchFigure, BenchVariant, FigureUnit, MeasurePlan, VariantCost};
+use crate::members::{self, BenchMembers, RELAY};
 
-const FROM: Address = [1; 6];
-const TO: Address = [2; 6];
-const ORIGIN: Address = [6; 6];
-const DESTINATION: Address = [7; 6];
+const FROM: BaselineAddress = [1; 6];
+const TO: BaselineAddress = [2; 6];
+const ORIGIN: BaselineAddress = [6; 6];
+const DESTINATION: BaselineAddress = [7; 6];
 const PAYLOADS: [usize; 4] = [33, 64, 512, 1500];
 /// The report's three operations: nanoseconds of its old way and of its new one.
 const PUBLISHED: [(&str, f64, f64); 3] = [
@@ -31,19 +34,19 @@ const PUBLISHED: [(&str, f64, f64); 3] = [
 const HOPS_AT: usize = 16;
 
 /// The report's three ways, beside ours.
-struct Tables {
-    tree: Table,
-    fresh: Table,
-    reused: Table,
-    counts: Table,
+struct ZeroCopyTables {
+    tree: BookTable,
+    fresh: BookTable,
+    reused: BookTable,
+    counts: BookTable,
 }
 
-impl Tables {
+impl ZeroCopyTables {
     fn new() -> Self {
-        let titled = |title: &str| Table { title: title.into(), ..Table::default() };
+        let titled = |title: &str| BookTable { title: title.into(), ..BookTable::default() };
         let note = "Sealane: check, and 17 bytes overwritten where the frame lies.".into();
         Self {
-            tree: Table { note, ..titled("Through a tree of objects") },
+            tree: BookTable { note, ..titled("Through a tree of objects") },
             fresh: titled("In one pass into a fresh buffer: what the report ships"),
             reused: titled("In one pass into a buffer that is there: what the report measures"),
             counts: titled("Allocations of one message"),
@@ -54,16 +57,16 @@ impl Tables {
     fn add(
         &mut self,
         name: &str,
-        [a, b, c]: [&Cost; 3],
-        ours: &Cost,
+        [a, b, c]: [&VariantCost; 3],
+        ours: &VariantCost,
         published: Option<(f64, f64)>,
     ) {
-        let row = |cost: &Cost, ns: Option<f64>| {
-            let row = Row::new(name)
-                .baseline(Figure::ns(cost.ns.median))
-                .sealane(Figure::ns(ours.ns.median));
+        let row = |cost: &VariantCost, ns: Option<f64>| {
+            let row = BookRow::new(name)
+                .baseline(BenchFigure::ns(cost.ns.median))
+                .sealane(BenchFigure::ns(ours.ns.median));
             match ns {
-                Some(ns) => row.published(Figure::ns(ns)),
+                Some(ns) => row.published(BenchFigure::ns(ns)),
                 None => row,
             }
         };
@@ -73,8 +76,11 @@ impl Tables {
     }
 }
 
-pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Report, Error> {
-    let mut tables = Tables::new();
+pub(super) fn report(
+    plan: &MeasurePlan,
+    progress: &mut dyn FnMut(f64),
+) -> Result<BookReport, Error> {
+    let mut tables = ZeroCopyTables::new();
     for (index, payload) in PAYLOADS.into_iter().enumerate() {
         let costs = measure_payload(plan, payload)?;
         let Some((ours, rest)) = costs.split_last() else { return Err(Error::Broken("the bench")) };
@@ -93,9 +99,9 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
         tables.add(name, [a, b, c], ours, Some((old, new)));
         tables.counts.rows.push(allocations(name, [a, b, c], ours));
     }
-    let Tables { tree, fresh, reused, counts } = tables;
-    Ok(Report {
-        name: Name::ZeroCopy,
+    let ZeroCopyTables { tree, fresh, reused, counts } = tables;
+    Ok(BookReport {
+        name: ReportName::ZeroCopy,
         title: "data messages of a vehicular network, forwarded",
         about: "A message on the report's wire is 22 or 28 bytes and its payload; a frame here is \
                 sealed, and has a hop limit and a length that a relay checks. Beside a heartbeat \
@@ -114,11 +120,11 @@ pub(super) fn report(plan: &Plan, progress: &mut dyn FnMut(f64)) -> Result<Repor
 }
 
 /// Bytes on the wire. What a station tells of itself here is an announcement.
-fn sizes() -> Result<Table, Error> {
+fn sizes() -> Result<BookTable, Error> {
     let beat = reply::beat();
-    let reply = Packet::Control(Control::Reply(beat.clone(), ORIGIN));
-    let beat = Packet::Control(Control::Heartbeat(beat));
-    let announced = Figure::bytes(reply::announcement()?.len());
+    let reply = BaselinePacket::Control(BaselineControl::Reply(beat.clone(), ORIGIN));
+    let beat = BaselinePacket::Control(BaselineControl::Heartbeat(beat));
+    let announced = BenchFigure::bytes(reply::announcement()?.len());
     let mut rows = vec![
         size("heartbeat", beat).sealane(announced),
         size("heartbeat reply", reply).sealane(announced),
@@ -126,28 +132,34 @@ fn sizes() -> Result<Table, Error> {
     for payload in PAYLOADS {
         let data = vec![8; payload];
         let (origin, data) = (Cow::Borrowed(&ORIGIN[..]), Cow::Borrowed(&data[..]));
-        let up = Up { origin: origin.clone(), data: data.clone() };
-        let down = Down { origin, destination: Cow::Borrowed(&DESTINATION[..]), data };
-        let ours = Figure::bytes(sealed(&vec![8; payload])?.len());
-        for (name, packet, said) in [("up", Data::Up(up), 24), ("down", Data::Down(down), 30)] {
-            let row = size(&format!("{name}, {payload} B"), Packet::Data(packet));
-            rows.push(row.published(Figure::bytes(said + payload)).sealane(ours));
+        let up = BaselineUplink { origin: origin.clone(), data: data.clone() };
+        let down = BaselineDownlink { origin, destination: Cow::Borrowed(&DESTINATION[..]), data };
+        let ours = BenchFigure::bytes(sealed(&vec![8; payload])?.len());
+        for (name, packet, said) in
+            [("up", BaselinePayload::Up(up), 24), ("down", BaselinePayload::Down(down), 30)]
+        {
+            let row = size(&format!("{name}, {payload} B"), BaselinePacket::Data(packet));
+            rows.push(row.published(BenchFigure::bytes(said + payload)).sealane(ours));
         }
     }
     let note = "Sealane: sealed, in the full form; in place of heartbeats an announcement, which \
                 is signed and opens a session. The report's frames have neither seal, length, \
                 hop limit nor sequence.";
-    Ok(Table { title: "Bytes on the wire".into(), note: note.into(), rows })
+    Ok(BookTable { title: "Bytes on the wire".into(), note: note.into(), rows })
 }
 
-fn size(name: &str, packet: Packet<'_>) -> Row {
-    let wire = Message { from: FROM, to: TO, packet }.to_wire();
-    Row::new(name).baseline(Figure::bytes(wire.len()))
+fn size(name: &str, packet: BaselinePacket<'_>) -> BookRow {
+    let wire = BaselineMessage { from: FROM, to: TO, packet }.to_wire();
+    BookRow::new(name).baseline(BenchFigure::bytes(wire.len()))
 }
 
-fn allocations(name: &str, [tree, fresh, reused]: [&Cost; 3], ours: &Cost) -> Row {
-    let count = |cost: &Cost| Figure::of(cost.allocations, Unit::Allocations);
-    Row::new(name).baseline(count(tree)).sealane(count(ours)).note(format!(
+fn allocations(
+    name: &str,
+    [tree, fresh, reused]: [&VariantCost; 3],
+    ours: &VariantCost,
+) -> BookRow {
+    let count = |cost: &VariantCost| BenchFigure::of(cost.allocations, FigureUnit::Allocations);
+    BookRow::new(name).baseline(count(tree)).sealane(count(ours)).note(format!(
         "a fresh buffer: {}; one that is there: {}; the report says 3 to 5",
         count(fresh),
         count(reused)
@@ -155,47 +167,48 @@ fn allocations(name: &str, [tree, fresh, reused]: [&Cost; 3], ours: &Cost) -> Ro
 }
 
 /// Three ways of three operations, and ours.
-fn measure_payload(plan: &Plan, payload: usize) -> Result<Vec<Cost>, Error> {
+fn measure_payload(plan: &MeasurePlan, payload: usize) -> Result<Vec<VariantCost>, Error> {
     let payload = vec![8; payload];
     // As the report's bench has them: the message that came owns its bytes.
-    let up = Up { origin: Cow::Owned(ORIGIN.to_vec()), data: Cow::Owned(payload.clone()) };
-    let down = Down {
+    let up =
+        BaselineUplink { origin: Cow::Owned(ORIGIN.to_vec()), data: Cow::Owned(payload.clone()) };
+    let down = BaselineDownlink {
         origin: Cow::Owned(ORIGIN.to_vec()),
         destination: Cow::Owned(DESTINATION.to_vec()),
         data: Cow::Owned(payload.clone()),
     };
     let (up, down, payload) = (&up, &down, &payload);
-    let new = || Down {
+    let new = || BaselineDownlink {
         origin: Cow::Borrowed(&ORIGIN[..]),
         destination: Cow::Borrowed(&DESTINATION[..]),
         data: Cow::Borrowed(&payload[..]),
     };
-    let tree = |data: Data<'_>| {
-        let message = Message { from: FROM, to: TO, packet: Packet::Data(data) };
+    let tree = |data: BaselinePayload<'_>| {
+        let message = BaselineMessage { from: FROM, to: TO, packet: BaselinePacket::Data(data) };
         drop(black_box(message.to_wire()));
     };
     let [mut wire_up, mut wire_new, mut wire_down] = [const { Vec::new() }; 3];
     let mut frame = sealed(payload)?;
     let variants = vec![
-        Variant::new("", 1, || tree(Data::Up(black_box(up).clone()))),
-        Variant::new("", 1, || fresh(|wire| up_into(black_box(up), FROM, TO, wire))),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || tree(BaselinePayload::Up(black_box(up).clone()))),
+        BenchVariant::new("", 1, || fresh(|wire| up_into(black_box(up), FROM, TO, wire))),
+        BenchVariant::new("", 1, || {
             up_into(black_box(up), FROM, TO, &mut wire_up);
             black_box(&wire_up);
         }),
-        Variant::new("", 1, || tree(Data::Down(owned(&black_box(new()))))),
-        Variant::new("", 1, || fresh(|wire| down_into(&black_box(new()), FROM, TO, wire))),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || tree(BaselinePayload::Down(owned(&black_box(new()))))),
+        BenchVariant::new("", 1, || fresh(|wire| down_into(&black_box(new()), FROM, TO, wire))),
+        BenchVariant::new("", 1, || {
             down_into(&black_box(new()), FROM, TO, &mut wire_new);
             black_box(&wire_new);
         }),
-        Variant::new("", 1, || tree(Data::Down(black_box(down).clone()))),
-        Variant::new("", 1, || fresh(|wire| down_into(black_box(down), FROM, TO, wire))),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || tree(BaselinePayload::Down(black_box(down).clone()))),
+        BenchVariant::new("", 1, || fresh(|wire| down_into(black_box(down), FROM, TO, wire))),
+        BenchVariant::new("", 1, || {
             down_into(black_box(down), FROM, TO, &mut wire_down);
             black_box(&wire_down);
         }),
-        Variant::new("", 1, move || {
+        BenchVariant::new("", 1, move || {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
             if let Some(hops) = frame.get_mut(HOPS_AT) {
                 *hops = 15;
@@ -213,8 +226,8 @@ fn fresh(write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// The report's old way makes a message of its own of what came.
-fn owned<'a>(down: &Down<'_>) -> Down<'a> {
-    Down {
+fn owned<'a>(down: &BaselineDownlink<'_>) -> BaselineDownlink<'a> {
+    BaselineDownlink {
         origin: Cow::Owned(down.origin.to_vec()),
         destination: Cow::Owned(down.destination.to_vec()),
         data: Cow::Owned(down.data.to_vec()),
@@ -223,8 +236,8 @@ fn owned<'a>(down: &Down<'_>) -> Down<'a> {
 
 fn sealed(payload: &[u8]) -> Result<Vec<u8>, Error> {
     let broken = |_| Error::Broken("sealing");
-    let members = Members::new(Class::Group, Suite::Aes256Gcm, 0, members::documents());
-    let Members { mut sealer, fields, binding, .. } =
+    let members = BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, members::documents());
+    let BenchMembers { mut sealer, fields, binding, .. } =
         members.map_err(|_| Error::Broken("sealing"))?;
     let mut buf = FrameBuf::new();
     let frame = seal_frame(&mut sealer, &fields, &binding, payload, &mut buf);
@@ -233,8 +246,8 @@ fn sealed(payload: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(frame)
 }
 
-fn corrections() -> Vec<Correction> {
-    let say = |said, right: &str| Correction { said, right: right.into() };
+fn corrections() -> Vec<ReportCorrection> {
+    let say = |said, right: &str| ReportCorrection { said, right: right.into() };
     vec![
         say(
             "0 allocations in the hot path",

@@ -1,13 +1,13 @@
 //! A few lines that follow from the figures, each with its reason.
 
 use sealane_codec::Codec;
-use sealane_frame::Compression;
+use sealane_frame::FrameCompression;
 use sealane_protocol::Level;
 use sealane_seal::{Class, Form, Suite};
 
-use super::report::Row;
-use super::step::Step;
-use super::way::{Link, Way};
+use super::report::WayRow;
+use super::step::CostStep;
+use super::way::{CostLink, CostWay};
 
 /// A saving below this is not worth a line.
 const WORTH: f64 = 0.05;
@@ -17,25 +17,26 @@ fn of_the_way(ratio: f64) -> String {
 }
 
 /// The advice that the rows give on the choices that a user has.
-pub(super) fn of(ways: &[Row]) -> Vec<String> {
-    let found = Found { ways };
+pub(super) fn of(ways: &[WayRow]) -> Vec<String> {
+    let found = CostAdvice { ways };
     let lines = [found.codec(), found.compression(), found.cipher(), found.form(), found.level()];
     lines.into_iter().flatten().collect()
 }
 
-struct Found<'a> {
-    ways: &'a [Row],
+struct CostAdvice<'a> {
+    ways: &'a [WayRow],
 }
 
-impl Found<'_> {
-    fn way(&self, way: Way) -> Option<&Row> {
+impl CostAdvice<'_> {
+    fn way(&self, way: CostWay) -> Option<&WayRow> {
         self.ways.iter().find(|row| row.way == way)
     }
 
     fn codec(&self) -> Option<String> {
-        let json = self.way(Way { codec: Codec::Json, ..Way::USUAL })?;
+        let json = self.way(CostWay { codec: Codec::Json, ..CostWay::USUAL })?;
         let others = [Codec::MsgPack, Codec::Cbor, Codec::MsgPackRecords];
-        let rows = others.iter().filter_map(|codec| self.way(Way { codec: *codec, ..Way::USUAL }));
+        let rows =
+            others.iter().filter_map(|codec| self.way(CostWay { codec: *codec, ..CostWay::USUAL }));
         let best = rows.min_by(|a, b| a.wire.total_cmp(&b.wire))?;
         let saved = 1.0 - best.wire / json.wire;
         let cpu = best.cpu_ns.median / json.cpu_ns.median;
@@ -59,11 +60,11 @@ impl Found<'_> {
     }
 
     fn compression(&self) -> Option<String> {
-        let plain = self.way(Way::USUAL)?;
-        let pressed = |compression| self.way(Way { compression, ..Way::USUAL });
-        let (lz4, zstd) = (pressed(Compression::Lz4)?, pressed(Compression::Zstd)?);
-        let saved = |row: &Row| 1.0 - row.wire / plain.wire;
-        let dearer = |row: &Row| row.cpu_ns.median / plain.cpu_ns.median;
+        let plain = self.way(CostWay::USUAL)?;
+        let pressed = |compression| self.way(CostWay { compression, ..CostWay::USUAL });
+        let (lz4, zstd) = (pressed(FrameCompression::Lz4)?, pressed(FrameCompression::Zstd)?);
+        let saved = |row: &WayRow| 1.0 - row.wire / plain.wire;
+        let dearer = |row: &WayRow| row.cpu_ns.median / plain.cpu_ns.median;
         let best = if saved(zstd) - saved(lz4) > WORTH { zstd } else { lz4 };
         let name = super::way::compression_name(best.way.compression);
         Some(match saved(best) > WORTH {
@@ -83,11 +84,11 @@ impl Found<'_> {
     }
 
     fn cipher(&self) -> Option<String> {
-        let aes = self.way(Way::USUAL)?;
+        let aes = self.way(CostWay::USUAL)?;
         let suite = Suite::ChaCha20Poly1305;
-        let chacha = self.way(Way { seal: Some((Class::Group, suite)), ..Way::USUAL })?;
+        let chacha = self.way(CostWay { seal: Some((Class::Group, suite)), ..CostWay::USUAL })?;
         let signed = Some((Class::Signed, Suite::Aes256Gcm));
-        let signed = self.way(Way { seal: signed, ..Way::USUAL })?;
+        let signed = self.way(CostWay { seal: signed, ..CostWay::USUAL })?;
         let best = match chacha.cpu_ns.median / aes.cpu_ns.median {
             _ if chacha.cpu_ns.meets(&aes.cpu_ns) => {
                 "either cipher, they differ by less than their spread,".into()
@@ -95,7 +96,7 @@ impl Found<'_> {
             ratio if ratio > 1.0 => format!("AES-256-GCM {}", of_the_way(ratio)),
             ratio => format!("ChaCha20-Poly1305 {}", of_the_way(1.0 / ratio)),
         };
-        let share = (aes.share(Step::Seal) + aes.share(Step::Open)) * 100.0;
+        let share = (aes.share(CostStep::Seal) + aes.share(CostStep::Open)) * 100.0;
         let cost = (signed.cpu_ns.median - aes.cpu_ns.median).max(0.0) / 1e3;
         Some(format!(
             "Seal: {best} on this machine. Sealing, framing and opening are {share:.0} % of the \
@@ -105,8 +106,8 @@ impl Found<'_> {
     }
 
     fn form(&self) -> Option<String> {
-        let full = self.way(Way::USUAL)?;
-        let compact = self.way(Way { form: Form::Compact, ..Way::USUAL })?;
+        let full = self.way(CostWay::USUAL)?;
+        let compact = self.way(CostWay { form: Form::Compact, ..CostWay::USUAL })?;
         let saved = full.wire - compact.wire;
         Some(format!(
             "Frame: the compact form saves {saved:.0} of {:.0} bytes ({:.0} %) wherever the link \
@@ -117,10 +118,10 @@ impl Found<'_> {
     }
 
     fn level(&self) -> Option<String> {
-        let at = |level| self.way(Way { link: Link::WebSocket(level), ..Way::USUAL });
+        let at = |level| self.way(CostWay { link: CostLink::WebSocket(level), ..CostWay::USUAL });
         let (os, disk) = (at(Level::Os)?, at(Level::Disk)?);
         let (os_ns, disk_ns) = (os.latency_ns?.0, disk.latency_ns?.0);
-        let rest = (disk.share(Step::Carry) + disk.share(Step::Keep)) * 100.0;
+        let rest = (disk.share(CostStep::Carry) + disk.share(CostStep::Keep)) * 100.0;
         Some(format!(
             "Level: disk. It costs one message alone {:.2} ms against {:.2} ms at os: publish in \
              batches rather than give up fsync. Carrying and keeping are {rest:.0} % of all CPU \

@@ -8,21 +8,21 @@ use sealane::{Client, Subscription};
 use sealane_codec::Codec;
 use sealane_frame::{FrameBuf, open_stored, seal_frame};
 use sealane_message::Value;
-use sealane_protocol::Sealed;
-use sealane_seal::{Binding, Epoch, Opened, SenderContext, Slot};
+use sealane_protocol::SealedEnvelope;
+use sealane_seal::{Binding, Epoch, OpenedMessage, SenderContext, Slot};
 
 use super::Error;
-use super::step::Coder;
-use super::way::{Link, Way};
+use super::step::StepCoder;
+use super::way::{CostLink, CostWay};
 use crate::load;
-use crate::load::node::NodeProcess;
+use crate::load::node::BenchNodeProcess;
 use crate::measure::{percentile, process_cpu_ns};
-use crate::members::{GROUP, Members};
-use crate::programs::Programs;
+use crate::members::{BenchMembers, GROUP};
+use crate::programs::BenchPrograms;
 
 /// The cost of a way over a hub, for each message.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Kept {
+pub(super) struct HubWayCost {
     /// CPU of this process: both ends and their sockets.
     pub(super) own_ns: f64,
     /// CPU of the hub's process.
@@ -44,32 +44,32 @@ const TOPIC: &str = "cost/measured";
 
 /// How long a way over a hub is measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Effort {
+pub(super) struct HubEffort {
     pub(super) each: Duration,
     pub(super) singles: usize,
 }
 
 pub(super) async fn measure(
-    programs: &Programs,
+    programs: &BenchPrograms,
     data: Option<&Path>,
-    way: Way,
+    way: CostWay,
     sample: &[Value],
-    effort: Effort,
-) -> Result<Kept, Error> {
-    let Link::WebSocket(level) = way.link else { return Ok(Kept::default()) };
+    effort: HubEffort,
+) -> Result<HubWayCost, Error> {
+    let CostLink::WebSocket(level) = way.link else { return Ok(HubWayCost::default()) };
     let folder = match data {
         Some(data) => tempfile::tempdir_in(data),
         None => tempfile::tempdir(),
     };
     let folder = folder.map_err(load::Error::io("a temporary folder"))?;
-    let node = NodeProcess::start(programs, folder.path(), level.name())?;
+    let node = BenchNodeProcess::start(programs, folder.path(), level.name())?;
     let client = Client::connect(&node.address).map_err(load::Error::Client)?;
     let make = client.configure(TOPIC);
     let make = if way.seal.is_some() { make.sealed(GROUP) } else { make };
     make.await.map_err(load::Error::Client)?;
     let subscribe = client.subscribe(TOPIC).codec(way.codec).batch(256);
     let readings = subscribe.await.map_err(load::Error::Client)?;
-    let mut ends = Ends::new(way, client, readings)?;
+    let mut ends = HubWayEnds::new(way, client, readings)?;
     let bytes: usize = sample.iter().map(|value| ends.size(value)).sum();
     let batch = (BATCH_BYTES * sample.len() / bytes.max(1)).clamp(1, BATCH);
     let mut kept = ends.rate(&node, sample, batch, effort.each).await?;
@@ -85,34 +85,34 @@ pub(super) async fn measure(
     Ok(kept)
 }
 
-struct Ends {
-    way: Way,
+struct HubWayEnds {
+    way: CostWay,
     client: Client,
     readings: Subscription,
-    members: Members,
-    shown: Shown,
+    members: BenchMembers,
+    shown: ShownCounters,
     buf: FrameBuf,
-    writer: Coder,
-    reader: Coder,
+    writer: StepCoder,
+    reader: StepCoder,
     body: Vec<u8>,
     sent: u64,
 }
 
-impl Ends {
-    fn new(way: Way, client: Client, readings: Subscription) -> Result<Self, Error> {
-        let (class, suite) = way.seal.unwrap_or(Way::USUAL_SEAL);
+impl HubWayEnds {
+    fn new(way: CostWay, client: Client, readings: Subscription) -> Result<Self, Error> {
+        let (class, suite) = way.seal.unwrap_or(CostWay::USUAL_SEAL);
         let failed = |_| load::Error::Process("sealing");
-        let members = Members::new(class, suite, way.codec as u8, Binding::stream(TOPIC));
+        let members = BenchMembers::new(class, suite, way.codec as u8, Binding::stream(TOPIC));
         let members = members.map_err(failed)?;
         Ok(Self {
             way,
             client,
             readings,
             members,
-            shown: Shown::default(),
+            shown: ShownCounters::default(),
             buf: FrameBuf::new(),
-            writer: Coder::new(way.codec),
-            reader: Coder::new(way.codec),
+            writer: StepCoder::new(way.codec),
+            reader: StepCoder::new(way.codec),
             body: Vec::new(),
             sent: 0,
         })
@@ -125,11 +125,11 @@ impl Ends {
     /// Publishes batches and reads them, for a while.
     async fn rate(
         &mut self,
-        node: &NodeProcess,
+        node: &BenchNodeProcess,
         sample: &[Value],
         batch: usize,
         each: Duration,
-    ) -> Result<Kept, Error> {
+    ) -> Result<HubWayCost, Error> {
         let all: Vec<Value> = sample.iter().cycle().take(batch).cloned().collect();
         self.round(&all).await?;
         let (own, hub, received) = (process_cpu_ns(), node.cpu_s(), self.readings.received_bytes());
@@ -143,12 +143,12 @@ impl Ends {
             count += part.len();
         }
         let count = count.max(1) as f64;
-        Ok(Kept {
+        Ok(HubWayCost {
             own_ns: (process_cpu_ns() - own) / count,
             hub_ns: (node.cpu_s() - hub) * 1e9 / count,
             sent: (self.sent - sent) as f64 / count,
             received: (self.readings.received_bytes() - received) as f64 / count,
-            ..Kept::default()
+            ..HubWayCost::default()
         })
     }
 
@@ -173,7 +173,7 @@ impl Ends {
         let failed = || load::Error::Process("sealing");
         if self.way.seal.is_none() {
             let mut out = Vec::new();
-            let mut writer = sealane_codec::Writer::new(self.way.codec, &mut out);
+            let mut writer = sealane_codec::DatumWriter::new(self.way.codec, &mut out);
             writer.map(1);
             writer.key("data");
             writer.value(value);
@@ -183,11 +183,11 @@ impl Ends {
         self.body.clear();
         self.writer.encode(value, &mut self.body);
         self.members.ready().map_err(|_| failed())?;
-        let Members { sealer, fields, binding, .. } = &mut self.members;
+        let BenchMembers { sealer, fields, binding, .. } = &mut self.members;
         let frame = seal_frame(sealer, fields, binding, &self.body, &mut self.buf);
         let frame = frame.map_err(|_| failed())?;
         let mut out = Vec::with_capacity(frame.len() + 64);
-        Sealed { id: None, frame: (&*frame).into() }.write(self.way.codec, &mut out);
+        SealedEnvelope { id: None, frame: (&*frame).into() }.write(self.way.codec, &mut out);
         Ok(out)
     }
 
@@ -198,9 +198,9 @@ impl Ends {
             let value = self.reader.decode(envelope).map_err(|_| failed())?;
             return value.field("data").map(|_| ()).ok_or_else(|| failed().into());
         }
-        let sealed = Sealed::read(codec, envelope).ok().flatten().ok_or_else(failed)?;
+        let sealed = SealedEnvelope::read(codec, envelope).ok().flatten().ok_or_else(failed)?;
         let mut frame = sealed.frame.into_owned();
-        let Members { opener, binding, .. } = &mut self.members;
+        let BenchMembers { opener, binding, .. } = &mut self.members;
         let stored = open_stored(opener, Epoch(0), binding, &mut frame).map_err(|_| failed())?;
         if !self.shown.is_new(&stored.opened) {
             return Err(failed().into());
@@ -213,11 +213,11 @@ impl Ends {
 /// The counters of each start of a sender that a reader of a stream has shown, as ranges: its
 /// client remembers them, since a stored message opens as often as it comes.
 #[derive(Default)]
-struct Shown(BTreeMap<(Epoch, Slot, SenderContext), BTreeMap<u64, u64>>);
+struct ShownCounters(BTreeMap<(Epoch, Slot, SenderContext), BTreeMap<u64, u64>>);
 
-impl Shown {
+impl ShownCounters {
     /// Whether the message was not shown before.
-    fn is_new(&mut self, opened: &Opened) -> bool {
+    fn is_new(&mut self, opened: &OpenedMessage) -> bool {
         let sender = (opened.epoch(), opened.slot(), opened.context());
         let (ranges, counter) = (self.0.entry(sender).or_default(), opened.counter());
         match ranges.range_mut(..=counter).next_back() {
@@ -238,10 +238,10 @@ mod tests {
     #[test]
     fn what_comes_again_is_not_shown_again() {
         let (mut shown, mut buf, binding) =
-            (Shown::default(), FrameBuf::new(), Binding::stream(TOPIC));
+            (ShownCounters::default(), FrameBuf::new(), Binding::stream(TOPIC));
         for _ in 0..2 {
-            let ends = Members::new(Class::Group, Suite::Aes256Gcm, 3, binding).unwrap();
-            let Members { mut sealer, mut opener, fields, .. } = ends;
+            let ends = BenchMembers::new(Class::Group, Suite::Aes256Gcm, 3, binding).unwrap();
+            let BenchMembers { mut sealer, mut opener, fields, .. } = ends;
             let mut next = || {
                 let frame = seal_frame(&mut sealer, &fields, &binding, b"x", &mut buf).unwrap();
                 open_stored(&mut opener, Epoch(0), &binding, frame).unwrap().opened

@@ -10,11 +10,11 @@ use sealane_frame::FrameView;
 use sealane_message::Value;
 
 use super::Error;
-use super::sequence::{Item, Items};
+use super::sequence::{SequenceItem, SequenceItems};
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holding {
+pub enum CostFileFormat {
     /// JSON, one datum on each line.
     Lines,
     /// Data one behind the other, each ends where its bytes say.
@@ -23,34 +23,34 @@ pub enum Holding {
     Frames,
 }
 
-impl Holding {
+impl CostFileFormat {
     /// By the name that a flag gives it.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
-            "json" => Some(Holding::Lines),
-            "msgpack" => Some(Holding::Sequence(Codec::MsgPack)),
-            "cbor" => Some(Holding::Sequence(Codec::Cbor)),
-            "frames" => Some(Holding::Frames),
+            "json" => Some(CostFileFormat::Lines),
+            "msgpack" => Some(CostFileFormat::Sequence(Codec::MsgPack)),
+            "cbor" => Some(CostFileFormat::Sequence(Codec::Cbor)),
+            "frames" => Some(CostFileFormat::Frames),
             _ => None,
         }
     }
 
     fn of(path: &Path, start: &[u8]) -> Self {
         match path.extension().and_then(|end| end.to_str()) {
-            Some("msgpack" | "mp") => Holding::Sequence(Codec::MsgPack),
-            Some("cbor" | "cborseq") => Holding::Sequence(Codec::Cbor),
-            Some("json" | "jsonl" | "ndjson" | "txt") => Holding::Lines,
+            Some("msgpack" | "mp") => CostFileFormat::Sequence(Codec::MsgPack),
+            Some("cbor" | "cborseq") => CostFileFormat::Sequence(Codec::Cbor),
+            Some("json" | "jsonl" | "ndjson" | "txt") => CostFileFormat::Lines,
             _ if FrameView::parse(start).is_ok() || super::sequence::frame(start).is_some() => {
-                Holding::Frames
+                CostFileFormat::Frames
             }
-            _ => Holding::Lines,
+            _ => CostFileFormat::Lines,
         }
     }
 }
 
 /// Messages out of all that were read, each as likely as any other, and what could not be read.
 #[derive(Debug, Default)]
-pub struct Sample {
+pub struct MessageSample {
     /// The messages, as values; never more than `MAX_BENCH_SAMPLE_MESSAGES`.
     pub messages: Vec<Value>,
     /// How many of them are opaque: bodies of frames, and files that are no datum.
@@ -63,27 +63,27 @@ pub struct Sample {
     pub broken: u64,
     /// The first of them: where, and why.
     pub refusals: Vec<String>,
-    kept: Vec<Piece>,
+    kept: Vec<SamplePiece>,
     kept_bytes: usize,
-    random: Random,
+    random: BenchRandom,
 }
 
 /// How many broken pieces are named.
 const NAMED: usize = 5;
 
 #[derive(Debug)]
-struct Piece {
+struct SamplePiece {
     codec: Option<Codec>,
     bytes: Vec<u8>,
 }
 
-impl Sample {
+impl MessageSample {
     /// Reads files, folders of files with one message each, and standard input for `-`.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::NoMessages`] where nothing could be read.
-    pub fn read(paths: &[PathBuf], holding: Option<Holding>) -> Result<Self, Error> {
-        let mut sample = Sample::default();
+    pub fn read(paths: &[PathBuf], holding: Option<CostFileFormat>) -> Result<Self, Error> {
+        let mut sample = MessageSample::default();
         for path in paths {
             sample.path(path, holding)?;
         }
@@ -98,14 +98,14 @@ impl Sample {
         &mut self,
         path: &Path,
         input: impl Read,
-        holding: Option<Holding>,
+        holding: Option<CostFileFormat>,
     ) -> Result<(), Error> {
         let mut input = BufReader::with_capacity(64 << 10, input);
         let start = input.fill_buf().map_err(Error::io(path))?;
-        match holding.unwrap_or_else(|| Holding::of(path, start)) {
-            Holding::Lines => self.lines(path, &mut input),
-            Holding::Sequence(codec) => self.items(path, input, Item::Datum(codec)),
-            Holding::Frames => self.items(path, input, Item::Frame),
+        match holding.unwrap_or_else(|| CostFileFormat::of(path, start)) {
+            CostFileFormat::Lines => self.lines(path, &mut input),
+            CostFileFormat::Sequence(codec) => self.items(path, input, SequenceItem::Datum(codec)),
+            CostFileFormat::Frames => self.items(path, input, SequenceItem::Frame),
         }
     }
 
@@ -126,7 +126,7 @@ impl Sample {
         Ok(self)
     }
 
-    fn path(&mut self, path: &Path, holding: Option<Holding>) -> Result<(), Error> {
+    fn path(&mut self, path: &Path, holding: Option<CostFileFormat>) -> Result<(), Error> {
         if path == Path::new("-") {
             return self.stream(path, std::io::stdin().lock(), holding);
         }
@@ -152,10 +152,10 @@ impl Sample {
             self.refuse(path, 1, "is longer than a frame's body");
             return Ok(());
         }
-        let codec = match Holding::of(path, &bytes) {
-            Holding::Lines => Some(Codec::Json),
-            Holding::Sequence(codec) => Some(codec),
-            Holding::Frames => None,
+        let codec = match CostFileFormat::of(path, &bytes) {
+            CostFileFormat::Lines => Some(Codec::Json),
+            CostFileFormat::Sequence(codec) => Some(codec),
+            CostFileFormat::Frames => None,
         };
         let codec = codec.filter(|codec| sealane_codec::decode(*codec, &bytes).is_ok());
         self.keep(codec, &bytes);
@@ -184,13 +184,13 @@ impl Sample {
         Ok(())
     }
 
-    fn items(&mut self, path: &Path, input: impl Read, item: Item) -> Result<(), Error> {
-        let mut items = Items::new(input, item);
+    fn items(&mut self, path: &Path, input: impl Read, item: SequenceItem) -> Result<(), Error> {
+        let mut items = SequenceItems::new(input, item);
         for number in 1.. {
             match items.next().map_err(Error::io(path))? {
                 Some(Ok(bytes)) => match item {
-                    Item::Datum(codec) => self.datum(path, number, codec, bytes),
-                    Item::Frame => self.frame(bytes),
+                    SequenceItem::Datum(codec) => self.datum(path, number, codec, bytes),
+                    SequenceItem::Frame => self.frame(bytes),
                 },
                 Some(Err(why)) => {
                     self.refuse(path, number, why);
@@ -235,7 +235,7 @@ impl Sample {
             held if held > MAX_BENCH_SAMPLE_BYTES => self.kept.len(),
             _ => MAX_BENCH_SAMPLE_MESSAGES,
         };
-        let piece = Piece { codec, bytes: bytes.to_vec() };
+        let piece = SamplePiece { codec, bytes: bytes.to_vec() };
         if self.kept.len() < room {
             self.kept_bytes += bytes.len();
             self.kept.push(piece);
@@ -255,9 +255,9 @@ impl Sample {
 
 /// Numbers that are the same in every run (SplitMix64), so that the same input is the same sample.
 #[derive(Debug, Default)]
-pub(crate) struct Random(u64);
+pub(crate) struct BenchRandom(u64);
 
-impl Random {
+impl BenchRandom {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -271,15 +271,15 @@ impl Random {
 mod tests {
     use super::*;
 
-    fn read(text: &[u8], holding: Holding) -> Sample {
-        let mut sample = Sample::default();
+    fn read(text: &[u8], holding: CostFileFormat) -> MessageSample {
+        let mut sample = MessageSample::default();
         sample.stream(Path::new("in"), text, Some(holding)).unwrap();
         sample.finish().unwrap()
     }
 
     #[test]
     fn broken_lines_are_counted_and_named() {
-        let sample = read(b"{\"a\":1}\n\n{\"a\":\n[1]\nnope\n", Holding::Lines);
+        let sample = read(b"{\"a\":1}\n\n{\"a\":\n[1]\nnope\n", CostFileFormat::Lines);
         assert_eq!((sample.seen, sample.broken, sample.messages.len()), (2, 2, 2));
         assert!(sample.refusals[0].starts_with("in:3: "), "{:?}", sample.refusals);
     }
@@ -288,17 +288,17 @@ mod tests {
     fn a_line_beyond_the_limit_is_broken_and_the_next_is_read() {
         let mut text = vec![b' '; MAX_BENCH_MESSAGE_BYTES + 100];
         text.extend_from_slice(b"\n{\"a\":1}\n");
-        let sample = read(&text, Holding::Lines);
+        let sample = read(&text, CostFileFormat::Lines);
         assert_eq!((sample.seen, sample.broken), (1, 1));
     }
 
     #[test]
     fn a_million_messages_need_no_million_messages_of_memory() {
-        let mut sample = Sample::default();
+        let mut sample = MessageSample::default();
         let line = b"{\"n\":1,\"text\":\"twenty bytes of text\"}\n";
         let lines = std::io::repeat(b'\n').take(0).chain(Repeat { line, left: 300_000, at: 0 });
         let peak = allocation_counter::measure(|| {
-            sample.stream(Path::new("in"), lines, Some(Holding::Lines)).unwrap();
+            sample.stream(Path::new("in"), lines, Some(CostFileFormat::Lines)).unwrap();
         });
         assert_eq!(sample.seen, 300_000);
         assert!(peak.bytes_max < 4 << 20, "{} bytes", peak.bytes_max);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn large_messages_make_the_sample_smaller() {
-        let mut sample = Sample::default();
+        let mut sample = MessageSample::default();
         let large = vec![7; 1 << 20];
         (0..100).for_each(|_| sample.keep(None, &large));
         assert!(sample.kept_bytes <= MAX_BENCH_SAMPLE_BYTES + large.len());
@@ -319,13 +319,13 @@ mod tests {
         use sealane_frame::{FrameBuf, seal_frame};
         use sealane_seal::{Binding, Class, Suite};
 
-        use crate::members::Members;
+        use crate::members::BenchMembers;
 
         let mut all = vec![];
         for class in Class::ALL {
             let binding = Binding::stream("in");
-            let members = Members::new(class, Suite::Aes256Gcm, Codec::Cbor as u8, binding);
-            let Members { mut sealer, fields, binding, .. } = members.unwrap();
+            let members = BenchMembers::new(class, Suite::Aes256Gcm, Codec::Cbor as u8, binding);
+            let BenchMembers { mut sealer, fields, binding, .. } = members.unwrap();
             for length in [0, 1, 300] {
                 let mut buf = FrameBuf::new();
                 let body = vec![7; length];
@@ -333,7 +333,7 @@ mod tests {
                 all.extend_from_slice(frame.unwrap());
             }
         }
-        let mut sample = Sample::default();
+        let mut sample = MessageSample::default();
         sample.stream(Path::new("in"), &*all, None).unwrap();
         assert_eq!((sample.seen, sample.broken, sample.bytes), (12, 0, 4 * 301));
         assert_eq!(sample.finish().unwrap().opaque, 12);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sealane_frame::FRAGMENT_HEADER_BYTES;
 use sealane_link::{
-    Address, ETHERNET_HEADER_BYTES, Inbox, IpHeader, Link, LinkConfig, LinkError, Ready,
-    SEALED_PACKET_BYTES, Wire,
+    ETHERNET_HEADER_BYTES, IpHeader, LinkAddress, LinkConfig, LinkError, LinkInbox, LinkReady,
+    LinkWire, RelayLink, SEALED_PACKET_BYTES,
 };
 
 /// The cost of a message on one link, on average.
@@ -29,7 +29,7 @@ pub struct LinkRow {
 
 /// The lengths of a message: encoded, and sealed in a frame.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
+pub(super) struct LinkLengths {
     pub(super) body: usize,
     pub(super) frame: usize,
 }
@@ -42,18 +42,18 @@ const LOOPBACK_MTU: u16 = u16::MAX;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A link, and whether messages go through it as datagrams of a program, by an interface.
-struct Kind {
+struct CostLinkKind {
     name: &'static str,
-    wire: Wire,
+    wire: LinkWire,
     has_interface: bool,
 }
 
-fn kinds() -> [Kind; 6] {
-    let udp = |host| Wire::Udp(SocketAddr::from((host, 0)));
+fn kinds() -> [CostLinkKind; 6] {
+    let udp = |host| LinkWire::Udp(SocketAddr::from((host, 0)));
     let v4 = || udp(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
     let v6 = || udp(std::net::IpAddr::from(Ipv6Addr::LOCALHOST));
-    let ethernet = || Wire::Ethernet("lo".to_owned());
-    let kind = |name, wire, has_interface| Kind { name, wire, has_interface };
+    let ethernet = || LinkWire::Ethernet("lo".to_owned());
+    let kind = |name, wire, has_interface| CostLinkKind { name, wire, has_interface };
     [
         kind("UDP over IPv4", v4(), false),
         kind("UDP over IPv6", v6(), false),
@@ -65,10 +65,10 @@ fn kinds() -> [Kind; 6] {
 }
 
 /// The cost of messages of these lengths on each link.
-pub(super) fn rows(messages: &[Lengths]) -> Vec<LinkRow> {
-    let row = |Kind { name, wire, has_interface }: Kind| {
+pub(super) fn rows(messages: &[LinkLengths]) -> Vec<LinkRow> {
+    let row = |CostLinkKind { name, wire, has_interface }: CostLinkKind| {
         let headers = match wire {
-            Wire::Ethernet(_) => ETHERNET_HEADER_BYTES,
+            LinkWire::Ethernet(_) => ETHERNET_HEADER_BYTES,
             _ => wire.header_bytes(),
         };
         let unit_bytes = config(wire, MTU).unit_bytes();
@@ -76,7 +76,7 @@ pub(super) fn rows(messages: &[Lengths]) -> Vec<LinkRow> {
         let inside = if has_interface { IpHeader::V4.with_udp_bytes() } else { 0 };
         let body_at_once = unit_bytes.saturating_sub(SEALED_PACKET_BYTES + inside);
         let (mut units, mut wire) = (0, 0);
-        for Lengths { body, frame } in messages {
+        for LinkLengths { body, frame } in messages {
             let around = frame.saturating_sub(*body);
             let count = match has_interface {
                 // A program cuts what does not fit.
@@ -106,33 +106,33 @@ fn parts(frame_bytes: usize, unit_bytes: usize) -> usize {
     frame_bytes.div_ceil(unit_bytes.saturating_sub(FRAGMENT_HEADER_BYTES).max(1))
 }
 
-fn config(wire: Wire, mtu: u16) -> LinkConfig {
+fn config(wire: LinkWire, mtu: u16) -> LinkConfig {
     LinkConfig::new("bench", wire, mtu)
 }
 
 /// A link from this thread to itself, over the loopback interface.
 #[derive(Debug)]
-pub(super) struct Loopback {
+pub(super) struct LoopbackLink {
     pub(super) name: &'static str,
-    link: Link,
-    to: Address,
-    inbox: Inbox,
+    link: RelayLink,
+    to: LinkAddress,
+    inbox: LinkInbox,
 }
 
-impl Loopback {
+impl LoopbackLink {
     /// Those that this user may open: raw Ethernet needs a right of its own.
-    pub(super) fn all() -> Vec<Loopback> {
+    pub(super) fn all() -> Vec<LoopbackLink> {
         let names = ["UDP on loopback, full frame", "Ethernet on loopback, full frame"];
         let [v4, _, ethernet, ..] = kinds();
         let wires = [v4.wire, ethernet.wire];
-        let open = |(name, wire)| Loopback::open(name, wire).ok();
+        let open = |(name, wire)| LoopbackLink::open(name, wire).ok();
         names.into_iter().zip(wires).filter_map(open).collect()
     }
 
-    fn open(name: &'static str, wire: Wire) -> Result<Self, LinkError> {
-        let link = Link::open(&config(wire, LOOPBACK_MTU), None)?;
+    fn open(name: &'static str, wire: LinkWire) -> Result<Self, LinkError> {
+        let link = RelayLink::open(&config(wire, LOOPBACK_MTU), None)?;
         let to = link.address();
-        Ok(Self { name, link, to, inbox: Inbox::new() })
+        Ok(Self { name, link, to, inbox: LinkInbox::new() })
     }
 
     /// Sends a frame and receives it; gives whether it came.
@@ -146,7 +146,7 @@ impl Loopback {
                 Ok(count) => self.inbox.batches(count).any(|(_, unit)| unit == frame),
                 Err(_) => false,
             };
-            if came || !self.link.wait(Ready::ToReceive, PATIENCE).unwrap_or(false) {
+            if came || !self.link.wait(LinkReady::ToReceive, PATIENCE).unwrap_or(false) {
                 return came;
             }
         }
@@ -157,14 +157,14 @@ impl Loopback {
 mod tests {
     use super::*;
 
-    fn row(name: &str, lengths: &[Lengths]) -> LinkRow {
+    fn row(name: &str, lengths: &[LinkLengths]) -> LinkRow {
         rows(lengths).into_iter().find(|row| row.name == name).unwrap()
     }
 
     /// `spec/link.md`: 28 or 48 bytes over UDP, 14 over Ethernet, and 89 around a packet.
     #[test]
     fn links_add_what_the_specification_says() {
-        let one = [Lengths { body: 100, frame: 189 }];
+        let one = [LinkLengths { body: 100, frame: 189 }];
         let [v4, v6, ethernet, tun, _, _] = &rows(&one)[..] else { panic!("six") };
         assert_eq!([v4.headers, v6.headers, ethernet.headers], [28, 48, 14]);
         assert_eq!([v4.body_at_once, v6.body_at_once, ethernet.body_at_once], [1383, 1363, 1411]);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_long_message_goes_in_several_units() {
-        let long = [Lengths { body: 4000, frame: 4089 }, Lengths { body: 1, frame: 90 }];
+        let long = [LinkLengths { body: 4000, frame: 4089 }, LinkLengths { body: 1, frame: 90 }];
         let v4 = row("UDP over IPv4", &long);
         assert_eq!(v4.units, (3.0 + 1.0) / 2.0);
         assert_eq!(v4.wire, (4089 + 3 * (28 + 8) + 90 + 28) as f64 / 2.0);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_loopback_carries_a_frame_or_says_that_it_does_not() {
-        let mut udp = Loopback::all().remove(0);
+        let mut udp = LoopbackLink::all().remove(0);
         for length in [1, 200, 60_000] {
             assert!(udp.carry(&vec![7; length]), "{length}");
         }

@@ -7,7 +7,7 @@ use sealane_frame::{FRAGMENT_HEADER_BYTES, SHORT_FRAGMENT_HEADER_BYTES};
 use sealane_mesh::HOP_SEAL_BYTES;
 use sealane_message::Value;
 use sealane_seal::{Class, Form, Suite};
-use sealane_sim::{BleRate, Lora, Profile, Span};
+use sealane_sim::{BleRate, LoraProfile, SimMediumProfile, SimSpan};
 
 use super::table;
 
@@ -53,7 +53,7 @@ const KINDS: [(Codec, Class); 4] = [
 ];
 const HOUR_S: f64 = 3600.0;
 /// When the two ends of a connection meet matters for latency, and not for air time.
-const BLE_INTERVAL: Span = Span::from_ms(30);
+const BLE_INTERVAL: SimSpan = SimSpan::from_ms(30);
 
 impl RadioLink {
     /// All of them.
@@ -73,13 +73,15 @@ impl RadioLink {
         }
     }
 
-    fn profile(self) -> Profile {
+    fn profile(self) -> SimMediumProfile {
         match self {
-            RadioLink::Ble1m => {
-                Profile::BleConnection { rate: BleRate::OneM, mtu: 247, interval: BLE_INTERVAL }
-            }
-            RadioLink::LoraSf7 => Profile::Lora(Lora::eu868(7)),
-            RadioLink::Dot11p => Profile::Dot11p,
+            RadioLink::Ble1m => SimMediumProfile::BleConnection {
+                rate: BleRate::OneM,
+                mtu: 247,
+                interval: BLE_INTERVAL,
+            },
+            RadioLink::LoraSf7 => SimMediumProfile::Lora(LoraProfile::eu868(7)),
+            RadioLink::Dot11p => SimMediumProfile::Dot11p,
         }
     }
 }
@@ -181,7 +183,7 @@ pub(super) fn advice(rows: &[RadioRow]) -> Vec<String> {
             "Radio {}: a message takes {} of air as CBOR, {limit}. JSON takes {:.0} % more, a \
              signature {:.1} times as much.",
             link.name(),
-            crate::measure::Figure::ns(best.air_s * 1e9),
+            crate::measure::BenchFigure::ns(best.air_s * 1e9),
             saved / (100.0 - saved) * 100.0,
             signed.air_s / best.air_s,
         ))

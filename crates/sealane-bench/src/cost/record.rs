@@ -4,14 +4,14 @@ use sealane_message::Value;
 
 use super::link::LinkRow;
 use super::radio::RadioRow;
-use super::report::{Input, Report, Row, Source};
-use super::step::Step;
+use super::report::{CostInput, CostReport, FigureSource, WayRow};
+use super::step::CostStep;
 use super::table::StepRow;
-use super::way::{Link, compression_name, suite_name};
-use crate::measure::Machine;
+use super::way::{CostLink, compression_name, suite_name};
+use crate::measure::BenchHost;
 
 /// The report as one value, version 1.
-pub fn record(report: &Report) -> Value {
+pub fn record(report: &CostReport) -> Value {
     map(vec![
         ("v", Value::from(1_u64)),
         ("machine", machine(&report.machine)),
@@ -25,14 +25,14 @@ pub fn record(report: &Report) -> Value {
 }
 
 /// The head of every result.
-pub(crate) fn machine(machine: &Machine) -> Value {
+pub(crate) fn machine(machine: &BenchHost) -> Value {
     map(vec![
         ("cpu", machine.cpu.as_str().into()),
         ("cores", (machine.cores as u64).into()),
         ("kernel", machine.kernel.as_str().into()),
         ("commit", machine.commit.as_str().into()),
         ("timeS", machine.time_s.into()),
-        ("build", Machine::build().into()),
+        ("build", BenchHost::build().into()),
     ])
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn texts(texts: &[String]) -> Value {
     Value::Array(texts.iter().map(|text| text.as_str().into()).collect())
 }
 
-fn input(input: &Input) -> Value {
+fn input(input: &CostInput) -> Value {
     map(vec![
         ("messages", input.seen.into()),
         ("bytes", input.bytes.into()),
@@ -97,20 +97,20 @@ fn radio(row: &RadioRow) -> Value {
     ])
 }
 
-fn way(row: &Row) -> Value {
+fn way(row: &WayRow) -> Value {
     let optional = |value: Option<f64>| value.map_or(Value::Null, Value::F64);
     let (seal, cipher) = row.way.seal.map_or((Value::Null, Value::Null), |(class, suite)| {
         (class.letter().to_string().into(), suite_name(suite).into())
     });
     let (link, level) = match row.way.link {
-        Link::Memory => ("memory", Value::Null),
-        Link::WebSocket(level) => ("websocket", level.name().into()),
+        CostLink::Memory => ("memory", Value::Null),
+        CostLink::WebSocket(level) => ("websocket", level.name().into()),
     };
     let composed = match &row.source {
-        Source::Measured => Value::Null,
-        Source::Composed { rest } => rest.as_str().into(),
+        FigureSource::Measured => Value::Null,
+        FigureSource::Composed { rest } => rest.as_str().into(),
     };
-    let steps = Step::ALL.map(|step| (step.name(), Value::F64(row.steps[step as usize])));
+    let steps = CostStep::ALL.map(|step| (step.name(), Value::F64(row.steps[step as usize])));
     map(vec![
         ("name", row.way.to_string().into()),
         ("composedWith", composed),

@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use sealane_message::Value;
 
-use super::hub::{self, Effort, Kept};
-use super::report::{Input, Report, Row, Source};
-use super::step::{Step, Steps};
-use super::trip::{Bytes, Trip, Watch};
-use super::way::{Link, Way};
-use super::{Error, RadioLink, Sample, advice, link, radio, table};
-use crate::measure::{self, Cost, Machine, Plan, Variant, percentile};
-use crate::programs::Programs;
+use super::hub::{self, HubEffort, HubWayCost};
+use super::report::{CostInput, CostReport, FigureSource, WayRow};
+use super::step::{CostStep, StepCalls};
+use super::trip::{ClockProbe, WayBytes, WayTrip};
+use super::way::{CostLink, CostWay};
+use super::{Error, MessageSample, RadioLink, advice, link, radio, table};
+use crate::measure::{self, BenchHost, BenchVariant, MeasurePlan, VariantCost, percentile};
+use crate::programs::BenchPrograms;
 
 /// The measurements to make, and how long they take.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CostOptions {
     /// Less of everything: a look in less than 20 seconds.
     pub quick: bool,
     /// The program that runs the hub; without it there are no ways over a hub.
-    pub programs: Option<Programs>,
+    pub programs: Option<BenchPrograms>,
     /// The folder on the disk that the hub keeps messages on. A temporary folder by default.
     pub data: Option<PathBuf>,
     /// Radios to reckon air time for.
@@ -33,15 +33,15 @@ const TIMED_MESSAGES: usize = 256;
 /// Single messages that a percentile is of, at least.
 const SINGLES: usize = 2000;
 
-impl Options {
-    fn plan(&self) -> Plan {
-        if self.quick { Plan::quick() } else { Plan::full() }
+impl CostOptions {
+    fn plan(&self) -> MeasurePlan {
+        if self.quick { MeasurePlan::quick() } else { MeasurePlan::full() }
     }
 
-    fn effort(&self) -> Effort {
+    fn effort(&self) -> HubEffort {
         match self.quick {
-            true => Effort { each: Duration::from_millis(400), singles: 50 },
-            false => Effort { each: Duration::from_secs(2), singles: 400 },
+            true => HubEffort { each: Duration::from_millis(400), singles: 50 },
+            false => HubEffort { each: Duration::from_secs(2), singles: 400 },
         }
     }
 }
@@ -49,30 +49,30 @@ impl Options {
 /// Measures; `progress` is told what is being done and the part of it that is.
 ///
 /// # Errors
-/// [`Error::Refused`] where a step does not do its work on one of the messages; [`Error::Load`]
+/// [`Error::WayRefusal`] where a step does not do its work on one of the messages; [`Error::BenchLoadArgs`]
 /// where the hub fails.
 pub async fn run(
-    sample: Sample,
-    options: &Options,
+    sample: MessageSample,
+    options: &CostOptions,
     progress: &mut dyn FnMut(&str, f64),
-) -> Result<Report, Error> {
+) -> Result<CostReport, Error> {
     let timed = timed(&sample.messages);
     let steps = table::measure(&options.plan(), timed, &mut |part| progress("steps", part));
     let mut ways = in_memory(&sample, timed, options, progress)?;
     if let Some(programs) = &options.programs {
-        let all = Way::over_hub();
+        let all = CostWay::over_hub();
         for (index, way) in all.iter().enumerate() {
             progress("ways over a hub", index as f64 / all.len() as f64);
             let data = options.data.as_deref();
             let one = hub::measure(programs, data, *way, timed, options.effort()).await?;
             ways.push(over_hub(*way, &one, &ways, timed));
         }
-        for (ends, hub) in Way::composed() {
+        for (ends, hub) in CostWay::composed() {
             ways.extend(compose(ends, hub, &ways));
         }
         progress("ways over a hub", 1.0);
     }
-    let input = Input {
+    let input = CostInput {
         seen: sample.seen,
         bytes: sample.bytes,
         broken: sample.broken,
@@ -85,7 +85,7 @@ pub async fn run(
     let mut advice = advice::of(&ways);
     advice.extend(radio::advice(&radios));
     let links = link::rows(&table::lengths(&sample.messages));
-    Ok(Report { machine: Machine::here(), input, steps, links, radios, ways, advice })
+    Ok(CostReport { machine: BenchHost::here(), input, steps, links, radios, ways, advice })
 }
 
 /// As many of the messages as fit the caches that a sender's do. Their order is a random one.
@@ -102,36 +102,43 @@ fn timed(messages: &[Value]) -> &[Value] {
 }
 
 fn in_memory(
-    sample: &Sample,
+    sample: &MessageSample,
     timed: &[Value],
-    options: &Options,
+    options: &CostOptions,
     progress: &mut dyn FnMut(&str, f64),
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<WayRow>, Error> {
     let mut bytes = vec![];
-    for way in Way::in_memory() {
-        let mut all = Trip::new(Steps::PRODUCT, way, &sample.messages)?;
+    for way in CostWay::in_memory() {
+        let mut all = WayTrip::new(StepCalls::PRODUCT, way, &sample.messages)?;
         bytes.push(all.verify()?);
     }
-    let trips = Way::in_memory().into_iter().map(|way| Trip::new(Steps::PRODUCT, way, timed));
-    let mut trips: Vec<Trip<'_>> = trips.collect::<Result<_, _>>()?;
+    let trips =
+        CostWay::in_memory().into_iter().map(|way| WayTrip::new(StepCalls::PRODUCT, way, timed));
+    let mut trips: Vec<WayTrip<'_>> = trips.collect::<Result<_, _>>()?;
     let mut variants = vec![];
     for trip in &mut trips {
         trip.verify()?;
         let count = trip.len();
-        variants.push(Variant::new("", count, || trip.all()));
+        variants.push(BenchVariant::new("", count, || trip.all()));
     }
     let costs = measure::in_turns(&options.plan(), variants, &mut |part| progress("ways", part));
     let count = sample.messages.len();
     let mut rows = vec![];
     for (((way, trip), cost), bytes) in
-        Way::in_memory().into_iter().zip(&mut trips).zip(costs).zip(bytes)
+        CostWay::in_memory().into_iter().zip(&mut trips).zip(costs).zip(bytes)
     {
         rows.push(row(way, trip, &cost, bytes, count));
     }
     Ok(rows)
 }
 
-fn row(way: Way, trip: &mut Trip<'_>, cost: &Cost, bytes: Bytes, count: usize) -> Row {
+fn row(
+    way: CostWay,
+    trip: &mut WayTrip<'_>,
+    cost: &VariantCost,
+    bytes: WayBytes,
+    count: usize,
+) -> WayRow {
     let mean = |bytes: u64| bytes as f64 / count.max(1) as f64;
     let mut times = vec![];
     while times.len() < SINGLES {
@@ -140,9 +147,9 @@ fn row(way: Way, trip: &mut Trip<'_>, cost: &Cost, bytes: Bytes, count: usize) -
     let latency_ns = Some((percentile(&mut times, 0.5), percentile(&mut times, 0.99)));
     let shares = shares(trip);
     let all: f64 = shares.iter().sum();
-    Row {
+    WayRow {
         way,
-        source: Source::Measured,
+        source: FigureSource::Measured,
         body: mean(bytes.body),
         pressed: mean(bytes.pressed),
         wire: mean(bytes.wire),
@@ -156,18 +163,18 @@ fn row(way: Way, trip: &mut Trip<'_>, cost: &Cost, bytes: Bytes, count: usize) -
 }
 
 /// The time of each step, over as many messages as it takes to see it, less that of the clock.
-fn shares(trip: &mut Trip<'_>) -> [f64; Step::ALL.len()] {
-    let mut watch = Watch::new();
+fn shares(trip: &mut WayTrip<'_>) -> [f64; CostStep::ALL.len()] {
+    let mut watch = ClockProbe::new();
     trip.watched(&mut watch);
     let mut passes = vec![];
     while passes.len() * trip.len() < SINGLES {
-        let mut watch = Watch::new();
+        let mut watch = ClockProbe::new();
         trip.watched(&mut watch);
         passes.push(watch.ns.map(|ns| ns / trip.len() as f64));
     }
     // By the median of the passes, so that one that was disturbed gives no step a large part.
-    let clock = Watch::clock_ns();
-    Step::ALL.map(|step| {
+    let clock = ClockProbe::clock_ns();
+    CostStep::ALL.map(|step| {
         let mut one: Vec<f64> = passes.iter().map(|ns| ns[step as usize]).collect();
         (percentile(&mut one, 0.5) - clock).max(0.0)
     })
@@ -175,62 +182,62 @@ fn shares(trip: &mut Trip<'_>) -> [f64; Step::ALL.len()] {
 
 /// The measurements over a hub. The work of the ends is known from the same way in memory. Carrying
 /// is the rest of the sender's and reader's process. Keeping is the hub's process.
-fn over_hub(way: Way, kept: &Kept, ways: &[Row], timed: &[Value]) -> Row {
+fn over_hub(way: CostWay, kept: &HubWayCost, ways: &[WayRow], timed: &[Value]) -> WayRow {
     let ends = ways.iter().find(|row| {
-        let seal = way.seal.unwrap_or(Way::USUAL_SEAL);
-        row.way == Way { link: Link::Memory, seal: Some(seal), ..way }
+        let seal = way.seal.unwrap_or(CostWay::USUAL_SEAL);
+        row.way == CostWay { link: CostLink::Memory, seal: Some(seal), ..way }
     });
-    let mut steps = [0.0; Step::ALL.len()];
-    let is_sealed = |step: Step| matches!(step, Step::Seal | Step::Open);
-    for step in [Step::Encode, Step::Seal, Step::Open, Step::Decode] {
+    let mut steps = [0.0; CostStep::ALL.len()];
+    let is_sealed = |step: CostStep| matches!(step, CostStep::Seal | CostStep::Open);
+    for step in [CostStep::Encode, CostStep::Seal, CostStep::Open, CostStep::Decode] {
         if way.seal.is_some() || !is_sealed(step) {
             steps[step as usize] = ends.map_or(0.0, |row| row.steps[step as usize]);
         }
     }
     let own: f64 = steps.iter().sum();
-    steps[Step::Carry as usize] = (kept.own_ns - own).max(0.0);
-    steps[Step::Keep as usize] = kept.hub_ns;
+    steps[CostStep::Carry as usize] = (kept.own_ns - own).max(0.0);
+    steps[CostStep::Keep as usize] = kept.hub_ns;
     let cpu = kept.own_ns + kept.hub_ns;
     let body = mean_body(way, timed);
-    Row {
+    WayRow {
         way,
-        source: Source::Measured,
+        source: FigureSource::Measured,
         body,
         pressed: body,
         wire: kept.sent + kept.received,
         rest: kept.rest,
         latency_ns: Some(kept.latency_ns),
-        cpu_ns: measure::Spread { low: cpu, median: cpu, high: cpu },
+        cpu_ns: measure::FigureSpread { low: cpu, median: cpu, high: cpu },
         allocations: None,
         steps,
     }
 }
 
-fn mean_body(way: Way, timed: &[Value]) -> f64 {
+fn mean_body(way: CostWay, timed: &[Value]) -> f64 {
     let mut out = Vec::new();
     timed.iter().for_each(|value| sealane_codec::encode(way.codec, value, &mut out));
     out.len() as f64 / timed.len().max(1) as f64
 }
 
 /// The ends of `ends`, and carrying and keeping as on `hub`, by the byte.
-fn compose(ends: Way, hub: Way, ways: &[Row]) -> Option<Row> {
+fn compose(ends: CostWay, hub: CostWay, ways: &[WayRow]) -> Option<WayRow> {
     let own = ways.iter().find(|row| row.way == ends)?;
-    let usual = ways.iter().find(|row| row.way == Way::USUAL)?;
+    let usual = ways.iter().find(|row| row.way == CostWay::USUAL)?;
     let rest = ways.iter().find(|row| row.way == hub)?;
     let mut steps = own.steps;
-    for step in [Step::Carry, Step::Relay, Step::Keep] {
+    for step in [CostStep::Carry, CostStep::Relay, CostStep::Keep] {
         steps[step as usize] = rest.steps[step as usize];
     }
     let cpu: f64 = steps.iter().sum();
     // Envelope and delivery add as much as they do to the frame that was measured.
     let smaller = usual.wire - own.wire;
-    Some(Row {
-        way: Way { link: hub.link, ..ends },
-        source: Source::Composed { rest: hub.to_string() },
+    Some(WayRow {
+        way: CostWay { link: hub.link, ..ends },
+        source: FigureSource::Composed { rest: hub.to_string() },
         wire: rest.wire - 2.0 * smaller,
         rest: rest.rest - smaller,
         latency_ns: None,
-        cpu_ns: measure::Spread { low: cpu, median: cpu, high: cpu },
+        cpu_ns: measure::FigureSpread { low: cpu, median: cpu, high: cpu },
         allocations: None,
         steps,
         ..own.clone()

@@ -9,14 +9,14 @@ use sealane_frame::{FrameView, HEADER_BYTES};
 
 /// The items of a sequence.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Item {
+pub(super) enum SequenceItem {
     Datum(Codec),
     Frame,
 }
 
 /// How far one item goes in the bytes that are there.
 #[derive(Debug, PartialEq)]
-enum End {
+enum ItemEnd {
     At(usize),
     /// Not known before there are more bytes.
     More,
@@ -25,17 +25,17 @@ enum End {
 }
 
 /// The items of a stream of bytes.
-pub(super) struct Items<R> {
+pub(super) struct SequenceItems<R> {
     input: R,
-    item: Item,
+    item: SequenceItem,
     buffer: Vec<u8>,
     /// The bytes of the item that was given last.
     given: usize,
     ended: bool,
 }
 
-impl<R: Read> Items<R> {
-    pub(super) fn new(input: R, item: Item) -> Self {
+impl<R: Read> SequenceItems<R> {
+    pub(super) fn new(input: R, item: SequenceItem) -> Self {
         Self { input, item, buffer: vec![], given: 0, ended: false }
     }
 
@@ -45,21 +45,21 @@ impl<R: Read> Items<R> {
         self.given = 0;
         loop {
             let end = match self.buffer.is_empty() {
-                true => End::More,
+                true => ItemEnd::More,
                 false => end(self.item, &self.buffer),
             };
             match end {
-                End::At(length) => {
+                ItemEnd::At(length) => {
                     self.given = length;
                     return Ok(Some(Ok(&self.buffer[..length])));
                 }
-                End::Broken(why) => return Ok(Some(Err(why))),
-                End::More if self.buffer.len() > 2 * MAX_BENCH_MESSAGE_BYTES => {
+                ItemEnd::Broken(why) => return Ok(Some(Err(why))),
+                ItemEnd::More if self.buffer.len() > 2 * MAX_BENCH_MESSAGE_BYTES => {
                     return Ok(Some(Err("is longer than a frame's body")));
                 }
-                End::More if self.ended && self.buffer.is_empty() => return Ok(None),
-                End::More if self.ended => return Ok(Some(Err("ends in the middle"))),
-                End::More => self.fill()?,
+                ItemEnd::More if self.ended && self.buffer.is_empty() => return Ok(None),
+                ItemEnd::More if self.ended => return Ok(Some(Err("ends in the middle"))),
+                ItemEnd::More => self.fill()?,
             }
         }
     }
@@ -73,17 +73,17 @@ impl<R: Read> Items<R> {
     }
 }
 
-fn end(item: Item, bytes: &[u8]) -> End {
+fn end(item: SequenceItem, bytes: &[u8]) -> ItemEnd {
     match item {
-        Item::Datum(Codec::Cbor) => datum(bytes, cbor),
-        Item::Datum(_) => datum(bytes, msgpack),
-        Item::Frame => frame(bytes).map_or_else(
+        SequenceItem::Datum(Codec::Cbor) => datum(bytes, cbor),
+        SequenceItem::Datum(_) => datum(bytes, msgpack),
+        SequenceItem::Frame => frame(bytes).map_or_else(
             || match bytes.len() {
-                0..HEADER_BYTES => End::More,
-                length if length < frame_bytes_min(bytes) => End::More,
-                _ => End::Broken("is no frame in the full form"),
+                0..HEADER_BYTES => ItemEnd::More,
+                length if length < frame_bytes_min(bytes) => ItemEnd::More,
+                _ => ItemEnd::Broken("is no frame in the full form"),
             },
-            End::At,
+            ItemEnd::At,
         ),
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn frame(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The announcement of a head.
-enum Head {
+enum SequenceHead {
     /// So many bytes of its own.
     Bytes(u64),
     /// So many further items within it.
@@ -118,10 +118,10 @@ enum Head {
 }
 
 /// The bytes of a head, and what it announces.
-type Found = Result<(usize, Head), End>;
+type HeadResult = Result<(usize, SequenceHead), ItemEnd>;
 
 /// Walks the heads of one datum. What is between them is for the decoder to judge.
-fn datum(bytes: &[u8], head: fn(&[u8]) -> Found) -> End {
+fn datum(bytes: &[u8], head: fn(&[u8]) -> HeadResult) -> ItemEnd {
     // Items that are left on each level; none: up to a break.
     let mut levels = vec![Some(1_u64)];
     let mut at = 0;
@@ -140,73 +140,83 @@ fn datum(bytes: &[u8], head: fn(&[u8]) -> Found) -> End {
         };
         at += head_bytes;
         match found {
-            Head::Bytes(length) if length > MAX_BENCH_MESSAGE_BYTES as u64 => {
-                return End::Broken("is longer than a frame's body");
+            SequenceHead::Bytes(length) if length > MAX_BENCH_MESSAGE_BYTES as u64 => {
+                return ItemEnd::Broken("is longer than a frame's body");
             }
-            Head::Bytes(length) => at += length as usize,
-            Head::Items(count) => levels.push(Some(count)),
-            Head::Open => levels.push(None),
-            Head::Break if levels.last() == Some(&None) => drop(levels.pop()),
-            Head::Break => return End::Broken("has a break where none can be"),
+            SequenceHead::Bytes(length) => at += length as usize,
+            SequenceHead::Items(count) => levels.push(Some(count)),
+            SequenceHead::Open => levels.push(None),
+            SequenceHead::Break if levels.last() == Some(&None) => drop(levels.pop()),
+            SequenceHead::Break => return ItemEnd::Broken("has a break where none can be"),
         }
         if levels.len() > MAX_DEPTH + 2 {
-            return End::Broken("is nested too deeply");
+            return ItemEnd::Broken("is nested too deeply");
         }
         if at > bytes.len() {
-            return End::More;
+            return ItemEnd::More;
         }
     }
-    End::At(at)
+    ItemEnd::At(at)
 }
 
 /// RFC 8949, section 3.
-fn cbor(bytes: &[u8]) -> Found {
-    let first = *bytes.first().ok_or(End::More)?;
+fn cbor(bytes: &[u8]) -> HeadResult {
+    let first = *bytes.first().ok_or(ItemEnd::More)?;
     let (major, info) = (first >> 5, first & 31);
     let (size, argument) = match info {
         0..=23 => (1, u64::from(info)),
         24..=27 => number(bytes, 1 << (info - 24))?,
         31 => (1, 0),
-        _ => return Err(End::Broken("begins with a byte that CBOR has not assigned")),
+        _ => return Err(ItemEnd::Broken("begins with a byte that CBOR has not assigned")),
     };
     let head = match (major, info) {
-        (7, 31) => Head::Break,
-        (2..=5, 31) => Head::Open,
-        (2 | 3, _) => Head::Bytes(argument),
-        (4, _) => Head::Items(argument),
-        (5, _) => Head::Items(argument.saturating_mul(2)),
-        (6, _) => Head::Items(1),
-        _ => Head::Bytes(0),
+        (7, 31) => SequenceHead::Break,
+        (2..=5, 31) => SequenceHead::Open,
+        (2 | 3, _) => SequenceHead::Bytes(argument),
+        (4, _) => SequenceHead::Items(argument),
+        (5, _) => SequenceHead::Items(argument.saturating_mul(2)),
+        (6, _) => SequenceHead::Items(1),
+        _ => SequenceHead::Bytes(0),
     };
     Ok((size, head))
 }
 
 /// The specification of MessagePack, section *Formats*.
-fn msgpack(bytes: &[u8]) -> Found {
-    let first = *bytes.first().ok_or(End::More)?;
+fn msgpack(bytes: &[u8]) -> HeadResult {
+    let first = *bytes.first().ok_or(ItemEnd::More)?;
     let counted = |width| number(bytes, width);
     Ok(match first {
-        0x80..=0x8f => (1, Head::Items(u64::from(first & 15) * 2)),
-        0x90..=0x9f => (1, Head::Items(u64::from(first & 15))),
-        0xa0..=0xbf => (1, Head::Bytes(u64::from(first & 31))),
-        0xc1 => return Err(End::Broken("begins with a byte that MessagePack never uses")),
-        0xc4..=0xc6 => counted(1 << (first - 0xc4)).map(|(size, n)| (size, Head::Bytes(n)))?,
-        0xc7..=0xc9 => counted(1 << (first - 0xc7)).map(|(size, n)| (size, Head::Bytes(n + 1)))?,
-        0xca | 0xce | 0xd2 => (1, Head::Bytes(4)),
-        0xcb | 0xcf | 0xd3 => (1, Head::Bytes(8)),
-        0xcc | 0xd0 => (1, Head::Bytes(1)),
-        0xcd | 0xd1 => (1, Head::Bytes(2)),
-        0xd4..=0xd8 => (1, Head::Bytes((1 << (first - 0xd4)) + 1)),
-        0xd9..=0xdb => counted(1 << (first - 0xd9)).map(|(size, n)| (size, Head::Bytes(n)))?,
-        0xdc | 0xdd => counted(2 << (first - 0xdc)).map(|(size, n)| (size, Head::Items(n)))?,
-        0xde | 0xdf => counted(2 << (first - 0xde)).map(|(size, n)| (size, Head::Items(n * 2)))?,
-        _ => (1, Head::Bytes(0)),
+        0x80..=0x8f => (1, SequenceHead::Items(u64::from(first & 15) * 2)),
+        0x90..=0x9f => (1, SequenceHead::Items(u64::from(first & 15))),
+        0xa0..=0xbf => (1, SequenceHead::Bytes(u64::from(first & 31))),
+        0xc1 => return Err(ItemEnd::Broken("begins with a byte that MessagePack never uses")),
+        0xc4..=0xc6 => {
+            counted(1 << (first - 0xc4)).map(|(size, n)| (size, SequenceHead::Bytes(n)))?
+        }
+        0xc7..=0xc9 => {
+            counted(1 << (first - 0xc7)).map(|(size, n)| (size, SequenceHead::Bytes(n + 1)))?
+        }
+        0xca | 0xce | 0xd2 => (1, SequenceHead::Bytes(4)),
+        0xcb | 0xcf | 0xd3 => (1, SequenceHead::Bytes(8)),
+        0xcc | 0xd0 => (1, SequenceHead::Bytes(1)),
+        0xcd | 0xd1 => (1, SequenceHead::Bytes(2)),
+        0xd4..=0xd8 => (1, SequenceHead::Bytes((1 << (first - 0xd4)) + 1)),
+        0xd9..=0xdb => {
+            counted(1 << (first - 0xd9)).map(|(size, n)| (size, SequenceHead::Bytes(n)))?
+        }
+        0xdc | 0xdd => {
+            counted(2 << (first - 0xdc)).map(|(size, n)| (size, SequenceHead::Items(n)))?
+        }
+        0xde | 0xdf => {
+            counted(2 << (first - 0xde)).map(|(size, n)| (size, SequenceHead::Items(n * 2)))?
+        }
+        _ => (1, SequenceHead::Bytes(0)),
     })
 }
 
 /// A head of 1 + `width` bytes, and the number in it.
-fn number(bytes: &[u8], width: usize) -> Result<(usize, u64), End> {
-    let digits = bytes.get(1..1 + width).ok_or(End::More)?;
+fn number(bytes: &[u8], width: usize) -> Result<(usize, u64), ItemEnd> {
+    let digits = bytes.get(1..1 + width).ok_or(ItemEnd::More)?;
     Ok((1 + width, digits.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))))
 }
 
@@ -240,7 +250,7 @@ mod tests {
                 encode(codec, &value, &mut all);
                 lengths.push(all.len() - before);
             }
-            let mut items = Items::new(&*all, Item::Datum(codec));
+            let mut items = SequenceItems::new(&*all, SequenceItem::Datum(codec));
             for length in lengths {
                 let item = items.next().unwrap().unwrap().unwrap();
                 assert_eq!(item.len(), length, "{codec:?}");
@@ -252,15 +262,15 @@ mod tests {
     #[test]
     fn open_lists_of_cbor_end_at_their_break() {
         let bytes = [0x9f, 0x01, 0xbf, 0x61, b'a', 0x02, 0xff, 0xff, 0x05];
-        assert_eq!(datum(&bytes, cbor), End::At(8));
-        assert_eq!(datum(&[0xff], cbor), End::Broken("has a break where none can be"));
+        assert_eq!(datum(&bytes, cbor), ItemEnd::At(8));
+        assert_eq!(datum(&[0xff], cbor), ItemEnd::Broken("has a break where none can be"));
     }
 
     #[test]
     fn what_ends_in_the_middle_is_said() {
-        let mut items = Items::new(&[0x82_u8, 0x01][..], Item::Datum(Codec::Cbor));
+        let mut items = SequenceItems::new(&[0x82_u8, 0x01][..], SequenceItem::Datum(Codec::Cbor));
         assert_eq!(items.next().unwrap(), Some(Err("ends in the middle")));
-        let mut items = Items::new(&[0xc1_u8][..], Item::Datum(Codec::MsgPack));
+        let mut items = SequenceItems::new(&[0xc1_u8][..], SequenceItem::Datum(Codec::MsgPack));
         assert!(items.next().unwrap().unwrap().is_err());
     }
 }

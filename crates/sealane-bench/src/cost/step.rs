@@ -4,17 +4,17 @@ use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use sealane_codec::{Codec, CodecError, records};
 use sealane_frame::limits::MAX_FRAME_BODY_BYTES;
 use sealane_frame::{
-    Compression, Draft, FrameError, SlotRing, forward_compact_in_place, forward_in_place,
+    FrameCompression, FrameDraft, FrameError, SlotRing, forward_compact_in_place, forward_in_place,
     open_compact, open_frame,
 };
 use sealane_message::Value;
 use sealane_seal::Form;
 
-use crate::members::{self, Members, READER, RELAY};
+use crate::members::{self, BenchMembers, READER, RELAY};
 
 /// One step of a message's way, as it is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum CostStep {
     /// Value to bytes.
     Encode,
     /// Bytes to fewer bytes.
@@ -35,75 +35,77 @@ pub enum Step {
     Decode,
 }
 
-impl Step {
+impl CostStep {
     /// All, in the order of the way.
-    pub const ALL: [Step; 9] = [
-        Step::Encode,
-        Step::Compress,
-        Step::Seal,
-        Step::Carry,
-        Step::Relay,
-        Step::Keep,
-        Step::Open,
-        Step::Decompress,
-        Step::Decode,
+    pub const ALL: [CostStep; 9] = [
+        CostStep::Encode,
+        CostStep::Compress,
+        CostStep::Seal,
+        CostStep::Carry,
+        CostStep::Relay,
+        CostStep::Keep,
+        CostStep::Open,
+        CostStep::Decompress,
+        CostStep::Decode,
     ];
 
     /// The step's name, as people and programs are shown it.
     pub fn name(self) -> &'static str {
         match self {
-            Step::Encode => "encode",
-            Step::Compress => "compress",
-            Step::Seal => "seal",
-            Step::Carry => "carry",
-            Step::Relay => "relay",
-            Step::Keep => "keep",
-            Step::Open => "open",
-            Step::Decompress => "decompress",
-            Step::Decode => "decode",
+            CostStep::Encode => "encode",
+            CostStep::Compress => "compress",
+            CostStep::Seal => "seal",
+            CostStep::Carry => "carry",
+            CostStep::Relay => "relay",
+            CostStep::Keep => "keep",
+            CostStep::Open => "open",
+            CostStep::Decompress => "decompress",
+            CostStep::Decode => "decode",
         }
     }
 }
 
 /// A frame to its body, where it stands.
-type Open = for<'f> fn(&mut Members, Form, &'f mut [u8]) -> Result<&'f [u8], members::Error>;
+type OpenFrameFn =
+    for<'f> fn(&mut BenchMembers, Form, &'f mut [u8]) -> Result<&'f [u8], members::Error>;
 
 /// The calls that a row is made of. Tests take one out and see that there is no row without it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Steps {
-    pub(super) encode: fn(&mut Coder, &Value, &mut Vec<u8>),
-    pub(super) compress: fn(&mut Press, &[u8], &mut Vec<u8>),
-    pub(super) seal: for<'b> fn(Draft<'b>, &mut Members, Form) -> Result<&'b mut [u8], FrameError>,
+pub(crate) struct StepCalls {
+    pub(super) encode: fn(&mut StepCoder, &Value, &mut Vec<u8>),
+    pub(super) compress: fn(&mut StepCompressor, &[u8], &mut Vec<u8>),
+    pub(super) seal:
+        for<'b> fn(FrameDraft<'b>, &mut BenchMembers, Form) -> Result<&'b mut [u8], FrameError>,
     pub(super) carry: fn(&mut SlotRing, &[u8]) -> Result<(), FrameError>,
     pub(super) relay: fn(&mut [u8], Form) -> Result<(), FrameError>,
-    pub(super) open: Open,
-    pub(super) decompress: fn(&mut Press, &[u8], &mut Vec<u8>),
-    pub(super) decode: fn(&mut Coder, &[u8]) -> Result<Value, CodecError>,
+    pub(super) open: OpenFrameFn,
+    pub(super) decompress: fn(&mut StepCompressor, &[u8], &mut Vec<u8>),
+    pub(super) decode: fn(&mut StepCoder, &[u8]) -> Result<Value, CodecError>,
 }
 
-impl Steps {
+impl StepCalls {
     /// The calls of the product.
-    pub(crate) const PRODUCT: Steps = Steps {
-        encode: Coder::encode,
-        compress: Press::compress,
+    pub(crate) const PRODUCT: StepCalls = StepCalls {
+        encode: StepCoder::encode,
+        compress: StepCompressor::compress,
         seal,
         carry: SlotRing::push,
         relay,
         open,
-        decompress: Press::decompress,
-        decode: Coder::decode,
+        decompress: StepCompressor::decompress,
+        decode: StepCoder::decode,
     };
 }
 
 /// One codec on one connection.
 #[derive(Debug)]
-pub(super) struct Coder {
+pub(super) struct StepCoder {
     codec: Codec,
     encoder: records::Encoder,
     decoder: records::Decoder,
 }
 
-impl Coder {
+impl StepCoder {
     pub(super) fn new(codec: Codec) -> Self {
         Self { codec, encoder: records::Encoder::new(), decoder: records::Decoder::new() }
     }
@@ -127,16 +129,16 @@ impl Coder {
 pub(super) const ZSTD_LEVEL: i32 = 3;
 
 /// Compression and its contexts, which are made once.
-pub(super) struct Press {
-    compression: Compression,
+pub(super) struct StepCompressor {
+    compression: FrameCompression,
     zstd: Option<(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>)>,
 }
 
-impl Press {
+impl StepCompressor {
     /// `None` where the library has no memory for its contexts.
-    pub(super) fn new(compression: Compression) -> Option<Self> {
+    pub(super) fn new(compression: FrameCompression) -> Option<Self> {
         let zstd = match compression {
-            Compression::Zstd => Some((
+            FrameCompression::Zstd => Some((
                 zstd::bulk::Compressor::new(ZSTD_LEVEL).ok()?,
                 zstd::bulk::Decompressor::new().ok()?,
             )),
@@ -170,17 +172,17 @@ impl Press {
         }
     }
 
-    pub(super) fn compression(&self) -> Compression {
+    pub(super) fn compression(&self) -> FrameCompression {
         self.compression
     }
 }
 
 fn seal<'b>(
-    draft: Draft<'b>,
-    members: &mut Members,
+    draft: FrameDraft<'b>,
+    members: &mut BenchMembers,
     form: Form,
 ) -> Result<&'b mut [u8], FrameError> {
-    let Members { sealer, fields, binding, dictionary, roster, .. } = members;
+    let BenchMembers { sealer, fields, binding, dictionary, roster, .. } = members;
     match form {
         Form::Full => draft.seal(sealer, fields, binding),
         Form::Compact => {
@@ -210,11 +212,11 @@ fn relay(frame: &mut [u8], form: Form) -> Result<(), FrameError> {
 /// A live message: the window moves, and the session of its sender is stored first where it asks
 /// for that.
 fn open<'f>(
-    members: &mut Members,
+    members: &mut BenchMembers,
     form: Form,
     frame: &'f mut [u8],
 ) -> Result<&'f [u8], members::Error> {
-    let Members { opener, binding, dictionary, roster, sessions, .. } = members;
+    let BenchMembers { opener, binding, dictionary, roster, sessions, .. } = members;
     let received = match form {
         Form::Full => open_frame(opener, binding, frame)?,
         Form::Compact => {

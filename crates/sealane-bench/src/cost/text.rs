@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::link::LinkRow;
 use super::radio::RadioRow;
-use super::report::{Input, Report, Row, Source};
-use super::step::Step;
+use super::report::{CostInput, CostReport, FigureSource, WayRow};
+use super::step::CostStep;
 use super::table::StepRow;
-use crate::measure::{Figure, Unit};
+use crate::measure::{BenchFigure, FigureUnit};
 use crate::text::table;
 
-impl fmt::Display for Report {
+impl fmt::Display for CostReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
         writeln!(f, "{}\n", self.input)?;
@@ -44,16 +44,16 @@ impl fmt::Display for Report {
             f,
             "p50, p99: one message alone, in wall time. CPU: of all processes. composed: the ends \
              as measured in memory,\ncarrying and keeping as measured for `{}`\n",
-            super::Way::composed().first().map_or(String::new(), |(_, rest)| rest.to_string())
+            super::CostWay::composed().first().map_or(String::new(), |(_, rest)| rest.to_string())
         )?;
         self.advice.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
-impl fmt::Display for Input {
+impl fmt::Display for CostInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Input { seen, bytes, sampled, timed, broken, opaque, .. } = self;
-        let bytes = Figure::of(*bytes as f64, Unit::Bytes);
+        let CostInput { seen, bytes, sampled, timed, broken, opaque, .. } = self;
+        let bytes = BenchFigure::of(*bytes as f64, FigureUnit::Bytes);
         write!(f, "{seen} messages of {bytes}; {sampled} of them counted, {timed} timed")?;
         if *opaque > 0 {
             write!(f, "; {opaque} are bytes without a codec")?;
@@ -73,9 +73,9 @@ fn step(row: &StepRow) -> Vec<String> {
         cost.name.clone(),
         whole(bytes.0),
         whole(bytes.1),
-        Figure::ns(cost.ns.median).to_string(),
-        format!("{} - {}", Figure::ns(cost.ns.low), Figure::ns(cost.ns.high)),
-        Figure::of(cost.allocations, Unit::Allocations).to_string(),
+        BenchFigure::ns(cost.ns.median).to_string(),
+        format!("{} - {}", BenchFigure::ns(cost.ns.low), BenchFigure::ns(cost.ns.high)),
+        BenchFigure::of(cost.allocations, FigureUnit::Allocations).to_string(),
     ]
 }
 
@@ -119,10 +119,10 @@ pub(crate) fn radio(row: &RadioRow) -> Vec<String> {
         row.unit_bytes.to_string(),
         format!("{:.2}", row.units),
         format!("{:.0}", row.bytes),
-        Figure::ns(row.air_s * 1e9).to_string(),
+        BenchFigure::ns(row.air_s * 1e9).to_string(),
         format!("{} %", row.duty * 100.0),
         small_percent(row.share()),
-        Figure::of(row.messages_an_hour(), Unit::Count).to_string(),
+        BenchFigure::of(row.messages_an_hour(), FigureUnit::Count).to_string(),
     ]
 }
 
@@ -133,12 +133,13 @@ fn small_percent(part: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-fn way(row: &Row) -> Vec<String> {
-    let time = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), |ns| Figure::ns(ns).to_string());
+fn way(row: &WayRow) -> Vec<String> {
+    let time =
+        |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), |ns| BenchFigure::ns(ns).to_string());
     let parts = row.largest();
     let parts = parts.iter().map(|(step, part)| format!("{} {:.0} %", step.name(), part * 100.0));
-    let composed = if row.source == Source::Measured { "" } else { " (composed)" };
-    let count = |count: f64| Figure::of(count, Unit::Allocations).to_string();
+    let composed = if row.source == FigureSource::Measured { "" } else { " (composed)" };
+    let count = |count: f64| BenchFigure::of(count, FigureUnit::Allocations).to_string();
     vec![
         format!("{}{composed}", row.way),
         format!("{:.0}", row.body),
@@ -152,19 +153,19 @@ fn way(row: &Row) -> Vec<String> {
     ]
 }
 
-impl Step {
+impl CostStep {
     /// The work of the step, for legends.
     pub fn says(self) -> &'static str {
         match self {
-            Step::Encode => "value to bytes",
-            Step::Compress => "fewer bytes",
-            Step::Seal => "seal and frame",
-            Step::Carry => "link, and for a hub both ends' sockets",
-            Step::Relay => "a relay's rewrite",
-            Step::Keep => "the hub's process",
-            Step::Open => "check and open",
-            Step::Decompress => "bytes again",
-            Step::Decode => "bytes to value",
+            CostStep::Encode => "value to bytes",
+            CostStep::Compress => "fewer bytes",
+            CostStep::Seal => "seal and frame",
+            CostStep::Carry => "link, and for a hub both ends' sockets",
+            CostStep::Relay => "a relay's rewrite",
+            CostStep::Keep => "the hub's process",
+            CostStep::Open => "check and open",
+            CostStep::Decompress => "bytes again",
+            CostStep::Decode => "bytes to value",
         }
     }
 }

@@ -5,20 +5,20 @@ use std::time::Instant;
 
 use sealane_codec::Codec;
 use sealane_frame::limits::MAX_FRAME_BYTES;
-use sealane_frame::{Compression, Draft, FrameBuf, FrameView, SlotRing, to_full};
+use sealane_frame::{FrameBuf, FrameCompression, FrameDraft, FrameView, SlotRing, to_full};
 use sealane_message::Value;
 use sealane_seal::{Class, Form, Suite};
 
-use super::step::{Coder, Press, Step, Steps};
-use super::way::Way;
-use crate::members::{Members, documents};
+use super::step::{CostStep, StepCalls, StepCoder, StepCompressor};
+use super::way::CostWay;
+use crate::members::{BenchMembers, documents};
 
 /// Why a way has no figures: one of its steps did not do its work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{step} failed on {way}: {why}", step = .step.name())]
-pub struct Refused {
+pub struct WayRefusal {
     /// The step.
-    pub step: Step,
+    pub step: CostStep,
     /// The way.
     pub way: String,
     /// The fault.
@@ -27,7 +27,7 @@ pub struct Refused {
 
 /// Bytes of one message at the places of its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Bytes {
+pub struct WayBytes {
     /// Encoded.
     pub body: u64,
     /// Compressed, where that makes it smaller.
@@ -38,7 +38,7 @@ pub struct Bytes {
     pub rest: u64,
 }
 
-impl std::ops::AddAssign for Bytes {
+impl std::ops::AddAssign for WayBytes {
     fn add_assign(&mut self, other: Self) {
         self.body += other.body;
         self.pressed += other.pressed;
@@ -48,51 +48,51 @@ impl std::ops::AddAssign for Bytes {
 }
 
 /// An observer at the ends of steps.
-pub(super) trait Probe {
+pub(super) trait StepProbe {
     /// Whether what a step did is looked at too, which takes time of its own.
     const CHECKS: bool = false;
 
-    fn done(&mut self, step: Step);
+    fn done(&mut self, step: CostStep);
 }
 
 /// Nobody: what a row's time is measured with.
-pub(super) struct Unwatched;
+pub(super) struct NoProbe;
 
-impl Probe for Unwatched {
-    fn done(&mut self, _: Step) {}
+impl StepProbe for NoProbe {
+    fn done(&mut self, _: CostStep) {}
 }
 
 /// An observer that checks the results, and reads no clock.
-struct Checking;
+struct CheckProbe;
 
-impl Probe for Checking {
+impl StepProbe for CheckProbe {
     const CHECKS: bool = true;
 
-    fn done(&mut self, _: Step) {}
+    fn done(&mut self, _: CostStep) {}
 }
 
 /// How long each step took, by the wall's clock.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct ClockProbe {
     last: Instant,
-    pub(super) ns: [f64; Step::ALL.len()],
+    pub(super) ns: [f64; CostStep::ALL.len()],
 }
 
-impl Watch {
+impl ClockProbe {
     pub(super) fn new() -> Self {
-        Self { last: Instant::now(), ns: [0.0; Step::ALL.len()] }
+        Self { last: Instant::now(), ns: [0.0; CostStep::ALL.len()] }
     }
 
     /// The time that reading the clock adds to a step.
     pub(super) fn clock_ns() -> f64 {
-        let mut watch = Watch::new();
-        (0..10_000).for_each(|_| watch.done(Step::Encode));
+        let mut watch = ClockProbe::new();
+        (0..10_000).for_each(|_| watch.done(CostStep::Encode));
         watch.ns.iter().sum::<f64>() / 10_000.0
     }
 }
 
-impl Probe for Watch {
-    fn done(&mut self, step: Step) {
+impl StepProbe for ClockProbe {
+    fn done(&mut self, step: CostStep) {
         let spent = self.last.elapsed();
         if let Some(ns) = self.ns.get_mut(step as usize) {
             *ns += spent.as_nanos() as f64;
@@ -102,45 +102,50 @@ impl Probe for Watch {
 }
 
 /// Why a step gave nothing.
-type Failed = (Step, String);
+type StepFailure = (CostStep, String);
 
-fn failed<E: std::fmt::Display>(step: Step) -> impl FnOnce(E) -> Failed {
+fn failed<E: std::fmt::Display>(step: CostStep) -> impl FnOnce(E) -> StepFailure {
     move |error| (step, error.to_string())
 }
 
 /// One way with all that it needs, warm from message to message.
-pub(crate) struct Trip<'s> {
-    steps: Steps,
-    way: Way,
+pub(crate) struct WayTrip<'s> {
+    steps: StepCalls,
+    way: CostWay,
     sample: &'s [Value],
-    sender: Sender,
-    members: Members,
+    sender: WaySender,
+    members: BenchMembers,
     ring: SlotRing,
-    reader: Reader,
+    reader: WayReader,
 }
 
-struct Sender {
-    coder: Coder,
-    press: Option<Press>,
+struct WaySender {
+    coder: StepCoder,
+    press: Option<StepCompressor>,
     body: Vec<u8>,
     buf: FrameBuf,
 }
 
-struct Reader {
-    coder: Coder,
-    press: Option<Press>,
+struct WayReader {
+    coder: StepCoder,
+    press: Option<StepCompressor>,
     body: Vec<u8>,
 }
 
-impl<'s> Trip<'s> {
-    pub(crate) fn new(steps: Steps, way: Way, sample: &'s [Value]) -> Result<Self, Refused> {
+impl<'s> WayTrip<'s> {
+    pub(crate) fn new(
+        steps: StepCalls,
+        way: CostWay,
+        sample: &'s [Value],
+    ) -> Result<Self, WayRefusal> {
         let make = || {
             let (class, suite) = way.seal.unwrap_or((Class::Group, Suite::Aes256Gcm));
-            let members = Members::new(class, suite, way.codec as u8, documents());
-            let (coder, buf) = (Coder::new(way.codec), FrameBuf::new());
-            let sender = Sender { coder, press: press(way)?, body: vec![], buf };
-            let reader = Reader { coder: Coder::new(way.codec), press: press(way)?, body: vec![] };
-            let members = members.map_err(failed(Step::Seal))?;
+            let members = BenchMembers::new(class, suite, way.codec as u8, documents());
+            let (coder, buf) = (StepCoder::new(way.codec), FrameBuf::new());
+            let sender = WaySender { coder, press: press(way)?, body: vec![], buf };
+            let reader =
+                WayReader { coder: StepCoder::new(way.codec), press: press(way)?, body: vec![] };
+            let members = members.map_err(failed(CostStep::Seal))?;
             let ring = SlotRing::new(1, MAX_FRAME_BYTES);
             Ok(Self { steps, way, sample, sender, members, ring, reader })
         };
@@ -155,12 +160,12 @@ impl<'s> Trip<'s> {
     /// All messages, with nobody looking on.
     pub(crate) fn all(&mut self) {
         for message in self.sample {
-            black_box(self.message(black_box(message), &mut Unwatched).is_ok());
+            black_box(self.message(black_box(message), &mut NoProbe).is_ok());
         }
     }
 
     /// All messages, with the time of each step.
-    pub(super) fn watched(&mut self, watch: &mut Watch) {
+    pub(super) fn watched(&mut self, watch: &mut ClockProbe) {
         for message in self.sample {
             watch.last = Instant::now();
             black_box(self.message(message, watch).is_ok());
@@ -171,93 +176,94 @@ impl<'s> Trip<'s> {
     pub(super) fn each(&mut self, times: &mut Vec<f64>) {
         for message in self.sample {
             let started = Instant::now();
-            black_box(self.message(message, &mut Unwatched).is_ok());
+            black_box(self.message(message, &mut NoProbe).is_ok());
             times.push(started.elapsed().as_nanos() as f64);
         }
     }
 
     /// Runs every message once and looks at what each step made of it. A way has figures only
     /// after this, so that no figure can come from a step that was not done.
-    pub(crate) fn verify(&mut self) -> Result<Bytes, Refused> {
-        let mut all = Bytes::default();
+    pub(crate) fn verify(&mut self) -> Result<WayBytes, WayRefusal> {
+        let mut all = WayBytes::default();
         for message in self.sample {
-            let taken = self.message(message, &mut Checking).and_then(|(bytes, value)| {
-                match plain(self.way.codec, message) == plain(self.way.codec, &value) {
-                    true => Ok(bytes),
-                    false => Err((Step::Decode, "another value came out".to_owned())),
-                }
-            });
+            let taken =
+                self.message(message, &mut CheckProbe).and_then(|(bytes, value)| {
+                    match plain(self.way.codec, message) == plain(self.way.codec, &value) {
+                        true => Ok(bytes),
+                        false => Err((CostStep::Decode, "another value came out".to_owned())),
+                    }
+                });
             all += taken.map_err(|failed| refused(self.way, failed))?;
         }
         Ok(all)
     }
 
     /// The way of one message.
-    fn message<P: Probe>(
+    fn message<P: StepProbe>(
         &mut self,
         message: &Value,
         probe: &mut P,
-    ) -> Result<(Bytes, Value), Failed> {
+    ) -> Result<(WayBytes, Value), StepFailure> {
         let (steps, form, members) = (self.steps, self.way.form, &mut self.members);
-        let mut bytes = Bytes::default();
-        members.ready().map_err(failed(Step::Seal))?;
+        let mut bytes = WayBytes::default();
+        members.ready().map_err(failed(CostStep::Seal))?;
         let draft = self.sender.write(&steps, message, members, &mut bytes, probe)?;
-        let frame = (steps.seal)(draft, members, form).map_err(failed(Step::Seal))?;
+        let frame = (steps.seal)(draft, members, form).map_err(failed(CostStep::Seal))?;
         bytes.wire = frame.len() as u64;
-        probe.done(Step::Seal);
+        probe.done(CostStep::Seal);
         let hops = if P::CHECKS { hops(members, frame, form) } else { None };
-        (steps.carry)(&mut self.ring, frame).map_err(failed(Step::Carry))?;
+        (steps.carry)(&mut self.ring, frame).map_err(failed(CostStep::Carry))?;
         let frame = self.ring.front_mut();
-        let frame = frame.ok_or_else(|| (Step::Carry, "nothing came".to_owned()))?;
-        probe.done(Step::Carry);
-        (steps.relay)(frame, form).map_err(failed(Step::Relay))?;
-        probe.done(Step::Relay);
+        let frame = frame.ok_or_else(|| (CostStep::Carry, "nothing came".to_owned()))?;
+        probe.done(CostStep::Carry);
+        (steps.relay)(frame, form).map_err(failed(CostStep::Relay))?;
+        probe.done(CostStep::Relay);
         if P::CHECKS {
             let left = self::hops(members, frame, form).map(|(hops, rest)| {
                 bytes.rest = rest;
                 hops + 1
             });
             if left.is_none() || left != hops.map(|(hops, _)| hops) {
-                return Err((Step::Relay, "the hop limit is not one less".to_owned()));
+                return Err((CostStep::Relay, "the hop limit is not one less".to_owned()));
             }
         }
-        let body = (steps.open)(members, form, frame).map_err(failed(Step::Open))?;
-        probe.done(Step::Open);
-        let is_pressed = members.fields.compression != Compression::None;
+        let body = (steps.open)(members, form, frame).map_err(failed(CostStep::Open))?;
+        probe.done(CostStep::Open);
+        let is_pressed = members.fields.compression != FrameCompression::None;
         let value = self.reader.read(&steps, body, is_pressed, probe)?;
         self.ring.release(1);
         Ok((bytes, value))
     }
 }
 
-impl Sender {
+impl WaySender {
     /// Encodes into the frame's buffer, over another one where it is compressed.
     fn write<'b>(
         &'b mut self,
-        steps: &Steps,
+        steps: &StepCalls,
         message: &Value,
-        members: &mut Members,
-        bytes: &mut Bytes,
-        probe: &mut impl Probe,
-    ) -> Result<Draft<'b>, Failed> {
+        members: &mut BenchMembers,
+        bytes: &mut WayBytes,
+        probe: &mut impl StepProbe,
+    ) -> Result<FrameDraft<'b>, StepFailure> {
         let mut draft = self.buf.draft();
         let body = draft.body();
         let room = body.len();
-        members.fields.compression = Compression::None;
+        members.fields.compression = FrameCompression::None;
         let Some(press) = &mut self.press else {
             (steps.encode)(&mut self.coder, message, body);
             bytes.body = (body.len() - room) as u64;
             bytes.pressed = bytes.body;
-            probe.done(Step::Encode);
-            return something(bytes.body, Step::Encode).map(|()| draft);
+            probe.done(CostStep::Encode);
+            return something(bytes.body, CostStep::Encode).map(|()| draft);
         };
         self.body.clear();
         (steps.encode)(&mut self.coder, message, &mut self.body);
         bytes.body = self.body.len() as u64;
-        probe.done(Step::Encode);
-        something(bytes.body, Step::Encode)?;
+        probe.done(CostStep::Encode);
+        something(bytes.body, CostStep::Encode)?;
         (steps.compress)(press, &self.body, body);
-        something((body.len() - room) as u64, Step::Compress)?;
+        something((body.len() - room) as u64, CostStep::Compress)?;
         if body.len() - room < self.body.len() {
             members.fields.compression = press.compression();
         } else {
@@ -265,53 +271,53 @@ impl Sender {
             body.extend_from_slice(&self.body);
         }
         bytes.pressed = (body.len() - room) as u64;
-        probe.done(Step::Compress);
+        probe.done(CostStep::Compress);
         Ok(draft)
     }
 }
 
-impl Reader {
+impl WayReader {
     fn read(
         &mut self,
-        steps: &Steps,
+        steps: &StepCalls,
         body: &[u8],
         is_pressed: bool,
-        probe: &mut impl Probe,
-    ) -> Result<Value, Failed> {
+        probe: &mut impl StepProbe,
+    ) -> Result<Value, StepFailure> {
         let mut body = body;
         if let Some(press) = self.press.as_mut().filter(|_| is_pressed) {
             self.body.clear();
             (steps.decompress)(press, body, &mut self.body);
-            probe.done(Step::Decompress);
-            something(self.body.len() as u64, Step::Decompress)?;
+            probe.done(CostStep::Decompress);
+            something(self.body.len() as u64, CostStep::Decompress)?;
             body = &self.body;
         }
-        let value = (steps.decode)(&mut self.coder, body).map_err(failed(Step::Decode));
-        probe.done(Step::Decode);
+        let value = (steps.decode)(&mut self.coder, body).map_err(failed(CostStep::Decode));
+        probe.done(CostStep::Decode);
         value
     }
 }
 
-fn press(way: Way) -> Result<Option<Press>, Failed> {
+fn press(way: CostWay) -> Result<Option<StepCompressor>, StepFailure> {
     match way.compression {
-        Compression::None => Ok(None),
-        compression => match Press::new(compression) {
+        FrameCompression::None => Ok(None),
+        compression => match StepCompressor::new(compression) {
             Some(press) => Ok(Some(press)),
-            None => Err((Step::Compress, "there is no memory for it".to_owned())),
+            None => Err((CostStep::Compress, "there is no memory for it".to_owned())),
         },
     }
 }
 
-fn something(bytes: u64, step: Step) -> Result<(), Failed> {
+fn something(bytes: u64, step: CostStep) -> Result<(), StepFailure> {
     if bytes > 0 { Ok(()) } else { Err((step, "no bytes came out".to_owned())) }
 }
 
-fn refused(way: Way, (step, why): Failed) -> Refused {
-    Refused { step, way: way.to_string(), why }
+fn refused(way: CostWay, (step, why): StepFailure) -> WayRefusal {
+    WayRefusal { step, way: way.to_string(), why }
 }
 
 /// The hops that a frame has left, and its length in the full form.
-fn hops(members: &Members, frame: &[u8], form: Form) -> Option<(u8, u64)> {
+fn hops(members: &BenchMembers, frame: &[u8], form: Form) -> Option<(u8, u64)> {
     let mut full = Vec::new();
     if form == Form::Compact {
         to_full(frame, &members.link(), &mut full).ok()?;
@@ -339,15 +345,15 @@ mod tests {
         (0..20).map(|n| Value::Map(map(n))).collect()
     }
 
-    fn zstd() -> Way {
-        Way { compression: Compression::Zstd, ..Way::USUAL }
+    fn zstd() -> CostWay {
+        CostWay { compression: FrameCompression::Zstd, ..CostWay::USUAL }
     }
 
     #[test]
     fn every_way_gives_back_what_was_sent() {
         let sample = sample();
-        for way in Way::in_memory() {
-            let mut trip = Trip::new(Steps::PRODUCT, way, &sample).unwrap();
+        for way in CostWay::in_memory() {
+            let mut trip = WayTrip::new(StepCalls::PRODUCT, way, &sample).unwrap();
             let bytes = trip.verify().unwrap();
             assert!(bytes.pressed <= bytes.body && bytes.pressed < bytes.wire, "{way}: {bytes:?}");
             assert!(bytes.rest >= bytes.wire, "{way}: {bytes:?}");
@@ -356,49 +362,52 @@ mod tests {
 
     #[test]
     fn a_step_that_is_taken_out_leaves_no_figure() {
-        let product = Steps::PRODUCT;
+        let product = StepCalls::PRODUCT;
         let without = [
-            (Step::Encode, Steps { encode: |_, _, _| (), ..product }),
-            (Step::Compress, Steps { compress: |_, _, _| (), ..product }),
-            (Step::Seal, Steps { seal: |mut draft, _, _| Ok(unsealed(&mut draft)), ..product }),
-            (Step::Carry, Steps { carry: |_, _| Ok(()), ..product }),
-            (Step::Relay, Steps { relay: |_, _| Ok(()), ..product }),
-            (Step::Open, Steps { open: elsewhere, ..product }),
-            (Step::Decompress, Steps { open: |_, _, frame| Ok(&frame[66..]), ..product }),
-            (Step::Decompress, Steps { decompress: |_, _, _| (), ..product }),
-            (Step::Decode, Steps { decode: |_, _| Ok(Value::Null), ..product }),
+            (CostStep::Encode, StepCalls { encode: |_, _, _| (), ..product }),
+            (CostStep::Compress, StepCalls { compress: |_, _, _| (), ..product }),
+            (
+                CostStep::Seal,
+                StepCalls { seal: |mut draft, _, _| Ok(unsealed(&mut draft)), ..product },
+            ),
+            (CostStep::Carry, StepCalls { carry: |_, _| Ok(()), ..product }),
+            (CostStep::Relay, StepCalls { relay: |_, _| Ok(()), ..product }),
+            (CostStep::Open, StepCalls { open: elsewhere, ..product }),
+            (CostStep::Decompress, StepCalls { open: |_, _, frame| Ok(&frame[66..]), ..product }),
+            (CostStep::Decompress, StepCalls { decompress: |_, _, _| (), ..product }),
+            (CostStep::Decode, StepCalls { decode: |_, _| Ok(Value::Null), ..product }),
         ];
         let sample = sample();
         for (step, steps) in without {
-            let refused = Trip::new(steps, zstd(), &sample).unwrap().verify().unwrap_err();
+            let refused = WayTrip::new(steps, zstd(), &sample).unwrap().verify().unwrap_err();
             // Without a seal there is no frame either, which the relay is the first to see.
-            let first = if step == Step::Seal { Step::Relay } else { step };
+            let first = if step == CostStep::Seal { CostStep::Relay } else { step };
             assert_eq!(refused.step, first, "{refused}");
         }
-        assert!(Trip::new(product, zstd(), &sample).unwrap().verify().is_ok());
+        assert!(WayTrip::new(product, zstd(), &sample).unwrap().verify().is_ok());
     }
 
     /// Opens a frame as one of another place than it was sealed for.
     fn elsewhere<'f>(
-        members: &mut Members,
+        members: &mut BenchMembers,
         form: Form,
         frame: &'f mut [u8],
     ) -> Result<&'f [u8], crate::members::Error> {
         members.binding = sealane_seal::Binding::stream("elsewhere");
-        (Steps::PRODUCT.open)(members, form, frame)
+        (StepCalls::PRODUCT.open)(members, form, frame)
     }
 
     /// Bytes that were not sealed. They live as long as the program: the draft's are used up.
-    fn unsealed<'b>(draft: &mut Draft<'_>) -> &'b mut [u8] {
+    fn unsealed<'b>(draft: &mut FrameDraft<'_>) -> &'b mut [u8] {
         draft.body().clone().leak()
     }
 
     #[test]
     fn the_same_messages_count_the_same_every_time() {
         let sample = sample();
-        for way in Way::in_memory() {
+        for way in CostWay::in_memory() {
             let count = || {
-                let mut trip = Trip::new(Steps::PRODUCT, way, &sample).unwrap();
+                let mut trip = WayTrip::new(StepCalls::PRODUCT, way, &sample).unwrap();
                 let bytes = trip.verify().unwrap();
                 trip.all();
                 (bytes, crate::measure::allocations(|| trip.all()))

@@ -3,51 +3,51 @@
 use std::fmt;
 
 use sealane_codec::Codec;
-use sealane_frame::Compression;
+use sealane_frame::FrameCompression;
 use sealane_protocol::Level;
 use sealane_seal::{Class, Form, Suite};
 
 /// One choice at each step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Way {
+pub struct CostWay {
     /// The codec of the body.
     pub codec: Codec,
     /// The compression of the body.
-    pub compression: Compression,
+    pub compression: FrameCompression,
     /// The class and cipher of the seal; none for an open stream.
     pub seal: Option<(Class, Suite)>,
     /// The form of the frame.
     pub form: Form,
     /// How it goes from the sender to the reader.
-    pub link: Link,
+    pub link: CostLink,
 }
 
 /// How a message goes from the sender to the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum CostLink {
     /// Through a ring of slots in memory, over one relay.
     Memory,
     /// By HTTP to a hub that keeps it at this level, and by WebSocket to the reader.
     WebSocket(Level),
 }
 
-const fn memory(codec: Codec, class: Class, suite: Suite, form: Form) -> Way {
-    let (compression, link) = (Compression::None, Link::Memory);
-    Way { codec, compression, seal: Some((class, suite)), form, link }
+const fn memory(codec: Codec, class: Class, suite: Suite, form: Form) -> CostWay {
+    let (compression, link) = (FrameCompression::None, CostLink::Memory);
+    CostWay { codec, compression, seal: Some((class, suite)), form, link }
 }
 
-impl Way {
+impl CostWay {
     /// The way that others are compared with: the usual way of a sealed message.
-    pub const USUAL: Way = memory(Codec::Cbor, Class::Group, Suite::Aes256Gcm, Form::Full);
+    pub const USUAL: CostWay = memory(Codec::Cbor, Class::Group, Suite::Aes256Gcm, Form::Full);
 
     /// The seal of that way.
     pub const USUAL_SEAL: (Class, Suite) = (Class::Group, Suite::Aes256Gcm);
 
-    const fn over(self, link: Link) -> Self {
+    const fn over(self, link: CostLink) -> Self {
         Self { link, ..self }
     }
 
-    const fn compressed(self, compression: Compression) -> Self {
+    const fn compressed(self, compression: FrameCompression) -> Self {
         Self { compression, ..self }
     }
 
@@ -60,12 +60,12 @@ impl Way {
     }
 
     /// Ways in memory: both ends, a link and a relay on one thread.
-    pub fn in_memory() -> Vec<Way> {
+    pub fn in_memory() -> Vec<CostWay> {
         use Class::{Authenticated, Group, Peer, Signed};
         use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
         use Form::{Compact, Full};
         use Suite::{Aes256Gcm as Aes, ChaCha20Poly1305 as ChaCha};
-        let usual = Way::USUAL;
+        let usual = CostWay::USUAL;
         vec![
             usual.encoded(Json),
             usual.encoded(MsgPack),
@@ -77,18 +77,18 @@ impl Way {
             memory(Cbor, Authenticated, Aes, Compact),
             memory(Cbor, Signed, Aes, Full),
             memory(Cbor, Peer, Aes, Compact),
-            usual.encoded(Json).compressed(Compression::Lz4),
-            usual.encoded(Json).compressed(Compression::Zstd),
-            usual.compressed(Compression::Lz4),
-            usual.compressed(Compression::Zstd),
-            memory(Cbor, Group, Aes, Compact).compressed(Compression::Zstd),
+            usual.encoded(Json).compressed(FrameCompression::Lz4),
+            usual.encoded(Json).compressed(FrameCompression::Zstd),
+            usual.compressed(FrameCompression::Lz4),
+            usual.compressed(FrameCompression::Zstd),
+            memory(Cbor, Group, Aes, Compact).compressed(FrameCompression::Zstd),
         ]
     }
 
     /// Ways over a hub that are run.
-    pub fn over_hub() -> Vec<Way> {
-        let [memory, os, disk] = Level::ALL.map(Link::WebSocket);
-        let usual = Way::USUAL;
+    pub fn over_hub() -> Vec<CostWay> {
+        let [memory, os, disk] = Level::ALL.map(CostLink::WebSocket);
+        let usual = CostWay::USUAL;
         vec![
             usual.encoded(Codec::Json).open().over(memory),
             usual.encoded(Codec::Json).open().over(disk),
@@ -101,11 +101,11 @@ impl Way {
 
     /// Ways over a hub whose ends are the first way's, which was measured in memory, and whose
     /// rest is the second's.
-    pub fn composed() -> Vec<(Way, Way)> {
-        let disk = Link::WebSocket(Level::Disk);
-        let hub = Way::USUAL.over(disk);
+    pub fn composed() -> Vec<(CostWay, CostWay)> {
+        let disk = CostLink::WebSocket(Level::Disk);
+        let hub = CostWay::USUAL.over(disk);
         let ends = [
-            Way::USUAL.compressed(Compression::Zstd),
+            CostWay::USUAL.compressed(FrameCompression::Zstd),
             memory(Codec::Cbor, Class::Group, Suite::ChaCha20Poly1305, Form::Full),
             memory(Codec::Cbor, Class::Signed, Suite::Aes256Gcm, Form::Full),
         ];
@@ -114,11 +114,11 @@ impl Way {
 }
 
 /// The compression's name.
-pub fn compression_name(compression: Compression) -> &'static str {
+pub fn compression_name(compression: FrameCompression) -> &'static str {
     match compression {
-        Compression::None => "none",
-        Compression::Lz4 => "lz4",
-        Compression::Zstd => "zstd",
+        FrameCompression::None => "none",
+        FrameCompression::Lz4 => "lz4",
+        FrameCompression::Zstd => "zstd",
     }
 }
 
@@ -130,10 +130,10 @@ pub fn suite_name(suite: Suite) -> &'static str {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for CostWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = vec![self.codec.name().to_owned()];
-        if self.compression != Compression::None {
+        if self.compression != FrameCompression::None {
             parts.push(compression_name(self.compression).to_owned());
         }
         match self.seal {
@@ -145,8 +145,8 @@ impl fmt::Display for Way {
             }
         }
         match self.link {
-            Link::Memory => parts.push("memory".to_owned()),
-            Link::WebSocket(level) => parts.push(format!("WebSocket, {}", level.name())),
+            CostLink::Memory => parts.push("memory".to_owned()),
+            CostLink::WebSocket(level) => parts.push(format!("WebSocket, {}", level.name())),
         }
         f.pad(&parts.join(" · "))
     }

@@ -3,7 +3,10 @@ use std::ops::Range;
 
 use sealane_frame::{HEAD_ROOM_BYTES, HEADER_BYTES};
 use sealane_link::limits::MAX_UNIT_BYTES;
-use sealane_link::{Address, Burst, Inbox, InterfaceKind, Link, LinkError, MeshConfig, Ready, Tun};
+use sealane_link::{
+    InterfaceKind, LinkAddress, LinkError, LinkInbox, LinkReady, MeshConfig, PacketBurst,
+    RelayLink, TunInterface,
+};
 
 use super::{TURN, link, send};
 use crate::args::HopEnd;
@@ -16,10 +19,10 @@ const BEHIND_BYTES: usize = 16;
 
 /// An interface at one end of a bare chain.
 #[derive(Debug)]
-struct End {
-    tun: Tun,
-    link: Link,
-    neighbour: Address,
+struct BareChainEnd {
+    tun: TunInterface,
+    link: RelayLink,
+    neighbour: LinkAddress,
 }
 
 /// Gives this machine an interface whose packets go to one neighbour as they are, until the process
@@ -35,9 +38,9 @@ pub(crate) fn end(args: &HopEnd, ready: impl FnOnce()) -> Result<(), LinkError> 
         offload: !args.no_offload,
         members: Vec::new(),
     };
-    let link = Link::open(&config, None)?;
-    let tun = Tun::open(&mesh, u16::try_from(mtu).unwrap_or(u16::MAX))?;
-    let end = End { tun, link, neighbour: args.neighbour };
+    let link = RelayLink::open(&config, None)?;
+    let tun = TunInterface::open(&mesh, u16::try_from(mtu).unwrap_or(u16::MAX))?;
+    let end = BareChainEnd { tun, link, neighbour: args.neighbour };
     ready();
     std::thread::scope(|scope| {
         scope.spawn(|| end.bring());
@@ -46,10 +49,10 @@ pub(crate) fn end(args: &HopEnd, ready: impl FnOnce()) -> Result<(), LinkError> 
     Ok(())
 }
 
-impl End {
+impl BareChainEnd {
     /// Takes what programs send.
     fn carry(&self) {
-        let (mut burst, mut run) = (Burst::new(), Run::new());
+        let (mut burst, mut run) = (PacketBurst::new(), FrameRun::new());
         loop {
             match self.tun.receive(&mut burst, |_| true) {
                 Ok(_) => {
@@ -67,7 +70,7 @@ impl End {
         }
     }
 
-    fn leave(&self, run: &mut Run) {
+    fn leave(&self, run: &mut FrameRun) {
         let frames = run.bytes.get(..run.filled).unwrap_or_default();
         if !frames.is_empty() {
             send(&self.link, self.neighbour, frames, run.frame_bytes);
@@ -77,7 +80,7 @@ impl End {
 
     /// Gives the machine what comes.
     fn bring(&self) {
-        let (mut inbox, mut bundle) = (Inbox::new(), self.tun.bundle());
+        let (mut inbox, mut bundle) = (LinkInbox::new(), self.tun.bundle());
         loop {
             match self.link.receive(&mut inbox) {
                 Ok(count) => {
@@ -92,7 +95,7 @@ impl End {
                     let _lost = self.tun.flush(&mut bundle);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let _ = self.link.wait(Ready::ToReceive, TURN);
+                    let _ = self.link.wait(LinkReady::ToReceive, TURN);
                 }
                 Err(_) => std::thread::sleep(TURN),
             }
@@ -107,7 +110,7 @@ fn body(frame_bytes: usize) -> Range<usize> {
 
 /// Frames that leave together, as those of an end that seals.
 #[derive(Debug)]
-struct Run {
+struct FrameRun {
     bytes: Box<[u8]>,
     filled: usize,
     frame_bytes: usize,
@@ -115,7 +118,7 @@ struct Run {
     is_whole: bool,
 }
 
-impl Run {
+impl FrameRun {
     fn new() -> Self {
         let bytes = vec![0x42; MAX_UNIT_BYTES + 256].into_boxed_slice();
         Self { bytes, filled: 0, frame_bytes: 0, is_whole: false }
@@ -145,10 +148,10 @@ mod tests {
 
     #[test]
     fn frames_of_one_length_and_a_shorter_one_leave_together() {
-        let mut run = Run::new();
+        let mut run = FrameRun::new();
         let mut left = Vec::new();
         for bytes in [100, 100, 60, 60, 100, 30, 1300] {
-            let mut went = |run: &mut Run| {
+            let mut went = |run: &mut FrameRun| {
                 left.push((run.filled, run.frame_bytes));
                 run.filled = 0;
             };

@@ -1,23 +1,23 @@
 use std::io;
 
-use sealane_link::{Address, Inbox, Link, LinkError, Ready};
+use sealane_link::{LinkAddress, LinkError, LinkInbox, LinkReady, RelayLink};
 
 use super::{TURN, link, rewrite, send};
 use crate::args::HopForward;
 
 /// One of two sides.
 #[derive(Debug)]
-struct Side {
-    link: Link,
-    neighbour: Address,
+struct HopSide {
+    link: RelayLink,
+    neighbour: LinkAddress,
 }
 
 /// Sends on what comes from the neighbour of one side to that of the other, until the process ends.
 pub(crate) fn forward(args: &HopForward, ready: impl FnOnce()) -> Result<(), LinkError> {
     let sides = args.links.iter().zip(&args.neighbours).map(|(text, neighbour)| {
-        Ok(Side { link: Link::open(&link(text, args.mtu), None)?, neighbour: *neighbour })
+        Ok(HopSide { link: RelayLink::open(&link(text, args.mtu), None)?, neighbour: *neighbour })
     });
-    let sides = sides.collect::<Result<Vec<Side>, LinkError>>()?;
+    let sides = sides.collect::<Result<Vec<HopSide>, LinkError>>()?;
     ready();
     if let [one, other] = sides.as_slice() {
         std::thread::scope(|scope| {
@@ -28,8 +28,8 @@ pub(crate) fn forward(args: &HopForward, ready: impl FnOnce()) -> Result<(), Lin
     Ok(())
 }
 
-fn carry(from: &Side, to: &Side) {
-    let mut inbox = Inbox::new();
+fn carry(from: &HopSide, to: &HopSide) {
+    let mut inbox = LinkInbox::new();
     loop {
         match from.link.receive(&mut inbox) {
             Ok(count) => {
@@ -41,7 +41,7 @@ fn carry(from: &Side, to: &Side) {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let _ = from.link.wait(Ready::ToReceive, TURN);
+                let _ = from.link.wait(LinkReady::ToReceive, TURN);
             }
             Err(_) => std::thread::sleep(TURN),
         }

@@ -5,18 +5,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::client::percentile;
-use super::node::NodeProcess;
-use super::worker::{Outcome, Work, Worker};
-use super::{Error, Options, Row};
-use crate::programs::Programs;
+use super::node::BenchNodeProcess;
+use super::worker::{WorkerOutcome, WorkerProcess, WorkerTask};
+use super::{Error, LoadOptions, LoadRow};
+use crate::programs::BenchPrograms;
 
 /// Appends together: connections times batch.
 const GROUPS: [(usize, usize); 5] = [(1, 1), (64, 1), (1, 100), (1, 1000), (4, 1000)];
 
 pub(super) async fn run(
-    programs: &Programs,
-    options: &Options,
-    add: &mut impl FnMut(Vec<Row>),
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+    add: &mut impl FnMut(Vec<LoadRow>),
 ) -> Result<(), Error> {
     for (connections, size) in GROUPS {
         for level in ["disk", "os", "memory"] {
@@ -35,24 +35,24 @@ pub(super) async fn run(
 }
 
 async fn one(
-    programs: &Programs,
-    options: &Options,
+    programs: &BenchPrograms,
+    options: &LoadOptions,
     level: &'static str,
     connections: usize,
     size: usize,
-) -> Result<Row, Error> {
+) -> Result<LoadRow, Error> {
     let data = super::deliver::folder(options)?;
-    let node = NodeProcess::start(programs, data.path(), level)?;
+    let node = BenchNodeProcess::start(programs, data.path(), level)?;
     // Retention runs meanwhile, as it does where messages come day and night.
     let client = sealane::Client::connect(&node.address)?;
     client.configure("load/append").max_count(100_000).await?;
     let before = node.cpu_s();
     let topic = "load/append".to_owned();
     let (bytes, each) = (options.envelope_bytes, options.each);
-    let work = Work::Append { topic, connections, size, bytes, each };
-    let seen = Worker::start(programs, &node.address, &work)?.finish().await?;
+    let work = WorkerTask::Append { topic, connections, size, bytes, each };
+    let seen = WorkerProcess::start(programs, &node.address, &work)?.finish().await?;
     let what = if size == 1 { "append single".into() } else { format!("append batches of {size}") };
-    Ok(Row {
+    Ok(LoadRow {
         name: what,
         level,
         codec: "json".into(),
@@ -66,7 +66,11 @@ async fn one(
 }
 
 /// The row, and the floor measured right before it, in the groups that the row could form.
-fn beside_floor(options: &Options, mut row: Row, group: usize) -> Result<Vec<Row>, Error> {
+fn beside_floor(
+    options: &LoadOptions,
+    mut row: LoadRow,
+    group: usize,
+) -> Result<Vec<LoadRow>, Error> {
     let data = super::deliver::folder(options)?;
     let each = options.each.min(Duration::from_secs(2));
     let floor = raw_appends(data.path(), group, options.envelope_bytes, each)?;
@@ -84,7 +88,7 @@ pub fn raw_appends(
     group: usize,
     bytes: usize,
     each: Duration,
-) -> Result<Row, Error> {
+) -> Result<LoadRow, Error> {
     let path = folder.join("raw");
     let mut file = std::fs::File::create(&path).map_err(Error::io("making the raw file"))?;
     let records = vec![b'x'; group * bytes];
@@ -93,7 +97,7 @@ pub fn raw_appends(
         file.sync_data().map_err(Error::io("syncing the raw file"))
     };
     let seen = again_and_again(each, append)?;
-    Ok(Row {
+    Ok(LoadRow {
         name: format!("raw append + fdatasync, groups of {group}"),
         level: "disk",
         codec: "-".into(),
@@ -110,14 +114,14 @@ pub fn raw_appends(
 pub(crate) fn again_and_again<E>(
     each: Duration,
     mut step: impl FnMut() -> Result<(), E>,
-) -> Result<Outcome, E> {
+) -> Result<WorkerOutcome, E> {
     let (start, mut latencies) = (Instant::now(), Vec::new());
     while start.elapsed() < each {
         let sent = Instant::now();
         step()?;
         latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
-    Ok(Outcome {
+    Ok(WorkerOutcome {
         count: latencies.len() as u64,
         seconds: start.elapsed().as_secs_f64(),
         p50_us: percentile(&mut latencies, 0.5),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane::{Client, Value};
 use sealane_codec::Codec;
-use sealane_protocol::{Mark, Op, ServerFrame};
+use sealane_protocol::{AckMark, Op, ServerFrame};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -16,7 +16,7 @@ use super::Error;
 
 /// How deliveries are acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Acks {
+pub(crate) enum AckMode {
     /// Not at all: a reader.
     None,
     /// One frame with its id for each.
@@ -27,38 +27,38 @@ pub(crate) enum Acks {
 
 /// The deliveries that one connection saw.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ReaderTally {
     pub(crate) count: u64,
     /// Bytes of the frames that came, without what the connection puts around them.
     pub(crate) bytes: u64,
     pub(crate) latencies_us: Vec<u32>,
 }
 
-impl Seen {
+impl ReaderTally {
     /// Adds the deliveries that another connection saw.
-    pub(crate) fn add(&mut self, other: Seen) {
+    pub(crate) fn add(&mut self, other: ReaderTally) {
         self.count += other.count;
         self.bytes += other.bytes;
         self.latencies_us.extend(other.latencies_us);
     }
 }
 
-pub(crate) struct Reader {
+pub(crate) struct LoadReader {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     codec: Codec,
-    acks: Acks,
+    acks: AckMode,
 }
 
 /// Credit that a reader keeps open.
 const WINDOW: u64 = 8192;
 
-impl Reader {
+impl LoadReader {
     /// Opens `/v1/subscribe` with `query`.
     pub(crate) async fn open(
         address: &str,
         query: &str,
         codec: Codec,
-        acks: Acks,
+        acks: AckMode,
     ) -> Result<Self, Error> {
         let url = format!("ws://{address}/v1/subscribe?codec={}&{query}", codec.name());
         let config = WebSocketConfig::default().read_buffer_size(64 << 10);
@@ -68,8 +68,8 @@ impl Reader {
     }
 
     /// Reads until `count` deliveries came, or until `end`.
-    pub(crate) async fn read(&mut self, count: u64, end: Instant) -> Result<Seen, Error> {
-        let mut seen = Seen::default();
+    pub(crate) async fn read(&mut self, count: u64, end: Instant) -> Result<ReaderTally, Error> {
+        let mut seen = ReaderTally::default();
         let mut granted = 0;
         self.grant(WINDOW * 2, &mut granted).await?;
         let deadline = tokio::time::Instant::from_std(end);
@@ -102,7 +102,7 @@ impl Reader {
         self.socket.flush().await.map_err(|_| Error::Process("reader"))
     }
 
-    async fn take(&mut self, message: Message, seen: &mut Seen) -> Result<(), Error> {
+    async fn take(&mut self, message: Message, seen: &mut ReaderTally) -> Result<(), Error> {
         let bytes = match message {
             Message::Text(text) => Bytes::from(text),
             Message::Binary(bytes) => bytes,
@@ -114,12 +114,12 @@ impl Reader {
             seen.count += 1;
             note_latency(id, seen);
             match self.acks {
-                Acks::None => return Ok(()),
-                Acks::Each => {
+                AckMode::None => return Ok(()),
+                AckMode::Each => {
                     let id = String::from_utf8_lossy(id).into_owned();
-                    return self.feed(&Op::Ack(vec![Mark::Id(id)])).await;
+                    return self.feed(&Op::Ack(vec![AckMark::Id(id)])).await;
                 }
-                Acks::Range => {}
+                AckMode::Range => {}
             }
         }
         let frame = ServerFrame::read(self.codec, &bytes).map_err(|_| Error::Process("reader"))?;
@@ -133,8 +133,8 @@ impl Reader {
             _ => return Ok(()),
         };
         seen.count += count;
-        if self.acks == Acks::Range {
-            let range = Mark::Range { stream: None, from: first, to: last };
+        if self.acks == AckMode::Range {
+            let range = AckMark::Range { stream: None, from: first, to: last };
             self.feed(&Op::Ack(vec![range])).await?;
         }
         Ok(())
@@ -179,7 +179,7 @@ fn first_id(codec: Codec, frame: &[u8]) -> Option<&[u8]> {
 }
 
 /// An id is the time at which its message was sent, in microseconds, where latency is measured.
-fn note_latency(id: &[u8], seen: &mut Seen) {
+fn note_latency(id: &[u8], seen: &mut ReaderTally) {
     let sent = id.strip_prefix(b"t").and_then(|digits| std::str::from_utf8(digits).ok());
     let sent = sent.and_then(|digits| digits.split('-').next()?.parse::<u64>().ok());
     if let Some(sent) = sent {
@@ -246,7 +246,7 @@ pub(crate) fn never() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use sealane_protocol::{DeliverHead, Position, write_deliver};
+    use sealane_protocol::{DeliverHead, StreamPosition, write_deliver};
 
     use super::*;
 
@@ -256,7 +256,7 @@ mod tests {
             for id in ["t1", "an id of twenty-seven bytes"] {
                 let body = envelope(codec, id.to_owned(), 100);
                 let (stream, position) =
-                    ("a".parse().unwrap(), Position { generation: 1, offset: 2 });
+                    ("a".parse().unwrap(), StreamPosition { generation: 1, offset: 2 });
                 let head = DeliverHead { stream: &stream, position, attempt: 1, stored_ms: 3 };
                 let mut frame = Vec::new();
                 write_deliver(codec, &body, &head, &mut frame);

@@ -4,72 +4,72 @@ use std::time::{Duration, Instant};
 
 use sealane_codec::Codec;
 
-use super::client::{Acks, never, publish};
-use super::node::NodeProcess;
-use super::worker::{Work, Worker};
-use super::{Error, Options, Row};
-use crate::programs::Programs;
+use super::client::{AckMode, never, publish};
+use super::node::BenchNodeProcess;
+use super::worker::{WorkerProcess, WorkerTask};
+use super::{Error, LoadOptions, LoadRow};
+use crate::programs::BenchPrograms;
 
 /// A way of reading.
-pub(super) struct Shape {
+pub(super) struct DeliverShape {
     pub(super) name: &'static str,
     level: &'static str,
     codec: &'static str,
-    acks: Acks,
+    acks: AckMode,
     query: &'static str,
 }
 
 /// The ways of reading that are measured, each with every delivery acknowledged but where it says.
-pub(super) const SHAPES: &[Shape] = &[
-    Shape {
+pub(super) const SHAPES: &[DeliverShape] = &[
+    DeliverShape {
         name: "deliver, each acked by id",
         level: "os",
         codec: "json",
-        acks: Acks::Each,
+        acks: AckMode::Each,
         query: "stream=load/live&consumer=c{}&from=new",
     },
-    Shape {
+    DeliverShape {
         name: "deliver, each acked by id (msgpack)",
         level: "os",
         codec: "msgpack",
-        acks: Acks::Each,
+        acks: AckMode::Each,
         query: "stream=load/live&consumer=c{}&from=new",
     },
-    Shape {
+    DeliverShape {
         name: "deliver in batches, acked by range",
         level: "os",
         codec: "json",
-        acks: Acks::Range,
+        acks: AckMode::Range,
         query: "stream=load/live&consumer=c{}&from=new&batch=256",
     },
-    Shape {
+    DeliverShape {
         name: "deliver in batches, acked by range (cbor)",
         level: "disk",
         codec: "cbor",
-        acks: Acks::Range,
+        acks: AckMode::Range,
         query: "stream=load/live&consumer=c{}&from=new&batch=256",
     },
-    Shape {
+    DeliverShape {
         name: "deliver to readers, no acks",
         level: "os",
         codec: "json",
-        acks: Acks::None,
+        acks: AckMode::None,
         query: "stream=load/live&from=new",
     },
 ];
 
 /// One publisher in batches; every connection is a consumer of its own and gets every message.
 pub(super) async fn run(
-    programs: &Programs,
-    options: &Options,
-    shape: &Shape,
-) -> Result<Row, Error> {
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+    shape: &DeliverShape,
+) -> Result<LoadRow, Error> {
     let data = folder(options)?;
-    let node = NodeProcess::start(programs, data.path(), shape.level)?;
+    let node = BenchNodeProcess::start(programs, data.path(), shape.level)?;
     let client = sealane::Client::connect(&node.address)?;
     let bytes = options.envelope_bytes;
     publish(&client, "load/live", 1, 1, bytes, never()).await?;
-    let work = Work::Read {
+    let work = WorkerTask::Read {
         query: shape.query.into(),
         connections: options.readers,
         codecs: shape.codec.into(),
@@ -77,7 +77,7 @@ pub(super) async fn run(
         count: u64::MAX,
         end_ms: (options.each + Duration::from_millis(500)).as_millis() as u64,
     };
-    let mut readers = Worker::start(programs, &node.address, &work)?;
+    let mut readers = WorkerProcess::start(programs, &node.address, &work)?;
     readers.ready().await?;
     let (start, before) = (Instant::now(), node.cpu_s());
     let end = start + options.each;
@@ -92,7 +92,7 @@ pub(super) async fn run(
         }
     }
     let seen = readers.finish().await?;
-    Ok(Row {
+    Ok(LoadRow {
         name: shape.name.into(),
         level: shape.level,
         codec: shape.codec.into(),
@@ -106,30 +106,33 @@ pub(super) async fn run(
 }
 
 /// The time from an enqueue to its delivery, with the hub at about half of what it can do.
-pub(super) async fn latency(programs: &Programs, options: &Options) -> Result<Row, Error> {
+pub(super) async fn latency(
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+) -> Result<LoadRow, Error> {
     let data = folder(options)?;
-    let node = NodeProcess::start(programs, data.path(), "os")?;
+    let node = BenchNodeProcess::start(programs, data.path(), "os")?;
     let bytes = options.envelope_bytes;
     let client = sealane::Client::connect(&node.address)?;
     publish(&client, "load/live", 1, 1, bytes, never()).await?;
     let connections = options.readers.min(8);
     let (rate, each) = (5_000, options.each);
-    let work = Work::Read {
+    let work = WorkerTask::Read {
         query: "stream=load/live&consumer=c{}&from=new".into(),
         connections,
         codecs: "json".into(),
-        acks: Acks::Each,
+        acks: AckMode::Each,
         count: u64::MAX,
         end_ms: (each + Duration::from_millis(300)).as_millis() as u64,
     };
-    let mut readers = Worker::start(programs, &node.address, &work)?;
+    let mut readers = WorkerProcess::start(programs, &node.address, &work)?;
     readers.ready().await?;
     let before = node.cpu_s();
-    let pace = Work::Pace { topic: "load/live".into(), rate, bytes, each };
-    Worker::start(programs, &node.address, &pace)?.finish().await?;
+    let pace = WorkerTask::Pace { topic: "load/live".into(), rate, bytes, each };
+    WorkerProcess::start(programs, &node.address, &pace)?.finish().await?;
     let seen = readers.finish().await?;
     let spent = node.cpu_s() - before;
-    Ok(Row {
+    Ok(LoadRow {
         name: "latency, enqueue to delivery".into(),
         level: "os",
         codec: "json".into(),
@@ -143,27 +146,30 @@ pub(super) async fn latency(programs: &Programs, options: &Options) -> Result<Ro
 }
 
 /// Reading a backlog from disk, by one and by several readers.
-pub(super) async fn replay(programs: &Programs, options: &Options) -> Result<Vec<Row>, Error> {
+pub(super) async fn replay(
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+) -> Result<Vec<LoadRow>, Error> {
     let data = folder(options)?;
     let count = 1_000_000;
-    let node = NodeProcess::start(programs, data.path(), "os")?;
+    let node = BenchNodeProcess::start(programs, data.path(), "os")?;
     let client = sealane::Client::connect(&node.address)?;
     publish(&client, "load/log", count, 5000, options.envelope_bytes, never()).await?;
     let mut rows = Vec::new();
     for (codec, batch) in [(Codec::Json, 256), (Codec::Json, 1), (Codec::MsgPack, 256)] {
-        let read = Work::Read {
+        let read = WorkerTask::Read {
             query: format!("stream=load/log&from=first&batch={batch}"),
             connections: 1,
             codecs: codec.name().into(),
-            acks: Acks::None,
+            acks: AckMode::None,
             count,
             end_ms: 600_000,
         };
-        let follow = Work::Follow { topic: "load/log".into(), codec, batch, count };
+        let follow = WorkerTask::Follow { topic: "load/log".into(), codec, batch, count };
         for (reader, work) in [("replay from disk", read), ("replay by the client", follow)] {
             let before = node.cpu_s();
-            let seen = Worker::start(programs, &node.address, &work)?.finish().await?;
-            rows.push(Row {
+            let seen = WorkerProcess::start(programs, &node.address, &work)?.finish().await?;
+            rows.push(LoadRow {
                 name: format!("{reader}, frames of {batch}"),
                 level: "os",
                 codec: codec.name().into(),
@@ -181,9 +187,12 @@ pub(super) async fn replay(programs: &Programs, options: &Options) -> Result<Vec
 
 /// One message to very many readers in three codecs: how often it is encoded, and how long it
 /// takes until the last one has it.
-pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Row, Error> {
+pub(super) async fn fan_out(
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+) -> Result<LoadRow, Error> {
     let data = folder(options)?;
-    let node = NodeProcess::start(programs, data.path(), "disk")?;
+    let node = BenchNodeProcess::start(programs, data.path(), "disk")?;
     let client = sealane::Client::connect(&node.address)?;
     let bytes = options.envelope_bytes;
     publish(&client, "load/one", 1, 1, bytes, never()).await?;
@@ -192,8 +201,8 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
     let share = options.fan_out.div_ceil(3);
     for codec in ["json", "msgpack", "cbor"] {
         let query = "stream=load/one&from=new".to_owned();
-        let work = Work::Hold { query, connections: share, codecs: codec.into(), count: 1 };
-        let mut worker = Worker::start(programs, &node.address, &work)?;
+        let work = WorkerTask::Hold { query, connections: share, codecs: codec.into(), count: 1 };
+        let mut worker = WorkerProcess::start(programs, &node.address, &work)?;
         worker.ready().await?;
         workers.push(worker);
     }
@@ -206,7 +215,7 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
     }
     let seconds = start.elapsed().as_secs_f64();
     let encoded = node.metric("sealane_codec_encoded_total").await? - encoded;
-    Ok(Row {
+    Ok(LoadRow {
         name: "fan-out of one message".into(),
         level: "disk",
         codec: "three".into(),
@@ -220,34 +229,37 @@ pub(super) async fn fan_out(programs: &Programs, options: &Options) -> Result<Ro
 }
 
 /// The cost of a connection that does nothing.
-pub(super) async fn idle(programs: &Programs, options: &Options) -> Result<Row, Error> {
+pub(super) async fn idle(
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+) -> Result<LoadRow, Error> {
     let data = folder(options)?;
-    let node = NodeProcess::start(programs, data.path(), "disk")?;
+    let node = BenchNodeProcess::start(programs, data.path(), "disk")?;
     let client = sealane::Client::connect(&node.address)?;
     publish(&client, "load/idle", 1, 1, options.envelope_bytes, never()).await?;
     let before = node.resident_bytes();
-    let work = Work::Hold {
+    let work = WorkerTask::Hold {
         query: "stream=load/idle&from=new".into(),
         connections: options.idle,
         codecs: "json".into(),
         count: 0,
     };
-    let mut worker = Worker::start(programs, &node.address, &work)?;
+    let mut worker = WorkerProcess::start(programs, &node.address, &work)?;
     worker.ready().await?;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let each = node.resident_bytes().saturating_sub(before) as f64 / options.idle as f64;
-    Ok(Row {
+    Ok(LoadRow {
         name: "idle connections".into(),
         level: "-",
         codec: "json".into(),
         connections: options.idle,
         note: format!("{:.1} KiB of resident memory each", each / 1024.0),
-        ..Row::default()
+        ..LoadRow::default()
     })
 }
 
 /// A temporary folder on the disk that is measured.
-pub(super) fn folder(options: &Options) -> Result<tempfile::TempDir, Error> {
+pub(super) fn folder(options: &LoadOptions) -> Result<tempfile::TempDir, Error> {
     let folder = match &options.data {
         Some(data) => tempfile::tempdir_in(data),
         None => tempfile::tempdir(),

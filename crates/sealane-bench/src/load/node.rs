@@ -6,17 +6,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::Error;
-use crate::programs::Programs;
+use crate::programs::BenchPrograms;
 
 /// A node in a process of its own.
-pub(crate) struct NodeProcess {
+pub(crate) struct BenchNodeProcess {
     child: Child,
     pub(crate) address: String,
 }
 
-impl NodeProcess {
+impl BenchNodeProcess {
     /// Starts a node on `data` at any free port.
-    pub(crate) fn start(programs: &Programs, data: &Path, level: &str) -> Result<Self, Error> {
+    pub(crate) fn start(programs: &BenchPrograms, data: &Path, level: &str) -> Result<Self, Error> {
         let mut child = Command::new(&programs.sealane)
             .args(["--json", "up", "--listen", "127.0.0.1:0", "--level", level, "--data"])
             .arg(data)
@@ -81,7 +81,7 @@ pub(crate) fn resident_bytes(process: u32) -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-impl Drop for NodeProcess {
+impl Drop for BenchNodeProcess {
     fn drop(&mut self) {
         // The data is temporary: nothing is lost with the process.
         let _ = self.child.kill();

@@ -7,25 +7,25 @@ use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane_codec::Codec;
 use sealane_message::Topic;
-use sealane_protocol::{Numbers, PublishFrame, PublishItem, write_publish};
+use sealane_protocol::{NumberRange, PublishFrame, PublishItem, write_publish};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use super::Error;
-use super::client::Seen;
+use super::client::ReaderTally;
 
 /// How a publisher sends its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pipeline {
+pub(crate) struct PublishPipeline {
     /// Messages that may be unanswered, if the hub gives credit for as many.
     pub(crate) window: u64,
     /// Messages of a frame, at most.
     pub(crate) frame: u64,
 }
 
-pub(crate) struct Publisher {
+pub(crate) struct LoadPublisher {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     topic: Topic,
     envelope: Vec<u8>,
@@ -35,22 +35,26 @@ pub(crate) struct Publisher {
     /// Messages sent so far, and when those were that have no answer yet.
     sent: u64,
     unanswered: VecDeque<Instant>,
-    seen: Seen,
+    seen: ReaderTally,
 }
 
-impl Publisher {
+impl LoadPublisher {
     pub(crate) async fn open(address: &str, topic: &str, envelope: Vec<u8>) -> Result<Self, Error> {
         let topic = topic.parse().map_err(|_| Error::Process("publisher"))?;
         let url = format!("ws://{address}/v1/publish?codec=json");
         let config = WebSocketConfig::default().read_buffer_size(64 << 10);
         let opened = connect_async_with_config(url, Some(config), true).await;
         let (socket, _) = opened.map_err(|_| Error::Process("publisher"))?;
-        let (unanswered, seen) = (VecDeque::new(), Seen::default());
+        let (unanswered, seen) = (VecDeque::new(), ReaderTally::default());
         Ok(Self { socket, topic, envelope, credit: 0, credit_bytes: 0, sent: 0, unanswered, seen })
     }
 
     /// Publishes until `end`, and waits for the answers of what it has sent.
-    pub(crate) async fn run(mut self, pipeline: Pipeline, end: Instant) -> Result<Seen, Error> {
+    pub(crate) async fn run(
+        mut self,
+        pipeline: PublishPipeline,
+        end: Instant,
+    ) -> Result<ReaderTally, Error> {
         loop {
             let now = Instant::now();
             while now < end && self.room(pipeline) > 0 {
@@ -74,7 +78,7 @@ impl Publisher {
     }
 
     /// Messages of the next frame.
-    fn room(&self, Pipeline { window, frame }: Pipeline) -> u64 {
+    fn room(&self, PublishPipeline { window, frame }: PublishPipeline) -> u64 {
         let is_open = self.credit_bytes > 0;
         let window = window.saturating_sub(self.unanswered.len() as u64);
         if is_open { window.min(self.credit).min(frame) } else { 0 }
@@ -128,7 +132,7 @@ impl Publisher {
     }
 
     /// Answers come in the order of the numbers.
-    fn answered(&mut self, Numbers { from, to }: Numbers) {
+    fn answered(&mut self, NumberRange { from, to }: NumberRange) {
         for sent in (from..=to).filter_map(|_| self.unanswered.pop_front()) {
             let late = sent.elapsed().as_micros();
             self.seen.count += 1;

@@ -3,16 +3,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The measurements, and their machine.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct LoadReport {
     /// The machine and the program.
-    pub machine: Machine,
+    pub machine: BenchHost,
     /// The rows, in the order in which they ran.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LoadRow>,
 }
 
 /// The head of every result.
 #[derive(Debug, Clone)]
-pub struct Machine {
+pub struct BenchHost {
     /// The CPU's name.
     pub cpu: String,
     /// Its cores.
@@ -27,7 +27,7 @@ pub struct Machine {
 
 /// One measurement.
 #[derive(Debug, Clone, Default)]
-pub struct Row {
+pub struct LoadRow {
     /// The measurement.
     pub name: String,
     /// The level of the stream; `-` where nothing is stored.
@@ -48,13 +48,13 @@ pub struct Row {
     pub note: String,
 }
 
-impl Report {
+impl LoadReport {
     pub(super) fn new() -> Self {
-        Self { machine: Machine::here(), rows: Vec::new() }
+        Self { machine: BenchHost::here(), rows: Vec::new() }
     }
 }
 
-impl Machine {
+impl BenchHost {
     /// This machine.
     pub fn here() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Machine {
     }
 }
 
-impl Machine {
+impl BenchHost {
     /// How this program was built: `ship` as it is shipped, `release`, or `debug`, whose figures
     /// say little.
     pub fn build() -> &'static str {
@@ -80,7 +80,7 @@ impl Machine {
     }
 }
 
-impl fmt::Display for Machine {
+impl fmt::Display for BenchHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cpu, cores, kernel, commit, .. } = self;
         let build = Self::build();
@@ -88,7 +88,7 @@ impl fmt::Display for Machine {
     }
 }
 
-impl Row {
+impl LoadRow {
     /// Messages or deliveries a second.
     pub fn rate(&self) -> f64 {
         if self.seconds > 0.0 { self.count as f64 / self.seconds } else { 0.0 }
@@ -104,7 +104,7 @@ impl Row {
         count         /s  /s per core    p50 us    p99 us  note";
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for LoadRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (p50, p99) = self.latency_us.map_or((String::new(), String::new()), |(p50, p99)| {
             (format!("{p50:.0}"), format!("{p99:.0}"))

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use sealane::{Client, GroupTag, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 use sealane_seal::{Binding, Epoch, EpochSecret, Epochs, Group, History, Sealer, Slot, Suite};
 
-use super::client::Acks;
+use super::client::AckMode;
 use super::deliver::folder;
-use super::node::NodeProcess;
-use super::worker::{Work, Worker};
-use super::{Error, Options, Row};
+use super::node::BenchNodeProcess;
+use super::worker::{WorkerProcess, WorkerTask};
+use super::{Error, LoadOptions, LoadRow};
 use crate::members::{self, GROUP_ID};
-use crate::programs::Programs;
+use crate::programs::BenchPrograms;
 
 const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
 /// The stream that sealed messages are kept in, and bound to.
@@ -29,45 +29,45 @@ const BATCH: usize = 1000;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// How the deliveries are read.
-struct Shape {
+struct SealedShape {
     name: &'static str,
     codec: Codec,
     query: &'static str,
-    acks: Acks,
+    acks: AckMode,
 }
 
-const SHAPES: [Shape; 3] = [
-    Shape { name: "one each", codec: Codec::MsgPack, query: "from=new", acks: Acks::None },
-    Shape {
+const SHAPES: [SealedShape; 3] = [
+    SealedShape { name: "one each", codec: Codec::MsgPack, query: "from=new", acks: AckMode::None },
+    SealedShape {
         name: "batches",
         codec: Codec::MsgPack,
         query: "consumer=c{}&from=new&batch=256",
-        acks: Acks::Range,
+        acks: AckMode::Range,
     },
-    Shape {
+    SealedShape {
         name: "batches",
         codec: Codec::Json,
         query: "consumer=c{}&from=new&batch=256",
-        acks: Acks::Range,
+        acks: AckMode::Range,
     },
 ];
 
 /// The result of one round.
 #[derive(Default)]
-struct Round {
-    row: Row,
+struct SealedRound {
+    row: LoadRow,
     /// Bytes of the frames that all readers got.
     bytes: u64,
 }
 
-impl Round {
+impl SealedRound {
     fn bytes_each(&self) -> f64 {
         self.bytes as f64 / self.row.count.max(1) as f64
     }
 }
 
 /// One kind of stream, and the enqueue that is repeated to it.
-struct Source {
+struct SealedSource {
     kind: &'static str,
     sealed: Option<GroupTag>,
     topic: String,
@@ -75,9 +75,9 @@ struct Source {
 }
 
 pub(super) async fn run(
-    programs: &Programs,
-    options: &Options,
-    add: &mut impl FnMut(Vec<Row>),
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+    add: &mut impl FnMut(Vec<LoadRow>),
 ) -> Result<(), Error> {
     for shape in &SHAPES {
         for bytes in BODIES {
@@ -88,20 +88,20 @@ pub(super) async fn run(
 }
 
 async fn compare(
-    programs: &Programs,
-    options: &Options,
-    shape: &Shape,
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+    shape: &SealedShape,
     bytes: usize,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<LoadRow>, Error> {
     let data = folder(options)?;
-    let node = NodeProcess::start(programs, data.path(), "os")?;
+    let node = BenchNodeProcess::start(programs, data.path(), "os")?;
     let client = Client::connect(&node.address)?;
     let sources = [open(shape.codec, bytes), sealed(shape.codec, bytes)?];
     for source in &sources {
         let make = client.configure(&source.topic).max_count(200_000);
         source.sealed.iter().fold(make, |make, group| make.sealed(*group)).await?;
     }
-    let mut rounds: [Vec<Round>; 2] = Default::default();
+    let mut rounds: [Vec<SealedRound>; 2] = Default::default();
     // The first round warms up.
     for number in 0..=ROUNDS {
         for (rounds, source) in rounds.iter_mut().zip(&sources) {
@@ -117,15 +117,15 @@ async fn compare(
         let name = format!("{} {bytes} B, {}", source.kind, shape.name);
         let middle = median(rounds);
         let note = format!("{:.0} B each; {note}", middle.bytes_each());
-        Row { name, note, ..middle.row }
+        LoadRow { name, note, ..middle.row }
     });
     Ok(rows.collect())
 }
 
 /// The ratio of the sealed rounds to the open rounds. Sealed deliveries are longer. The ratio in
 /// bytes tells whether that is the only reason.
-fn shares(open: &[Round], sealed: &[Round]) -> String {
-    let share = |unit: &str, rate: fn(&Round) -> f64| {
+fn shares(open: &[SealedRound], sealed: &[SealedRound]) -> String {
+    let share = |unit: &str, rate: fn(&SealedRound) -> f64| {
         let shares = open.iter().zip(sealed).map(|(open, sealed)| rate(sealed) / rate(open));
         let mut shares: Vec<f64> = shares.map(|share| share * 100.0).collect();
         shares.sort_by(f64::total_cmp);
@@ -143,15 +143,15 @@ fn shares(open: &[Round], sealed: &[Round]) -> String {
 
 /// Everybody reads what one publisher enqueues for a while.
 async fn round(
-    programs: &Programs,
-    options: &Options,
-    node: &NodeProcess,
+    programs: &BenchPrograms,
+    options: &LoadOptions,
+    node: &BenchNodeProcess,
     client: &Client,
-    shape: &Shape,
-    source: &Source,
-) -> Result<Round, Error> {
+    shape: &SealedShape,
+    source: &SealedSource,
+) -> Result<SealedRound, Error> {
     let each = options.each / 2;
-    let work = Work::Read {
+    let work = WorkerTask::Read {
         query: format!("stream={}&{}", source.topic, shape.query),
         connections: options.readers,
         codecs: shape.codec.name().into(),
@@ -159,7 +159,7 @@ async fn round(
         count: u64::MAX,
         end_ms: (each + Duration::from_millis(200)).as_millis() as u64,
     };
-    let mut readers = Worker::start(programs, &node.address, &work)?;
+    let mut readers = WorkerProcess::start(programs, &node.address, &work)?;
     readers.ready().await?;
     let (end, before) = (Instant::now() + each, node.cpu_s());
     while Instant::now() < end {
@@ -170,19 +170,19 @@ async fn round(
         }
     }
     let seen = readers.finish().await?;
-    let row = Row {
+    let row = LoadRow {
         level: "os",
         codec: shape.codec.name().into(),
         connections: options.readers,
         count: seen.count,
         seconds: seen.seconds,
         node_cpu_s: node.cpu_s() - before,
-        ..Row::default()
+        ..LoadRow::default()
     };
-    Ok(Round { row, bytes: seen.bytes })
+    Ok(SealedRound { row, bytes: seen.bytes })
 }
 
-fn median(mut rounds: Vec<Round>) -> Round {
+fn median(mut rounds: Vec<SealedRound>) -> SealedRound {
     rounds.sort_by(|a, b| a.row.rate().total_cmp(&b.row.rate()));
     let middle = rounds.len() / 2;
     rounds.into_iter().nth(middle).unwrap_or_default()
@@ -203,13 +203,13 @@ fn envelope(codec: Codec, bytes: usize) -> Vec<u8> {
     encoded(bytes - (encoded(bytes).len() - bytes))
 }
 
-fn open(codec: Codec, bytes: usize) -> Source {
+fn open(codec: Codec, bytes: usize) -> SealedSource {
     let batch = vec![envelope(codec, bytes); count(bytes)];
-    Source { kind: "open", sealed: None, topic: "load/normal".into(), batch }
+    SealedSource { kind: "open", sealed: None, topic: "load/normal".into(), batch }
 }
 
 /// The same bodies, really sealed: class C, MessagePack within.
-fn sealed(codec: Codec, bytes: usize) -> Result<Source, Error> {
+fn sealed(codec: Codec, bytes: usize) -> Result<SealedSource, Error> {
     let failed = |_| Error::Process("sealing");
     let group = Group::new(GROUP_ID, Suite::Aes256Gcm);
     let secret = EpochSecret::new([1; 32]);
@@ -227,8 +227,8 @@ fn sealed(codec: Codec, bytes: usize) -> Result<Source, Error> {
         let frame = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf);
         let frame = frame.map_err(|_| Error::Process("sealing"))?;
         let mut out = Vec::with_capacity(frame.len() + 64);
-        Sealed { id: None, frame: (&*frame).into() }.write(codec, &mut out);
+        SealedEnvelope { id: None, frame: (&*frame).into() }.write(codec, &mut out);
         batch.push(out);
     }
-    Ok(Source { kind: "sealed", sealed: Some(GROUP), topic: SEALED_TOPIC.into(), batch })
+    Ok(SealedSource { kind: "sealed", sealed: Some(GROUP), topic: SEALED_TOPIC.into(), batch })
 }

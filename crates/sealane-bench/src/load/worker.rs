@@ -10,21 +10,34 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::Error;
-use super::client::{Acks, Reader, Seen, envelope, now_us};
-use super::publisher::{Pipeline, Publisher};
-use crate::programs::Programs;
+use super::client::{AckMode, LoadReader, ReaderTally, envelope, now_us};
+use super::publisher::{LoadPublisher, PublishPipeline};
+use crate::programs::BenchPrograms;
 
 /// A client's work. It travels as text, one argument each.
 #[derive(Debug, Clone)]
-pub(crate) enum Work {
+pub(crate) enum WorkerTask {
     /// Enqueue over `connections` connections in batches of `size`; 1 is a request each.
     Append { topic: String, connections: usize, size: usize, bytes: usize, each: Duration },
     /// Publish over `connections` sockets for a while, each message an item of its own.
-    Publish { topic: String, connections: usize, pipeline: Pipeline, bytes: usize, each: Duration },
+    Publish {
+        topic: String,
+        connections: usize,
+        pipeline: PublishPipeline,
+        bytes: usize,
+        each: Duration,
+    },
     /// Enqueue `rate` messages a second, each with the time at which it was sent.
     Pace { topic: String, rate: u64, bytes: usize, each: Duration },
     /// Read over `connections` connections with `query` until `count` came to each.
-    Read { query: String, connections: usize, codecs: String, acks: Acks, count: u64, end_ms: u64 },
+    Read {
+        query: String,
+        connections: usize,
+        codecs: String,
+        acks: AckMode,
+        count: u64,
+        end_ms: u64,
+    },
     /// Read `count` messages of `topic`, `batch` to a frame, as a program does that uses the
     /// client library.
     Follow { topic: String, codec: Codec, batch: usize, count: u64 },
@@ -34,7 +47,7 @@ pub(crate) enum Work {
 
 /// The result of a client.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Outcome {
+pub(crate) struct WorkerOutcome {
     pub(crate) count: u64,
     pub(crate) seconds: f64,
     pub(crate) p50_us: f64,
@@ -44,12 +57,16 @@ pub(crate) struct Outcome {
 }
 
 /// A client's process.
-pub(crate) struct Worker {
+pub(crate) struct WorkerProcess {
     child: tokio::process::Child,
 }
 
-impl Worker {
-    pub(crate) fn start(programs: &Programs, address: &str, work: &Work) -> Result<Self, Error> {
+impl WorkerProcess {
+    pub(crate) fn start(
+        programs: &BenchPrograms,
+        address: &str,
+        work: &WorkerTask,
+    ) -> Result<Self, Error> {
         let child = tokio::process::Command::new(&programs.bench)
             .args(["worker", address])
             .args(work.to_arguments())
@@ -62,7 +79,7 @@ impl Worker {
     }
 
     /// Waits for what the client saw; lets it go first where it holds connections.
-    pub(crate) async fn finish(self) -> Result<Outcome, Error> {
+    pub(crate) async fn finish(self) -> Result<WorkerOutcome, Error> {
         let output = self.child.wait_with_output().await.map_err(Error::io("reading a client"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().last().unwrap_or_default();
@@ -70,7 +87,7 @@ impl Worker {
         let &[count, seconds, p50_us, p99_us, bytes] = numbers.as_slice() else {
             return Err(Error::Process("client"));
         };
-        Ok(Outcome { count: count as u64, seconds, p50_us, p99_us, bytes: bytes as u64 })
+        Ok(WorkerOutcome { count: count as u64, seconds, p50_us, p99_us, bytes: bytes as u64 })
     }
 
     /// Waits until the client says that its connections stand.
@@ -82,11 +99,11 @@ impl Worker {
     }
 }
 
-impl Work {
+impl WorkerTask {
     fn to_arguments(&self) -> Vec<String> {
         let ms = |each: &Duration| each.as_millis().to_string();
         match self {
-            Work::Append { topic, connections, size, bytes, each } => vec![
+            WorkerTask::Append { topic, connections, size, bytes, each } => vec![
                 "append".into(),
                 topic.clone(),
                 connections.to_string(),
@@ -94,7 +111,7 @@ impl Work {
                 bytes.to_string(),
                 ms(each),
             ],
-            Work::Publish { topic, connections, pipeline, bytes, each } => vec![
+            WorkerTask::Publish { topic, connections, pipeline, bytes, each } => vec![
                 "publish".into(),
                 topic.clone(),
                 connections.to_string(),
@@ -103,10 +120,10 @@ impl Work {
                 bytes.to_string(),
                 ms(each),
             ],
-            Work::Pace { topic, rate, bytes, each } => {
+            WorkerTask::Pace { topic, rate, bytes, each } => {
                 vec!["pace".into(), topic.clone(), rate.to_string(), bytes.to_string(), ms(each)]
             }
-            Work::Read { query, connections, codecs, acks, count, end_ms } => vec![
+            WorkerTask::Read { query, connections, codecs, acks, count, end_ms } => vec![
                 "read".into(),
                 query.clone(),
                 connections.to_string(),
@@ -115,14 +132,14 @@ impl Work {
                 count.to_string(),
                 end_ms.to_string(),
             ],
-            Work::Follow { topic, codec, batch, count } => vec![
+            WorkerTask::Follow { topic, codec, batch, count } => vec![
                 "follow".into(),
                 topic.clone(),
                 codec.name().into(),
                 batch.to_string(),
                 count.to_string(),
             ],
-            Work::Hold { query, connections, codecs, count } => vec![
+            WorkerTask::Hold { query, connections, codecs, count } => vec![
                 "hold".into(),
                 query.clone(),
                 connections.to_string(),
@@ -132,48 +149,51 @@ impl Work {
         }
     }
 
-    fn from_arguments(arguments: &[String]) -> Option<Work> {
+    fn from_arguments(arguments: &[String]) -> Option<WorkerTask> {
         let text = |index: usize| arguments.get(index).cloned();
         let number = |index: usize| arguments.get(index)?.parse::<u64>().ok();
         let size = |index: usize| number(index).map(|n| n as usize);
         let ms = |index: usize| number(index).map(Duration::from_millis);
         Some(match arguments.first()?.as_str() {
-            "append" => Work::Append {
+            "append" => WorkerTask::Append {
                 topic: text(1)?,
                 connections: size(2)?,
                 size: size(3)?,
                 bytes: size(4)?,
                 each: ms(5)?,
             },
-            "publish" => Work::Publish {
+            "publish" => WorkerTask::Publish {
                 topic: text(1)?,
                 connections: size(2)?,
-                pipeline: Pipeline { window: number(3)?, frame: number(4)? },
+                pipeline: PublishPipeline { window: number(3)?, frame: number(4)? },
                 bytes: size(5)?,
                 each: ms(6)?,
             },
-            "pace" => {
-                Work::Pace { topic: text(1)?, rate: number(2)?, bytes: size(3)?, each: ms(4)? }
-            }
-            "read" => Work::Read {
+            "pace" => WorkerTask::Pace {
+                topic: text(1)?,
+                rate: number(2)?,
+                bytes: size(3)?,
+                each: ms(4)?,
+            },
+            "read" => WorkerTask::Read {
                 query: text(1)?,
                 connections: size(2)?,
                 codecs: text(3)?,
                 acks: match number(4)? {
-                    0 => Acks::None,
-                    1 => Acks::Each,
-                    _ => Acks::Range,
+                    0 => AckMode::None,
+                    1 => AckMode::Each,
+                    _ => AckMode::Range,
                 },
                 count: number(5)?,
                 end_ms: number(6)?,
             },
-            "follow" => Work::Follow {
+            "follow" => WorkerTask::Follow {
                 topic: text(1)?,
                 codec: Codec::from_name(&text(2)?)?,
                 batch: size(3)?,
                 count: number(4)?,
             },
-            "hold" => Work::Hold {
+            "hold" => WorkerTask::Hold {
                 query: text(1)?,
                 connections: size(2)?,
                 codecs: text(3)?,
@@ -190,39 +210,42 @@ impl Work {
 /// [`Error`] where the work is not known or the hub fails.
 pub async fn work(arguments: &[String]) -> Result<(), Error> {
     let (address, rest) = arguments.split_first().ok_or(Error::Process("client"))?;
-    let work = Work::from_arguments(rest).ok_or(Error::Process("client"))?;
+    let work = WorkerTask::from_arguments(rest).ok_or(Error::Process("client"))?;
     let outcome = match work {
-        Work::Append { topic, connections, size, bytes, each } => {
+        WorkerTask::Append { topic, connections, size, bytes, each } => {
             append(address, &topic, connections, size, bytes, each).await
         }
-        Work::Publish { topic, connections, pipeline, bytes, each } => {
+        WorkerTask::Publish { topic, connections, pipeline, bytes, each } => {
             let mut publishers = Vec::with_capacity(connections);
             for _ in 0..connections {
-                publishers.push(Publisher::open(address, &topic, plain_envelope(bytes)).await?);
+                publishers.push(LoadPublisher::open(address, &topic, plain_envelope(bytes)).await?);
             }
             publish(publishers, pipeline, each).await
         }
-        Work::Pace { topic, rate, bytes, each } => pace(address, &topic, rate, bytes, each).await,
-        Work::Read { query, connections, codecs, acks, count, end_ms } => {
+        WorkerTask::Pace { topic, rate, bytes, each } => {
+            pace(address, &topic, rate, bytes, each).await
+        }
+        WorkerTask::Read { query, connections, codecs, acks, count, end_ms } => {
             let each = Duration::from_millis(end_ms);
             read(
                 address,
-                Readers { query: &query, connections, codecs: &codecs },
+                WorkerReaders { query: &query, connections, codecs: &codecs },
                 acks,
                 count,
                 each,
             )
             .await
         }
-        Work::Follow { topic, codec, batch, count } => {
+        WorkerTask::Follow { topic, codec, batch, count } => {
             let client = sealane::Client::connect(address)?;
             follow(client.subscribe(&topic).codec(codec).batch(batch), count).await
         }
-        Work::Hold { query, connections, codecs, count } => {
-            hold(address, Readers { query: &query, connections, codecs: &codecs }, count).await
+        WorkerTask::Hold { query, connections, codecs, count } => {
+            hold(address, WorkerReaders { query: &query, connections, codecs: &codecs }, count)
+                .await
         }
     };
-    let Outcome { count, seconds, p50_us, p99_us, bytes } = outcome?;
+    let WorkerOutcome { count, seconds, p50_us, p99_us, bytes } = outcome?;
     println!("{count} {seconds} {p50_us} {p99_us} {bytes}");
     Ok(())
 }
@@ -234,14 +257,14 @@ async fn append(
     size: usize,
     bytes: usize,
     each: Duration,
-) -> Result<Outcome, Error> {
+) -> Result<WorkerOutcome, Error> {
     let start = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..connections {
         let request = request(address, topic, size, bytes);
         let mut socket = connect(address).await?;
         tasks.spawn(async move {
-            let (mut count, mut seen) = (0, Seen::default());
+            let (mut count, mut seen) = (0, ReaderTally::default());
             while start.elapsed() < each {
                 let sent = Instant::now();
                 exchange(&mut socket, &request).await?;
@@ -250,10 +273,10 @@ async fn append(
                 seen.latencies_us.push(u32::try_from(late).unwrap_or(u32::MAX));
             }
             seen.count = count;
-            Ok::<Seen, Error>(seen)
+            Ok::<ReaderTally, Error>(seen)
         });
     }
-    let mut all = Seen::default();
+    let mut all = ReaderTally::default();
     while let Some(seen) = tasks.join_next().await {
         all.add(seen.map_err(|_| Error::Process("client"))??);
     }
@@ -266,7 +289,7 @@ async fn pace(
     rate: u64,
     bytes: usize,
     each: Duration,
-) -> Result<Outcome, Error> {
+) -> Result<WorkerOutcome, Error> {
     let start = Instant::now();
     let mut socket = connect(address).await?;
     let mut sent: u64 = 0;
@@ -282,19 +305,23 @@ async fn pace(
         sent += envelopes.len() as u64;
         exchange(&mut socket, &post(address, topic, &envelopes)).await?;
     }
-    Ok(Outcome { count: sent, seconds: start.elapsed().as_secs_f64(), ..Outcome::default() })
+    Ok(WorkerOutcome {
+        count: sent,
+        seconds: start.elapsed().as_secs_f64(),
+        ..WorkerOutcome::default()
+    })
 }
 
 async fn publish(
-    publishers: Vec<Publisher>,
-    pipeline: Pipeline,
+    publishers: Vec<LoadPublisher>,
+    pipeline: PublishPipeline,
     each: Duration,
-) -> Result<Outcome, Error> {
+) -> Result<WorkerOutcome, Error> {
     let (start, mut tasks) = (Instant::now(), tokio::task::JoinSet::new());
     for publisher in publishers {
         tasks.spawn(publisher.run(pipeline, start + each));
     }
-    let mut all = Seen::default();
+    let mut all = ReaderTally::default();
     while let Some(seen) = tasks.join_next().await {
         all.add(seen.map_err(|_| Error::Process("client"))??);
     }
@@ -302,7 +329,7 @@ async fn publish(
 }
 
 /// The connections that a worker reads with.
-struct Readers<'a> {
+struct WorkerReaders<'a> {
     query: &'a str,
     connections: usize,
     /// Names of codecs, which the connections take in turn.
@@ -311,17 +338,17 @@ struct Readers<'a> {
 
 async fn read(
     address: &str,
-    readers: Readers<'_>,
-    acks: Acks,
+    readers: WorkerReaders<'_>,
+    acks: AckMode,
     count: u64,
     each: Duration,
-) -> Result<Outcome, Error> {
-    let Readers { query, connections, codecs } = readers;
+) -> Result<WorkerOutcome, Error> {
+    let WorkerReaders { query, connections, codecs } = readers;
     let mut readers = Vec::with_capacity(connections);
     for (index, codec) in (0..connections).zip(cycle(codecs)) {
         // Each connection is a consumer of its own, where the query asks for consumers.
         let query = query.replace("{}", &index.to_string());
-        readers.push(Reader::open(address, &query, codec, acks).await?);
+        readers.push(LoadReader::open(address, &query, codec, acks).await?);
     }
     println!("ready");
     // From here on: to connect takes its time where many do.
@@ -331,7 +358,7 @@ async fn read(
         let end = start + each;
         tasks.spawn(async move { reader.read(count, end).await.map(|seen| (seen, reader)) });
     }
-    let (mut all, mut held) = (Seen::default(), Vec::new());
+    let (mut all, mut held) = (ReaderTally::default(), Vec::new());
     while let Some(seen) = tasks.join_next().await {
         let (seen, reader) = seen.map_err(|_| Error::Process("client"))??;
         all.add(seen);
@@ -340,10 +367,10 @@ async fn read(
     Ok(outcome(all, start))
 }
 
-async fn follow(subscribe: sealane::Subscribe, count: u64) -> Result<Outcome, Error> {
+async fn follow(subscribe: sealane::SubscribeBuilder, count: u64) -> Result<WorkerOutcome, Error> {
     let start = Instant::now();
-    let mut messages = subscribe.from(sealane::Start::First).limit(count).await?;
-    let mut seen = Seen::default();
+    let mut messages = subscribe.from(sealane::StartPosition::First).limit(count).await?;
+    let mut seen = ReaderTally::default();
     while let Some(message) = messages.next().await {
         std::hint::black_box(message?);
         seen.count += 1;
@@ -354,11 +381,15 @@ async fn follow(subscribe: sealane::Subscribe, count: u64) -> Result<Outcome, Er
 /// How long a reader waits for what it is to hold. Then it is counted without.
 const HOLD_MAX: Duration = Duration::from_secs(120);
 
-async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome, Error> {
-    let Readers { query, connections, codecs } = readers;
+async fn hold(
+    address: &str,
+    readers: WorkerReaders<'_>,
+    count: u64,
+) -> Result<WorkerOutcome, Error> {
+    let WorkerReaders { query, connections, codecs } = readers;
     let mut readers = Vec::with_capacity(connections);
     for (_, codec) in (0..connections).zip(cycle(codecs)) {
-        readers.push(Reader::open(address, query, codec, Acks::None).await?);
+        readers.push(LoadReader::open(address, query, codec, AckMode::None).await?);
     }
     let start = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
@@ -370,7 +401,7 @@ async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     println!("ready");
-    let mut all = Seen::default();
+    let mut all = ReaderTally::default();
     while let Some(seen) = tasks.join_next().await {
         all.add(seen.map_err(|_| Error::Process("client"))??);
     }
@@ -381,11 +412,11 @@ async fn hold(address: &str, readers: Readers<'_>, count: u64) -> Result<Outcome
     Ok(outcome(all, start))
 }
 
-fn outcome(mut seen: Seen, start: Instant) -> Outcome {
+fn outcome(mut seen: ReaderTally, start: Instant) -> WorkerOutcome {
     let seconds = start.elapsed().as_secs_f64();
     let p50_us = super::client::percentile(&mut seen.latencies_us, 0.5);
     let p99_us = super::client::percentile(&mut seen.latencies_us, 0.99);
-    Outcome { count: seen.count, seconds, p50_us, p99_us, bytes: seen.bytes }
+    WorkerOutcome { count: seen.count, seconds, p50_us, p99_us, bytes: seen.bytes }
 }
 
 fn cycle(codecs: &str) -> impl Iterator<Item = Codec> {

@@ -2,7 +2,7 @@ use std::fmt;
 
 /// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum FigureUnit {
     /// Bytes; less is better.
     Bytes,
     /// Nanoseconds; less is better.
@@ -23,68 +23,68 @@ pub enum Unit {
     Count,
 }
 
-impl Unit {
+impl FigureUnit {
     /// The unit's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Unit::Bytes => "bytes",
-            Unit::Nanoseconds => "ns",
-            Unit::Allocations => "allocations",
-            Unit::PerSecond => "perSecond",
-            Unit::MegabytesPerSecond => "megabytesPerSecond",
-            Unit::Mebibytes => "mebibytes",
-            Unit::Percent => "percent",
-            Unit::Times => "times",
-            Unit::Count => "count",
+            FigureUnit::Bytes => "bytes",
+            FigureUnit::Nanoseconds => "ns",
+            FigureUnit::Allocations => "allocations",
+            FigureUnit::PerSecond => "perSecond",
+            FigureUnit::MegabytesPerSecond => "megabytesPerSecond",
+            FigureUnit::Mebibytes => "mebibytes",
+            FigureUnit::Percent => "percent",
+            FigureUnit::Times => "times",
+            FigureUnit::Count => "count",
         }
     }
 
     /// Whether more of it is better.
     pub fn more_is_better(self) -> bool {
-        matches!(self, Unit::PerSecond | Unit::MegabytesPerSecond | Unit::Times)
+        matches!(self, FigureUnit::PerSecond | FigureUnit::MegabytesPerSecond | FigureUnit::Times)
     }
 }
 
 /// A number and what it counts, shown so that people can read it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
+pub struct BenchFigure {
     /// The number.
     pub value: f64,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: FigureUnit,
 }
 
-impl Figure {
+impl BenchFigure {
     /// Nanoseconds.
     pub fn ns(value: f64) -> Self {
-        Self { value, unit: Unit::Nanoseconds }
+        Self { value, unit: FigureUnit::Nanoseconds }
     }
 
     /// Bytes.
     pub fn bytes(value: usize) -> Self {
-        Self { value: value as f64, unit: Unit::Bytes }
+        Self { value: value as f64, unit: FigureUnit::Bytes }
     }
 
     /// Any other.
-    pub fn of(value: f64, unit: Unit) -> Self {
+    pub fn of(value: f64, unit: FigureUnit) -> Self {
         Self { value, unit }
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for BenchFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.value;
         let shown = match self.unit {
-            Unit::Nanoseconds => return f.pad(&time(value)),
-            Unit::Bytes => format!("{} B", grouped(value)),
-            Unit::Allocations => trimmed(value),
-            Unit::PerSecond => format!("{}/s", grouped(value)),
-            Unit::MegabytesPerSecond => format!("{} MB/s", significant(value)),
-            Unit::Mebibytes => format!("{} MiB", significant(value)),
-            Unit::Percent if value.abs() < 1.0 => format!("{value:.3} %"),
-            Unit::Percent => format!("{value:.1} %"),
-            Unit::Count => grouped(value),
-            Unit::Times => format!("{}x", significant(value)),
+            FigureUnit::Nanoseconds => return f.pad(&time(value)),
+            FigureUnit::Bytes => format!("{} B", grouped(value)),
+            FigureUnit::Allocations => trimmed(value),
+            FigureUnit::PerSecond => format!("{}/s", grouped(value)),
+            FigureUnit::MegabytesPerSecond => format!("{} MB/s", significant(value)),
+            FigureUnit::Mebibytes => format!("{} MiB", significant(value)),
+            FigureUnit::Percent if value.abs() < 1.0 => format!("{value:.3} %"),
+            FigureUnit::Percent => format!("{value:.1} %"),
+            FigureUnit::Count => grouped(value),
+            FigureUnit::Times => format!("{}x", significant(value)),
         };
         f.pad(&shown)
     }
@@ -131,15 +131,15 @@ mod tests {
 
     #[test]
     fn figures_read_well() {
-        let shown = |value, unit| Figure::of(value, unit).to_string();
-        assert_eq!(shown(3_151_811.0, Unit::Bytes), "3,151,811 B");
-        assert_eq!(shown(12_807_000.0, Unit::Nanoseconds), "12.8 ms");
-        assert_eq!(shown(2.2, Unit::Nanoseconds), "2.20 ns");
-        assert_eq!(shown(1.5, Unit::Allocations), "1.50");
-        assert_eq!(shown(-1234.0, Unit::PerSecond), "-1,234/s");
-        assert_eq!(shown(12.44, Unit::Times), "12.4x");
-        assert_eq!(shown(12.44, Unit::Percent), "12.4 %");
-        assert_eq!(shown(0.0432, Unit::Percent), "0.043 %");
-        assert_eq!(shown(28_800.4, Unit::Count), "28,800");
+        let shown = |value, unit| BenchFigure::of(value, unit).to_string();
+        assert_eq!(shown(3_151_811.0, FigureUnit::Bytes), "3,151,811 B");
+        assert_eq!(shown(12_807_000.0, FigureUnit::Nanoseconds), "12.8 ms");
+        assert_eq!(shown(2.2, FigureUnit::Nanoseconds), "2.20 ns");
+        assert_eq!(shown(1.5, FigureUnit::Allocations), "1.50");
+        assert_eq!(shown(-1234.0, FigureUnit::PerSecond), "-1,234/s");
+        assert_eq!(shown(12.44, FigureUnit::Times), "12.4x");
+        assert_eq!(shown(12.44, FigureUnit::Percent), "12.4 %");
+        assert_eq!(shown(0.0432, FigureUnit::Percent), "0.043 %");
+        assert_eq!(shown(28_800.4, FigureUnit::Count), "28,800");
     }
 }

@@ -1,6 +1,6 @@
 /// The middle half of what several rounds gave.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spread {
+pub struct FigureSpread {
     /// A quarter of the rounds gave no more.
     pub low: f64,
     /// Half of them.
@@ -9,7 +9,7 @@ pub struct Spread {
     pub high: f64,
 }
 
-impl Spread {
+impl FigureSpread {
     /// Of these rounds, which are sorted by it.
     pub fn of(rounds: &mut [f64]) -> Self {
         rounds.sort_by(f64::total_cmp);
@@ -18,7 +18,7 @@ impl Spread {
     }
 
     /// Whether both middle halves have something in common: no difference was seen.
-    pub fn meets(&self, other: &Spread) -> bool {
+    pub fn meets(&self, other: &FigureSpread) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
@@ -41,7 +41,10 @@ mod tests {
     #[test]
     fn the_middle_half_is_in_order() {
         let mut rounds = [5.0, 1.0, 4.0, 2.0, 3.0];
-        assert_eq!(Spread::of(&mut rounds), Spread { low: 2.0, median: 3.0, high: 4.0 });
+        assert_eq!(
+            FigureSpread::of(&mut rounds),
+            FigureSpread { low: 2.0, median: 3.0, high: 4.0 }
+        );
         assert_eq!(percentile(&mut rounds, 0.99), 5.0);
         assert_eq!(percentile(&mut [], 0.5), 0.0);
     }

@@ -3,17 +3,17 @@
 use std::fmt::Write;
 
 use super::escaped;
-use crate::measure::{Figure, Unit};
+use crate::measure::{BenchFigure, FigureUnit};
 
 /// A bar of several parts.
-pub(super) struct Bar {
+pub(super) struct ChartBar {
     pub(super) name: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ChartBarPart>,
     /// Whether it can be the best: others lack something that most users want.
     pub(super) is_candidate: bool,
 }
 
-impl Bar {
+impl ChartBar {
     /// The value behind the bar.
     fn counted(&self) -> f64 {
         let counted = self.parts.iter().filter(|part| part.is_counted);
@@ -27,7 +27,7 @@ impl Bar {
 }
 
 /// A part of a bar; its class says its colour.
-pub(super) struct Part {
+pub(super) struct ChartBarPart {
     pub(super) class: &'static str,
     pub(super) value: f64,
     /// Whether it belongs to the sum that stands behind the bar.
@@ -35,7 +35,7 @@ pub(super) struct Part {
 }
 
 /// A point in a plane, both axes logarithmic.
-pub(super) struct Dot {
+pub(super) struct ChartDot {
     pub(super) label: String,
     pub(super) name: String,
     pub(super) x: f64,
@@ -55,10 +55,10 @@ const LINE: f64 = 24.0;
 pub(super) fn bars(
     title: &str,
     what: &str,
-    mut bars: Vec<Bar>,
+    mut bars: Vec<ChartBar>,
     shown: fn(f64) -> String,
 ) -> String {
-    let largest = bars.iter().map(Bar::whole).fold(0.0, f64::max);
+    let largest = bars.iter().map(ChartBar::whole).fold(0.0, f64::max);
     if largest <= 0.0 {
         return String::new();
     }
@@ -75,7 +75,7 @@ pub(super) fn bars(
 
 fn write_bar(
     chart: &mut String,
-    bar: &Bar,
+    bar: &ChartBar,
     y: f64,
     scale: f64,
     shown: fn(f64) -> String,
@@ -106,7 +106,7 @@ fn write_bar(
 }
 
 /// Values of one thing, each with its class; nothing where there is none.
-pub(super) struct Group {
+pub(super) struct ChartGroup {
     pub(super) name: String,
     pub(super) values: [(&'static str, Option<f64>); 3],
     /// How many times better the last is than the one before it.
@@ -115,10 +115,11 @@ pub(super) struct Group {
 
 /// Groups of bars, each group on a scale of its own from 0, since groups differ by orders of
 /// magnitude. The factor stands behind them.
-pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
+pub(super) fn columns(title: &str, groups: &[ChartGroup], unit: FigureUnit) -> String {
     const BAR: f64 = 11.0;
-    let shown = |group: &Group| group.values.iter().filter(|(_, value)| value.is_some()).count();
-    let height = |group: &Group| shown(group) as f64 * BAR + 10.0;
+    let shown =
+        |group: &ChartGroup| group.values.iter().filter(|(_, value)| value.is_some()).count();
+    let height = |group: &ChartGroup| shown(group) as f64 * BAR + 10.0;
     let heights: f64 = groups.iter().map(height).sum();
     let mut chart = open(title, "a bar for each column, each row on its scale", heights + 8.0);
     let mut y = 4.0;
@@ -128,7 +129,7 @@ pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
         let _ = write!(chart, "<text x=\"{NAMES}\" y=\"{middle:.1}\" class=\"name\">{name}</text>");
         if let Some(factor) = group.factor {
             let class = if factor < 0.995 { "name worse" } else { "name better" };
-            let factor = Figure::of(factor, Unit::Times);
+            let factor = BenchFigure::of(factor, FigureUnit::Times);
             let _ = write!(
                 chart,
                 "<text x=\"{right}\" y=\"{middle:.1}\" class=\"{class}\">{factor}</text>"
@@ -138,7 +139,7 @@ pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
         let largest = values().map(|(_, value)| value).fold(f64::MIN_POSITIVE, f64::max);
         let scale = (WIDTH - SUMS - FIGURE) / largest;
         for (class, value) in values() {
-            let (width, figure) = ((value * scale).max(1.0), Figure::of(value, unit));
+            let (width, figure) = ((value * scale).max(1.0), BenchFigure::of(value, unit));
             let _ = write!(
                 chart,
                 "<rect class=\"{class}\" x=\"{SUMS}\" y=\"{y:.1}\" width=\"{width:.1}\" \
@@ -156,12 +157,12 @@ pub(super) fn columns(title: &str, groups: &[Group], unit: Unit) -> String {
 }
 
 /// Dots on axes that begin below the smallest.
-pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
+pub(super) fn dots(title: &str, dots: &[ChartDot]) -> String {
     const HEIGHT: f64 = 420.0;
     const LEFT: f64 = 80.0;
     const FOOT: f64 = 50.0;
-    let xs = Axis::of(dots.iter().map(|dot| dot.x), LEFT, WIDTH - 30.0);
-    let ys = Axis::of(dots.iter().map(|dot| dot.y), HEIGHT - FOOT, 20.0);
+    let xs = ChartAxis::of(dots.iter().map(|dot| dot.x), LEFT, WIDTH - 30.0);
+    let ys = ChartAxis::of(dots.iter().map(|dot| dot.y), HEIGHT - FOOT, 20.0);
     let mut chart = open(title, "bytes of a frame, CPU of a message", HEIGHT);
     for value in xs.ticks() {
         let (x, y) = (xs.coordinate(value), HEIGHT - FOOT);
@@ -181,7 +182,7 @@ pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
             WIDTH - 30.0,
             LEFT - 8.0,
             y + 4.0,
-            Figure::ns(value)
+            BenchFigure::ns(value)
         );
     }
     let mut taken: Vec<(f64, f64)> = vec![];
@@ -197,7 +198,7 @@ pub(super) fn dots(title: &str, dots: &[Dot]) -> String {
              <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             escaped(&dot.name),
             dot.x,
-            Figure::ns(dot.y),
+            BenchFigure::ns(dot.y),
             x + 8.0 + shift,
             y + 4.0,
             escaped(&dot.label)
@@ -223,14 +224,14 @@ fn open(title: &str, what: &str, height: f64) -> String {
 }
 
 /// A logarithmic axis.
-struct Axis {
+struct ChartAxis {
     low: f64,
     high: f64,
     from: f64,
     to: f64,
 }
 
-impl Axis {
+impl ChartAxis {
     fn of(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (low, high) = values
             .filter(|value| *value > 0.0)

@@ -1,10 +1,10 @@
 //! Ways in words that a user knows, who has not read the specification.
 
 use sealane_codec::Codec;
-use sealane_frame::Compression;
+use sealane_frame::FrameCompression;
 use sealane_seal::{Class, Form, Suite};
 
-use crate::cost::{Link, Way};
+use crate::cost::{CostLink, CostWay};
 
 /// How people call the codecs whose own names they would not know.
 const SPOKEN: [(Codec, &str); 4] = [
@@ -15,13 +15,13 @@ const SPOKEN: [(Codec, &str); 4] = [
 ];
 
 /// The choices of a way, without those that all others have too: a full header.
-pub(super) fn way(way: &Way) -> String {
+pub(super) fn way(way: &CostWay) -> String {
     let spoken = SPOKEN.iter().find(|(codec, _)| *codec == way.codec);
     let mut words = spoken.map_or(way.codec.name(), |(_, name)| name).to_owned();
     words += match way.compression {
-        Compression::None => "",
-        Compression::Lz4 => " + LZ4",
-        Compression::Zstd => " + Zstandard",
+        FrameCompression::None => "",
+        FrameCompression::Lz4 => " + LZ4",
+        FrameCompression::Zstd => " + Zstandard",
     };
     let Some((class, suite)) = way.seal else { return words + ", not encrypted" + &kept(way.link) };
     words += match class {
@@ -35,10 +35,10 @@ pub(super) fn way(way: &Way) -> String {
     words + &kept(way.link)
 }
 
-fn kept(link: Link) -> String {
+fn kept(link: CostLink) -> String {
     match link {
-        Link::Memory => String::new(),
-        Link::WebSocket(level) => format!(", {}", level.name()),
+        CostLink::Memory => String::new(),
+        CostLink::WebSocket(level) => format!(", {}", level.name()),
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn ways_are_told_apart_without_letters_of_the_specification() {
-        let all = [Way::in_memory(), Way::over_hub()].concat();
+        let all = [CostWay::in_memory(), CostWay::over_hub()].concat();
         let mut words: Vec<String> = all.iter().map(way).collect();
         assert_eq!(words[0], "JSON, for a group, AES");
         assert!(words.iter().all(|words| !words.contains("class")), "{words:?}");

@@ -18,10 +18,10 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use super::Error;
-use super::heat::{AFTER, Effort, Lap, Track};
+use super::heat::{AFTER, LapEffort, LapSetup, RaceLap};
 use super::ours::envelope;
-use super::server::{Server, folder};
-use crate::load::node::NodeProcess;
+use super::server::{RaceServer, folder};
+use crate::load::node::BenchNodeProcess;
 use crate::load::worker::{connect, exchange, post};
 
 /// Messages of one burst, which is one request.
@@ -37,21 +37,25 @@ const TOPIC: &str = "race/run";
 /// Credit that a reader of a node gets at its start; half of what a connection may hold.
 const CREDIT: u64 = sealane_protocol::limits::MAX_CREDIT / 2;
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type FanOutSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// Many readers of a node.
-pub(super) async fn sealane(track: &Track<'_>, batch: usize, effort: Effort) -> Result<Lap, Error> {
+pub(super) async fn sealane(
+    track: &LapSetup<'_>,
+    batch: usize,
+    effort: LapEffort,
+) -> Result<RaceLap, Error> {
     let data = folder(track.data)?;
-    let node = NodeProcess::start(track.programs, data.path(), "memory")?;
+    let node = BenchNodeProcess::start(track.programs, data.path(), "memory")?;
     let seen = run(track, &node.address, &batch.to_string(), effort, || node.cpu_s()).await?;
-    Ok(Lap { resident_bytes: node.resident_bytes(), ..seen })
+    Ok(RaceLap { resident_bytes: node.resident_bytes(), ..seen })
 }
 
 /// Many subscribers of Centrifugo.
-pub(super) async fn centrifugo(track: &Track<'_>, effort: Effort) -> Result<Lap, Error> {
+pub(super) async fn centrifugo(track: &LapSetup<'_>, effort: LapEffort) -> Result<RaceLap, Error> {
     let missing = || Error::Peer { peer: "centrifugo".into(), said: "it is not there".into() };
     let program = track.peers.centrifugo.as_deref().ok_or_else(missing)?;
-    let server = Server::start(program, track.data, |port, _| {
+    let server = RaceServer::start(program, track.data, |port, _| {
         let text = format!(
             r#"{{"address":"127.0.0.1","port":{port},"client_insecure":true,
 "api_insecure":true,"allowed_origins":["*"],"log_level":"error"}}"#
@@ -59,17 +63,17 @@ pub(super) async fn centrifugo(track: &Track<'_>, effort: Effort) -> Result<Lap,
         ("config.json", text)
     })?;
     let seen = run(track, &server.address, "centrifugo", effort, || server.cpu_s()).await?;
-    Ok(Lap { resident_bytes: server.resident_bytes(), ..seen })
+    Ok(RaceLap { resident_bytes: server.resident_bytes(), ..seen })
 }
 
 /// Starts the clients, and counts the server's CPU from when all are there.
 async fn run(
-    track: &Track<'_>,
+    track: &LapSetup<'_>,
     address: &str,
     peer: &str,
-    effort: Effort,
+    effort: LapEffort,
     cpu_s: impl Fn() -> f64,
-) -> Result<Lap, Error> {
+) -> Result<RaceLap, Error> {
     let numbers = [track.subscribers as u64, track.body as u64, effort.each.as_millis() as u64];
     let child = Command::new(&track.programs.bench)
         .args(["race-client", address, peer])
@@ -96,12 +100,12 @@ async fn run(
     let &[count, seconds] = numbers.as_slice() else { return Err(Error::Client("no figure")) };
     tokio::time::sleep(AFTER).await;
     let (count, cpu_s) = (count as u64, cpu_s() - before);
-    Ok(Lap { count, seconds, cpu_s, ..Lap::default() })
+    Ok(RaceLap { count, seconds, cpu_s, ..RaceLap::default() })
 }
 
 /// The deliveries that all readers have seen.
 #[derive(Default)]
-struct Board {
+struct FanOutTotals {
     count: AtomicU64,
     wanted: AtomicU64,
     failed: AtomicU64,
@@ -119,13 +123,13 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
     let number = |text: &String| text.parse::<u64>().map_err(|_| Error::Client("no number"));
     let (subscribers, body) = (number(subscribers)?, number(body)? as usize);
     let each = Duration::from_millis(number(each_ms)?);
-    let peer = Peer::of(address, peer);
+    let peer = FanOutPeer::of(address, peer);
     let mut publisher = connect(address).await?;
     // A stream has to be there before it can be read.
     exchange(&mut publisher, &peer.publish(body)).await?;
     // At level `memory` it is there a moment after the answer.
     tokio::time::sleep(SETTLE).await;
-    let board = Arc::new(Board::default());
+    let board = Arc::new(FanOutTotals::default());
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..subscribers {
         let socket = peer.open().await?;
@@ -145,7 +149,7 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
 }
 
 /// Waits until everybody has everything.
-async fn reached(board: &Board) -> Result<(), Error> {
+async fn reached(board: &FanOutTotals) -> Result<(), Error> {
     let all = async {
         loop {
             if board.failed.load(Ordering::Relaxed) > 0 {
@@ -163,7 +167,7 @@ async fn reached(board: &Board) -> Result<(), Error> {
 }
 
 /// Counts deliveries by a word that each of them holds once, the same way for every server.
-async fn read(mut socket: Socket, needle: &'static str, board: Arc<Board>) {
+async fn read(mut socket: FanOutSocket, needle: &'static str, board: Arc<FanOutTotals>) {
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else { continue };
         if text.as_str() == "{}" && socket.send(Message::text("{}")).await.is_err() {
@@ -181,14 +185,14 @@ async fn read(mut socket: Socket, needle: &'static str, board: Arc<Board>) {
 }
 
 /// How one server is spoken to.
-struct Peer<'a> {
+struct FanOutPeer<'a> {
     address: &'a str,
     /// The frames to a delivery frame of a node; none for Centrifugo.
     batch: Option<&'a str>,
     needle: &'static str,
 }
 
-impl<'a> Peer<'a> {
+impl<'a> FanOutPeer<'a> {
     fn of(address: &'a str, peer: &'a str) -> Self {
         match peer {
             "centrifugo" => Self { address, batch: None, needle: "\"pub\":" },
@@ -216,7 +220,7 @@ impl<'a> Peer<'a> {
     }
 
     /// A connection that gets everything from now on.
-    async fn open(&self) -> Result<Socket, Error> {
+    async fn open(&self) -> Result<FanOutSocket, Error> {
         let address = self.address;
         let url = match self.batch {
             Some(batch) => format!(
@@ -238,13 +242,13 @@ impl<'a> Peer<'a> {
     }
 }
 
-async fn say(socket: &mut Socket, text: &str) -> Result<(), Error> {
+async fn say(socket: &mut FanOutSocket, text: &str) -> Result<(), Error> {
     let sent = socket.send(Message::text(text)).await;
     sent.map_err(|_| Error::Client("a connection was cut off"))
 }
 
 /// The first answer, which has to hold `word`.
-async fn answered(mut socket: Socket, word: &str) -> Result<Socket, Error> {
+async fn answered(mut socket: FanOutSocket, word: &str) -> Result<FanOutSocket, Error> {
     match socket.next().await {
         Some(Ok(Message::Text(text))) if text.contains(word) => Ok(socket),
         _ => Err(Error::Client("a subscription was refused")),

@@ -3,24 +3,24 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::demand::Ask;
-use super::nats::Sync;
-use super::{Error, Peers, Side, fan_out, nats, ours, sqlite};
-use crate::load::client::Acks;
-use crate::load::publisher::Pipeline;
-use crate::programs::Programs;
+use super::demand::DemandRule;
+use super::nats::JetStreamSync;
+use super::{Error, RacePeers, RaceSide, fan_out, nats, ours, sqlite};
+use crate::load::client::AckMode;
+use crate::load::publisher::PublishPipeline;
+use crate::programs::BenchPrograms;
 
 /// One question. Its contenders answer it in turn, round after round.
-pub(super) struct Heat {
+pub(super) struct RaceHeat {
     pub(super) name: &'static str,
-    pub(super) contenders: &'static [Contender],
+    pub(super) contenders: &'static [RaceContender],
     /// The demands on its rows.
-    pub(super) asked: &'static [Ask],
+    pub(super) asked: &'static [DemandRule],
 }
 
 /// A program that answers a question, with its settings.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Contender {
+pub(super) enum RaceContender {
     /// A plain file, synced after each group of records.
     Floor { group: usize },
     /// SQLite without a node around it, synced after each group of records.
@@ -28,11 +28,11 @@ pub(super) enum Contender {
     /// Enqueues to a node: connections, and messages of each request.
     Append { level: &'static str, connections: usize, size: usize },
     /// Messages over publishing sockets of a node, fsynced before their answers.
-    Publish { connections: usize, pipeline: Pipeline },
+    Publish { connections: usize, pipeline: PublishPipeline },
     /// `nats bench js pub VERB`.
-    JetStream { sync: Sync, verb: &'static str, clients: usize },
+    JetStream { sync: JetStreamSync, verb: &'static str, clients: usize },
     /// A backlog read by a consumer of a node, every message acknowledged.
-    Deliver { acks: Acks, batch: usize },
+    Deliver { acks: AckMode, batch: usize },
     /// `nats bench js VERB`.
     JetRead { verb: &'static str },
     /// A node at level `memory`, one publisher, one reader.
@@ -45,19 +45,19 @@ pub(super) enum Contender {
     Centrifugo,
 }
 
-use Contender::{
+use RaceContender::{
     Append, Centrifugo, Core, Deliver, Floor, JetRead, JetStream, Live, Publish, Readers, Sqlite,
 };
 
 /// The next message is sent once the last one is answered.
-const ALONE: Pipeline = Pipeline { window: 1, frame: 1 };
+const ALONE: PublishPipeline = PublishPipeline { window: 1, frame: 1 };
 /// As many messages as the hub gives credit for, a frame each.
-const SINGLES: Pipeline = Pipeline { window: u64::MAX, frame: 1 };
+const SINGLES: PublishPipeline = PublishPipeline { window: u64::MAX, frame: 1 };
 /// As many messages as the hub gives credit for, up to so many in a frame.
-const FRAMES: Pipeline = Pipeline { window: u64::MAX, frame: 500 };
+const FRAMES: PublishPipeline = PublishPipeline { window: u64::MAX, frame: 500 };
 
-pub(super) const HEATS: &[Heat] = &[
-    Heat {
+pub(super) const HEATS: &[RaceHeat] = &[
+    RaceHeat {
         name: "publish one at a time",
         contenders: &[
             Floor { group: 1 },
@@ -66,18 +66,18 @@ pub(super) const HEATS: &[Heat] = &[
             Append { level: "os", connections: 1, size: 1 },
             Append { level: "memory", connections: 1, size: 1 },
             Publish { connections: 1, pipeline: ALONE },
-            JetStream { sync: Sync::Default, verb: "sync", clients: 1 },
-            JetStream { sync: Sync::Always, verb: "sync", clients: 1 },
+            JetStream { sync: JetStreamSync::Default, verb: "sync", clients: 1 },
+            JetStream { sync: JetStreamSync::Always, verb: "sync", clients: 1 },
         ],
         asked: &[
-            Ask::p50_above(Side::Socket, 120.0, Side::File),
-            Ask::rate(Side::Socket, Some(1.3), Side::PeerSynced),
-            Ask::rate(Side::Socket, None, Side::PeerUnsynced),
-            Ask::rate(Side::Http, None, Side::PeerUnsynced),
-            Ask::rate(Side::Http, None, Side::PeerSynced),
+            DemandRule::p50_above(RaceSide::Socket, 120.0, RaceSide::File),
+            DemandRule::rate(RaceSide::Socket, Some(1.3), RaceSide::PeerSynced),
+            DemandRule::rate(RaceSide::Socket, None, RaceSide::PeerUnsynced),
+            DemandRule::rate(RaceSide::Http, None, RaceSide::PeerUnsynced),
+            DemandRule::rate(RaceSide::Http, None, RaceSide::PeerSynced),
         ],
     },
-    Heat {
+    RaceHeat {
         name: "publish 64 in flight",
         contenders: &[
             Floor { group: 64 },
@@ -86,18 +86,18 @@ pub(super) const HEATS: &[Heat] = &[
             Append { level: "os", connections: 64, size: 1 },
             Append { level: "memory", connections: 64, size: 1 },
             Publish { connections: 64, pipeline: ALONE },
-            JetStream { sync: Sync::Default, verb: "sync", clients: 64 },
-            JetStream { sync: Sync::Always, verb: "sync", clients: 64 },
+            JetStream { sync: JetStreamSync::Default, verb: "sync", clients: 64 },
+            JetStream { sync: JetStreamSync::Always, verb: "sync", clients: 64 },
         ],
         asked: &[
-            Ask::rate(Side::Socket, Some(2.5), Side::Http),
-            Ask::cpu(Side::Socket, 20.0),
-            Ask::cpu(Side::Http, 40.0),
-            Ask::rate(Side::Http, Some(1.0), Side::PeerUnsynced),
-            Ask::rate(Side::Http, Some(10.0), Side::PeerSynced),
+            DemandRule::rate(RaceSide::Socket, Some(2.5), RaceSide::Http),
+            DemandRule::cpu(RaceSide::Socket, 20.0),
+            DemandRule::cpu(RaceSide::Http, 40.0),
+            DemandRule::rate(RaceSide::Http, Some(1.0), RaceSide::PeerUnsynced),
+            DemandRule::rate(RaceSide::Http, Some(10.0), RaceSide::PeerSynced),
         ],
     },
-    Heat {
+    RaceHeat {
         name: "publish batches of 500",
         contenders: &[
             Floor { group: 500 },
@@ -107,50 +107,50 @@ pub(super) const HEATS: &[Heat] = &[
             Append { level: "memory", connections: 1, size: 500 },
             Publish { connections: 1, pipeline: SINGLES },
             Publish { connections: 1, pipeline: FRAMES },
-            JetStream { sync: Sync::Default, verb: "async", clients: 1 },
-            JetStream { sync: Sync::Always, verb: "async", clients: 1 },
-            JetStream { sync: Sync::Later, verb: "async", clients: 1 },
-            JetStream { sync: Sync::Default, verb: "batch", clients: 1 },
-            JetStream { sync: Sync::Always, verb: "batch", clients: 1 },
+            JetStream { sync: JetStreamSync::Default, verb: "async", clients: 1 },
+            JetStream { sync: JetStreamSync::Always, verb: "async", clients: 1 },
+            JetStream { sync: JetStreamSync::Later, verb: "async", clients: 1 },
+            JetStream { sync: JetStreamSync::Default, verb: "batch", clients: 1 },
+            JetStream { sync: JetStreamSync::Always, verb: "batch", clients: 1 },
         ],
         asked: &[
-            Ask::rate_per_core(Side::Socket, 0.8, Side::HttpBatches),
-            Ask::rate(Side::Socket, Some(3.0), Side::PeerUnsynced),
-            Ask::rate(Side::HttpBatches, Some(1.0), Side::PeerUnsynced),
-            Ask::rate(Side::HttpBatches, Some(1.0), Side::PeerUnsyncedBatches),
-            Ask::rate(Side::HttpBatches, Some(10.0), Side::PeerSynced),
+            DemandRule::rate_per_core(RaceSide::Socket, 0.8, RaceSide::HttpBatches),
+            DemandRule::rate(RaceSide::Socket, Some(3.0), RaceSide::PeerUnsynced),
+            DemandRule::rate(RaceSide::HttpBatches, Some(1.0), RaceSide::PeerUnsynced),
+            DemandRule::rate(RaceSide::HttpBatches, Some(1.0), RaceSide::PeerUnsyncedBatches),
+            DemandRule::rate(RaceSide::HttpBatches, Some(10.0), RaceSide::PeerSynced),
         ],
     },
-    Heat {
+    RaceHeat {
         name: "consume, acknowledged",
         contenders: &[
-            Deliver { acks: Acks::Each, batch: 1 },
-            Deliver { acks: Acks::Range, batch: 256 },
+            Deliver { acks: AckMode::Each, batch: 1 },
+            Deliver { acks: AckMode::Range, batch: 256 },
             JetRead { verb: "consume" },
             JetRead { verb: "fetch" },
         ],
-        asked: &[Ask::rate(Side::OursAcked, Some(3.0), Side::PeerAcked)],
+        asked: &[DemandRule::rate(RaceSide::OursAcked, Some(3.0), RaceSide::PeerAcked)],
     },
-    Heat {
+    RaceHeat {
         name: "one to one, live",
         contenders: &[Live, Core],
-        asked: &[Ask::rate(Side::Ours, None, Side::Peer)],
+        asked: &[DemandRule::rate(RaceSide::Ours, None, RaceSide::Peer)],
     },
-    Heat {
+    RaceHeat {
         name: "fan-out over WebSocket",
         contenders: &[Readers { batch: 1 }, Readers { batch: 64 }, Centrifugo],
         asked: &[
-            Ask::rate(Side::Ours, Some(3.0), Side::Peer),
+            DemandRule::rate(RaceSide::Ours, Some(3.0), RaceSide::Peer),
             // The clients, who cost both the same, are on the same cores.
-            Ask::rate_per_core(Side::Ours, 3.0, Side::Peer),
+            DemandRule::rate_per_core(RaceSide::Ours, 3.0, RaceSide::Peer),
         ],
     },
 ];
 
 /// The environment of a lap.
-pub(super) struct Track<'a> {
-    pub(super) programs: &'a Programs,
-    pub(super) peers: &'a Peers,
+pub(super) struct LapSetup<'a> {
+    pub(super) programs: &'a BenchPrograms,
+    pub(super) peers: &'a RacePeers,
     pub(super) data: Option<&'a Path>,
     /// Bytes of a body.
     pub(super) body: usize,
@@ -163,14 +163,14 @@ pub(super) const AFTER: Duration = Duration::from_millis(300);
 
 /// How much a lap does: contenders that count get a number, those that look at the clock a time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Effort {
+pub(super) struct LapEffort {
     pub(super) count: u64,
     pub(super) each: Duration,
 }
 
 /// The result of one lap.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lap {
+pub(super) struct RaceLap {
     /// Messages or deliveries.
     pub(super) count: u64,
     pub(super) seconds: f64,
@@ -187,14 +187,18 @@ pub(super) struct Lap {
     pub(super) raw: String,
 }
 
-impl Lap {
+impl RaceLap {
     pub(super) fn rate(&self) -> f64 {
         self.count as f64 / self.seconds
     }
 }
 
-impl Contender {
-    pub(super) async fn lap(self, track: &Track<'_>, effort: Effort) -> Result<Lap, Error> {
+impl RaceContender {
+    pub(super) async fn lap(
+        self,
+        track: &LapSetup<'_>,
+        effort: LapEffort,
+    ) -> Result<RaceLap, Error> {
         match self {
             Floor { group } => ours::floor(track, group, effort),
             Sqlite { group } => sqlite::insert(track, group, effort),
@@ -247,13 +251,13 @@ impl Contender {
             Append { level, .. } => level,
             JetStream { sync, .. } => sync.durability(),
             Publish { .. } | Deliver { .. } => "disk",
-            JetRead { .. } => Sync::Default.durability(),
+            JetRead { .. } => JetStreamSync::Default.durability(),
             Live | Readers { .. } => "memory",
             Core | Centrifugo => "none",
         }
     }
 
-    pub(super) fn connections(self, track: &Track<'_>) -> usize {
+    pub(super) fn connections(self, track: &LapSetup<'_>) -> usize {
         match self {
             Floor { .. } | Sqlite { .. } => 0,
             Append { connections, .. } | Publish { connections, .. } => connections,
@@ -265,30 +269,32 @@ impl Contender {
     }
 
     /// On which side of a demand it stands.
-    pub(super) fn side(self) -> Side {
+    pub(super) fn side(self) -> RaceSide {
         match self {
-            Floor { .. } => Side::File,
-            Append { level: "disk", size: 1, .. } => Side::Http,
-            Append { level: "disk", .. } => Side::HttpBatches,
-            Publish { pipeline: ALONE | SINGLES, .. } => Side::Socket,
-            Deliver { .. } => Side::OursAcked,
-            JetStream { sync: Sync::Default, verb: "batch", .. } => Side::PeerUnsyncedBatches,
-            JetStream { sync: Sync::Default, .. } => Side::PeerUnsynced,
-            JetStream { sync: Sync::Always, .. } => Side::PeerSynced,
-            JetRead { .. } => Side::PeerAcked,
-            Live | Readers { .. } => Side::Ours,
-            Core | Centrifugo => Side::Peer,
+            Floor { .. } => RaceSide::File,
+            Append { level: "disk", size: 1, .. } => RaceSide::Http,
+            Append { level: "disk", .. } => RaceSide::HttpBatches,
+            Publish { pipeline: ALONE | SINGLES, .. } => RaceSide::Socket,
+            Deliver { .. } => RaceSide::OursAcked,
+            JetStream { sync: JetStreamSync::Default, verb: "batch", .. } => {
+                RaceSide::PeerUnsyncedBatches
+            }
+            JetStream { sync: JetStreamSync::Default, .. } => RaceSide::PeerUnsynced,
+            JetStream { sync: JetStreamSync::Always, .. } => RaceSide::PeerSynced,
+            JetRead { .. } => RaceSide::PeerAcked,
+            Live | Readers { .. } => RaceSide::Ours,
+            Core | Centrifugo => RaceSide::Peer,
             Sqlite { .. }
             | Append { .. }
             | Publish { .. }
-            | JetStream { sync: Sync::Later, .. } => Side::Beside,
+            | JetStream { sync: JetStreamSync::Later, .. } => RaceSide::Beside,
         }
     }
 
     /// The count of the first lap, whose rate is not known yet.
     pub(super) fn first_count(self) -> u64 {
         match self {
-            JetStream { verb: "sync", .. } | JetStream { sync: Sync::Always, .. } => 1_000,
+            JetStream { verb: "sync", .. } | JetStream { sync: JetStreamSync::Always, .. } => 1_000,
             JetStream { .. } => 10_000,
             _ => 50_000,
         }

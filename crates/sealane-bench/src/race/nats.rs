@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::heat::{AFTER, Effort, Lap, Track};
-use super::server::Server;
-use super::{Error, Said};
+use super::heat::{AFTER, LapEffort, LapSetup, RaceLap};
+use super::server::RaceServer;
+use super::{Error, NatsBenchFigure};
 
 /// When JetStream syncs what it has acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sync {
+pub(super) enum JetStreamSync {
     /// Its default: every 2 minutes.
     Default,
     /// Before each acknowledgement.
@@ -21,12 +21,12 @@ pub(super) enum Sync {
     Later,
 }
 
-impl Sync {
+impl JetStreamSync {
     pub(super) fn durability(self) -> &'static str {
         match self {
-            Sync::Default => "sync 2m",
-            Sync::Always => "always",
-            Sync::Later => "later",
+            JetStreamSync::Default => "sync 2m",
+            JetStreamSync::Always => "always",
+            JetStreamSync::Later => "later",
         }
     }
 }
@@ -36,9 +36,9 @@ const DEADLINE: Duration = Duration::from_secs(240);
 /// The time in which a subscription that was asked for surely stands.
 const SETTLE: Duration = Duration::from_secs(1);
 
-fn start(track: &Track<'_>, sync: Sync) -> Result<Server, Error> {
-    Server::start(&track.peers.nats_server, track.data, |port, folder| {
-        let sync = if sync == Sync::Always { "sync_interval: always, " } else { "" };
+fn start(track: &LapSetup<'_>, sync: JetStreamSync) -> Result<RaceServer, Error> {
+    RaceServer::start(&track.peers.nats_server, track.data, |port, folder| {
+        let sync = if sync == JetStreamSync::Always { "sync_interval: always, " } else { "" };
         let store = folder.join("jetstream");
         let jetstream = format!("jetstream {{ {sync}store_dir: {:?} }}", store.display());
         ("nats.conf", format!("listen: \"127.0.0.1:{port}\"\n{jetstream}\n"))
@@ -47,12 +47,12 @@ fn start(track: &Track<'_>, sync: Sync) -> Result<Server, Error> {
 
 /// `nats bench js pub`.
 pub(super) async fn publish(
-    track: &Track<'_>,
-    sync: Sync,
+    track: &LapSetup<'_>,
+    sync: JetStreamSync,
     verb: &str,
     clients: usize,
-    effort: Effort,
-) -> Result<Lap, Error> {
+    effort: LapEffort,
+) -> Result<RaceLap, Error> {
     let server = start(track, sync)?;
     let before = server.cpu_s();
     let clients_text = clients.to_string();
@@ -61,7 +61,7 @@ pub(super) async fn publish(
     if verb != "sync" {
         words.extend(["--batch", "500"]);
     }
-    if sync == Sync::Later {
+    if sync == JetStreamSync::Later {
         words.push("--persistasync");
     }
     // Every client publishes as many, in whole batches.
@@ -72,8 +72,12 @@ pub(super) async fn publish(
 }
 
 /// `nats bench js consume` or `fetch`: a durable consumer that acknowledges each message.
-pub(super) async fn read(track: &Track<'_>, verb: &str, effort: Effort) -> Result<Lap, Error> {
-    let server = start(track, Sync::Default)?;
+pub(super) async fn read(
+    track: &LapSetup<'_>,
+    verb: &str,
+    effort: LapEffort,
+) -> Result<RaceLap, Error> {
+    let server = start(track, JetStreamSync::Default)?;
     let fill = ["js", "pub", "async", "race", "--create", "--maxbytes", "4GB", "--batch", "500"];
     bench(track, &server, &fill, effort.count).await?;
     let before = server.cpu_s();
@@ -88,8 +92,8 @@ pub(super) async fn read(track: &Track<'_>, verb: &str, effort: Effort) -> Resul
 }
 
 /// `nats bench pub` to one `nats bench sub`: nothing kept, nothing acknowledged.
-pub(super) async fn core(track: &Track<'_>, effort: Effort) -> Result<Lap, Error> {
-    let server = start(track, Sync::Default)?;
+pub(super) async fn core(track: &LapSetup<'_>, effort: LapEffort) -> Result<RaceLap, Error> {
+    let server = start(track, JetStreamSync::Default)?;
     let before = server.cpu_s();
     let count = effort.count;
     let reader = bench(track, &server, &["sub", "race"], count);
@@ -112,24 +116,24 @@ fn publisher(verb: &str) -> &'static str {
 }
 
 async fn lap(
-    server: &Server,
+    server: &RaceServer,
     before: f64,
     count: u64,
     raw: String,
     what: &str,
-) -> Result<Lap, Error> {
-    let said = Said::read(&raw).map_err(|error| unread(&error, &raw))?;
+) -> Result<RaceLap, Error> {
+    let said = NatsBenchFigure::read(&raw).map_err(|error| unread(&error, &raw))?;
     if said.what != what {
         return Err(Error::Peer { peer: "nats".into(), said: format!("it ran {}", said.what) });
     }
     tokio::time::sleep(AFTER).await;
-    Ok(Lap {
+    Ok(RaceLap {
         count,
         seconds: count as f64 / said.per_second,
         cpu_s: server.cpu_s() - before,
         resident_bytes: server.resident_bytes(),
         raw,
-        ..Lap::default()
+        ..RaceLap::default()
     })
 }
 
@@ -140,8 +144,8 @@ fn unread(error: &super::SaidError, raw: &str) -> Error {
 
 /// Runs `nats bench`, and gives all that it printed.
 async fn bench(
-    track: &Track<'_>,
-    server: &Server,
+    track: &LapSetup<'_>,
+    server: &RaceServer,
     words: &[&str],
     count: u64,
 ) -> Result<String, Error> {

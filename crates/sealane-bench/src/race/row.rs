@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::Error;
-use super::heat::{Contender, Lap, Track};
+use super::heat::{LapSetup, RaceContender, RaceLap};
 
 /// The median lap of one contender.
 #[derive(Debug, Clone, Default)]
-pub struct Row {
+pub struct RaceRow {
     /// The question.
     pub heat: String,
     /// The contender that answered it.
@@ -36,29 +36,29 @@ pub struct Row {
     pub failed: Option<String>,
 }
 
-impl Row {
+impl RaceRow {
     pub(super) fn of(
         heat: &str,
-        contender: Contender,
-        track: &Track<'_>,
-        laps: Result<Vec<Lap>, Error>,
+        contender: RaceContender,
+        track: &LapSetup<'_>,
+        laps: Result<Vec<RaceLap>, Error>,
     ) -> Self {
-        let row = Row {
+        let row = RaceRow {
             heat: heat.to_owned(),
             contender: contender.name(),
             durability: contender.durability().to_owned(),
             body_bytes: track.body,
             connections: contender.connections(track),
-            ..Row::default()
+            ..RaceRow::default()
         };
         let mut laps = match laps {
             Ok(laps) => laps,
-            Err(error) => return Row { failed: Some(error.to_string()), ..row },
+            Err(error) => return RaceRow { failed: Some(error.to_string()), ..row },
         };
         laps.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
         let (Some(first), Some(last)) = (laps.first(), laps.last()) else { return row };
         let Some(middle) = laps.get(laps.len() / 2) else { return row };
-        Row {
+        RaceRow {
             p50_us: median(laps.iter().filter_map(|lap| lap.p50_us)),
             p99_us: median(laps.iter().filter_map(|lap| lap.p99_us)),
             group: median(laps.iter().filter_map(|lap| lap.group)),
@@ -81,9 +81,9 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for RaceRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { contender, durability, connections, .. } = self;
+        let RaceRow { contender, durability, connections, .. } = self;
         write!(f, "{contender:<36} {durability:<9} {connections:>5}")?;
         if let Some(failed) = &self.failed {
             return write!(f, "  FAILED: {failed}");

@@ -3,7 +3,7 @@
 
 /// The figure of one run of `nats bench`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct NatsBenchFigure {
     /// The program that ran, in the tool's words, for example `JetStream synchronous publisher`.
     pub what: String,
     /// Messages a second, over all clients.
@@ -25,7 +25,7 @@ pub enum SaidError {
     Figures(usize),
 }
 
-impl Said {
+impl NatsBenchFigure {
     /// Reads all that a run printed, on both of its outputs.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Said {
                 return Err(SaidError::Unknown(line.to_owned()));
             }
         }
-        match <[Said; 1]>::try_from(figures) {
+        match <[NatsBenchFigure; 1]>::try_from(figures) {
             Ok([figure]) => Ok(figure),
             Err(figures) => Err(SaidError::Figures(figures.len())),
         }
@@ -55,7 +55,7 @@ fn is_complaint(line: &str) -> bool {
 
 /// `NATS JetStream synchronous publisher stats: 15,012 msgs/sec ~ 3.7 MiB/sec ~ 66.61us`, and
 /// `aggregated stats`, without a latency, where there are several clients.
-fn figure(line: &str) -> Option<Said> {
+fn figure(line: &str) -> Option<NatsBenchFigure> {
     let (head, tail) = line.strip_prefix("NATS ")?.split_once(" stats: ")?;
     let what = head.strip_suffix(" aggregated").unwrap_or(head).to_owned();
     let mut parts = tail.split(" ~ ");
@@ -66,7 +66,7 @@ fn figure(line: &str) -> Option<Said> {
     }
     let digits: String = rate.chars().filter(|letter| *letter != ',').collect();
     let per_second = digits.parse::<u64>().ok().filter(|rate| *rate > 0)? as f64;
-    Some(Said { what, per_second })
+    Some(NatsBenchFigure { what, per_second })
 }
 
 /// `12:34:56 Starting …`: what the tool is about to do.

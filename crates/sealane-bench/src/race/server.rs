@@ -13,13 +13,13 @@ use crate::load::node;
 /// How long a server may take to answer.
 const START: Duration = Duration::from_secs(20);
 
-pub(super) struct Server {
+pub(super) struct RaceServer {
     child: Child,
     pub(super) address: String,
     folder: TempDir,
 }
 
-impl Server {
+impl RaceServer {
     /// Starts `program` with the configuration that `write` gives for an address and a folder, and
     /// waits until it takes connections.
     pub(super) fn start(
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for RaceServer {
     fn drop(&mut self) {
         // The data is temporary: nothing is lost with the process.
         let _ = self.child.kill();

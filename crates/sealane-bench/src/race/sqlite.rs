@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::Error;
-use super::heat::{Effort, Lap, Track};
+use super::heat::{LapEffort, LapSetup, RaceLap};
 use super::server::folder;
 use crate::load::again_and_again;
 
@@ -21,7 +21,11 @@ const TABLES: &str = "
 ";
 
 /// Stores groups of the same bodies, each with a commit that is synced.
-pub(super) fn insert(track: &Track<'_>, group: usize, effort: Effort) -> Result<Lap, Error> {
+pub(super) fn insert(
+    track: &LapSetup<'_>,
+    group: usize,
+    effort: LapEffort,
+) -> Result<RaceLap, Error> {
     let data = folder(track.data)?;
     let mut connection = Connection::open(data.path().join("plain.db"))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -41,12 +45,12 @@ pub(super) fn insert(track: &Track<'_>, group: usize, effort: Effort) -> Result<
         Ok(())
     };
     let seen = again_and_again(effort.each, commit)?;
-    Ok(Lap {
+    Ok(RaceLap {
         count: seen.count * group as u64,
         seconds: seen.seconds,
         p50_us: Some(seen.p50_us),
         p99_us: Some(seen.p99_us),
         group: Some(group as f64),
-        ..Lap::default()
+        ..RaceLap::default()
     })
 }

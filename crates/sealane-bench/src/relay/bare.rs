@@ -3,31 +3,32 @@
 use std::path::Path;
 
 use super::Error;
-use super::net::{Machine, Net, Side};
-use super::process::Process;
-use super::row::Lane;
-use crate::programs::Programs;
+use super::net::{RowMachine, RowNamespaces, RowSide};
+use super::process::BenchProcess;
+use super::row::RowSpec;
+use crate::programs::BenchPrograms;
 
 /// A row that seals nothing and looks at nothing, and rewrites 17 bytes of each datagram.
 #[derive(Debug)]
-pub(super) struct Bare {
-    _processes: Vec<Process>,
+pub(super) struct BareRelayRow {
+    _processes: Vec<BenchProcess>,
 }
 
-impl Bare {
+impl BareRelayRow {
     /// Starts all four machines.
     pub(super) fn start(
-        net: &Net,
-        programs: &Programs,
-        lane: Lane,
+        net: &RowNamespaces,
+        programs: &BenchPrograms,
+        lane: RowSpec,
         log: &Path,
-    ) -> Result<Bare, Error> {
-        let start = |machine: Machine| -> Result<Process, Error> {
+    ) -> Result<BareRelayRow, Error> {
+        let start = |machine: RowMachine| -> Result<BenchProcess, Error> {
             let mut command = net.within(machine, &programs.bench);
-            let (left, right) = (side(machine, Side::Left, lane), side(machine, Side::Right, lane));
+            let (left, right) =
+                (side(machine, RowSide::Left, lane), side(machine, RowSide::Right, lane));
             match machine {
-                Machine::Truck | Machine::Gateway => command.args(["hop", "forward"]),
-                Machine::Car | Machine::Server => {
+                RowMachine::Truck | RowMachine::Gateway => command.args(["hop", "forward"]),
+                RowMachine::Car | RowMachine::Server => {
                     let address = format!("{}/24", lane.inner(machine));
                     let name = lane.bare_interface();
                     command.args(["hop", "end", "--interface", &name, "--address", &address])
@@ -36,19 +37,19 @@ impl Bare {
             for (own, other) in [left, right].into_iter().flatten() {
                 command.args(["--link", &own, "--neighbour", &other]);
             }
-            if !lane.offload && matches!(machine, Machine::Car | Machine::Server) {
+            if !lane.offload && matches!(machine, RowMachine::Car | RowMachine::Server) {
                 command.arg("--no-offload");
             }
             command.args(["--mtu", &lane.mtu.to_string()]);
-            Process::start(command, log)
+            BenchProcess::start(command, log)
         };
-        let processes = Machine::ALL.into_iter().map(start).collect::<Result<_, _>>()?;
-        Ok(Bare { _processes: processes })
+        let processes = RowMachine::ALL.into_iter().map(start).collect::<Result<_, _>>()?;
+        Ok(BareRelayRow { _processes: processes })
     }
 }
 
 /// The own address and the neighbour's at a side, if there is somebody.
-pub(super) fn side(machine: Machine, side: Side, lane: Lane) -> Option<(String, String)> {
+pub(super) fn side(machine: RowMachine, side: RowSide, lane: RowSpec) -> Option<(String, String)> {
     let other = machine.neighbour(side)?;
     let port = lane.port();
     let own = format!("{}:{port}", machine.address(side));

@@ -11,12 +11,12 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_seal::{Binding, Class, Suite};
 
-use super::net::{self, Machine, Net, Side};
-use super::process::Process;
+use super::net::{self, RowMachine, RowNamespaces, RowSide};
+use super::process::BenchProcess;
 use super::row::MESH;
-use super::{Error, Options, Show};
-use crate::measure::Spread;
-use crate::members::{self, Members};
+use super::{Error, RelayBenchOptions, RelayFindingSink};
+use crate::measure::FigureSpread;
+use crate::members::{self, BenchMembers};
 
 /// The most that checks and look-ups may cost, as a part of the loop without them.
 const OF_BARE: f64 = 1.3;
@@ -38,8 +38,8 @@ const SINGLES_A_TICK: usize = 16;
 const TICK: Duration = Duration::from_millis(1);
 
 /// A forwarder on the truck, the car's socket before it and the gateway's behind it.
-struct Stand {
-    process: Process,
+struct RelayTestbed {
+    process: BenchProcess,
     source: UdpSocket,
     sink: UdpSocket,
     target: SocketAddr,
@@ -49,23 +49,29 @@ struct Stand {
 
 /// How frames leave the car.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
+enum FrameSendMode {
     Batched,
     Singly,
 }
 
-pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
-    let net = Net::make()?;
+pub(super) fn run(
+    options: &RelayBenchOptions,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
+    let net = RowNamespaces::make()?;
     let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
-    let relay =
-        relay(&net, options, &Place { folder: folder.path(), port: RELAY_PORT, mesh: None })?;
+    let relay = relay(
+        &net,
+        options,
+        &RelayPlacement { folder: folder.path(), port: RELAY_PORT, mesh: None },
+    )?;
     let keys = mesh(options, folder.path())?;
-    let place = Place { folder: folder.path(), port: ROUTED_PORT, mesh: Some(&keys) };
+    let place = RelayPlacement { folder: folder.path(), port: ROUTED_PORT, mesh: Some(&keys) };
     let stands = [relay, self::relay(&net, options, &place)?, bare(&net, options, folder.path())?];
     show.line(
         "body  sent         relay us/frame   routed us/frame     bare us/frame   of bare   lost of",
     );
-    for sent in [Sent::Batched, Sent::Singly] {
+    for sent in [FrameSendMode::Batched, FrameSendMode::Singly] {
         for body in BODIES {
             one(options, &stands, sent, body, show)?;
         }
@@ -75,11 +81,11 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
 
 /// One kind of frames through all stands in turns: the relay, one with `[routing]`, the bare loop.
 fn one(
-    options: &Options,
-    stands: &[Stand; 3],
-    sent: Sent,
+    options: &RelayBenchOptions,
+    stands: &[RelayTestbed; 3],
+    sent: FrameSendMode,
     body: usize,
-    show: &mut Show<'_>,
+    show: &mut RelayFindingSink<'_>,
 ) -> Result<(), Error> {
     let mut costs = [const { Vec::new() }; 3];
     let (mut lost, mut all) = (0, 0);
@@ -95,10 +101,10 @@ fn one(
             }
         }
     }
-    let [relay, routed, bare] = costs.map(|mut all| Spread::of(&mut all));
+    let [relay, routed, bare] = costs.map(|mut all| FigureSpread::of(&mut all));
     let part = relay.median / bare.median;
-    let name = if sent == Sent::Batched { "batched" } else { "one by one" };
-    let shown = |of: Spread| format!("{:.3} ({:.3}-{:.3})", of.median, of.low, of.high);
+    let name = if sent == FrameSendMode::Batched { "batched" } else { "one by one" };
+    let shown = |of: FigureSpread| format!("{:.3} ({:.3}-{:.3})", of.median, of.low, of.high);
     let [ours, with_mesh, theirs] = [relay, routed, bare].map(shown);
     show.line(&format!(
         "{body:>4}  {name:<11}{ours:>16}  {with_mesh:>16}  {theirs:>16}  {part:>8.2}   {lost} of \
@@ -113,8 +119,8 @@ fn one(
 /// A frame of a member on the relay's card.
 fn frame(body: usize, next_hop: PeerTag) -> Result<Vec<u8>, Error> {
     let failed = |error: String| Error::Frame(error);
-    let members = Members::new(Class::Group, Suite::Aes256Gcm, 0, Binding::link());
-    let Members { mut sealer, fields, binding, .. } =
+    let members = BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, Binding::link());
+    let BenchMembers { mut sealer, fields, binding, .. } =
         members.map_err(|error| failed(error.to_string()))?;
     let (mut buf, fields) = (FrameBuf::new(), HeaderFields { next_hop, ..fields });
     let frame = seal_frame(&mut sealer, &fields, &binding, &vec![8; body], &mut buf);
@@ -122,32 +128,32 @@ fn frame(body: usize, next_hop: PeerTag) -> Result<Vec<u8>, Error> {
 }
 
 /// Addresses of the truck and its neighbours, on the left and on the right.
-struct Places {
+struct RelayAddresses {
     car: String,
     left: String,
     right: String,
     gateway: String,
 }
 
-fn places(port: u16) -> Places {
-    let at = |machine: Machine, side| format!("{}:{port}", machine.address(side));
-    Places {
-        car: at(Machine::Car, Side::Right),
-        left: at(Machine::Truck, Side::Left),
-        right: at(Machine::Truck, Side::Right),
-        gateway: at(Machine::Gateway, Side::Left),
+fn places(port: u16) -> RelayAddresses {
+    let at = |machine: RowMachine, side| format!("{}:{port}", machine.address(side));
+    RelayAddresses {
+        car: at(RowMachine::Car, RowSide::Right),
+        left: at(RowMachine::Truck, RowSide::Left),
+        right: at(RowMachine::Truck, RowSide::Right),
+        gateway: at(RowMachine::Gateway, RowSide::Left),
     }
 }
 
 /// Where a relay stands, and the keys of its mesh if it is a machine of one.
-struct Place<'a> {
+struct RelayPlacement<'a> {
     folder: &'a Path,
     port: u16,
     mesh: Option<&'a Path>,
 }
 
 /// A key folder with a mesh of one machine.
-fn mesh(options: &Options, folder: &Path) -> Result<PathBuf, Error> {
+fn mesh(options: &RelayBenchOptions, folder: &Path) -> Result<PathBuf, Error> {
     let keys = folder.join("keys");
     for words in [["key", "new", "relay"], ["group", "new", MESH]] {
         let mut command = Command::new(&options.programs.sealane);
@@ -156,9 +162,13 @@ fn mesh(options: &Options, folder: &Path) -> Result<PathBuf, Error> {
     Ok(keys)
 }
 
-/// The product's relay, which knows the members of [`Members`].
-fn relay(net: &Net, options: &Options, place: &Place<'_>) -> Result<Stand, Error> {
-    let Places { car, left, right, gateway } = places(place.port);
+/// The product's relay, which knows the members of [`BenchMembers`].
+fn relay(
+    net: &RowNamespaces,
+    options: &RelayBenchOptions,
+    place: &RelayPlacement<'_>,
+) -> Result<RelayTestbed, Error> {
+    let RelayAddresses { car, left, right, gateway } = places(place.port);
     let (own, group) = (members::RELAY, members::GROUP);
     let (sender, reader) = (members::SENDER, members::READER);
     let card = format!(
@@ -191,22 +201,30 @@ fn relay(net: &Net, options: &Options, place: &Place<'_>) -> Result<Stand, Error
     std::fs::write(place.folder.join("group.card"), card)
         .and_then(|()| std::fs::write(&file, config.concat()))
         .map_err(Error::io("writing a configuration"))?;
-    let mut command = net.within(Machine::Truck, &options.programs.sealane);
+    let mut command = net.within(RowMachine::Truck, &options.programs.sealane);
     command.args(["--json", "relay"]).arg(file);
-    let process = Process::start(command, &place.folder.join("log"))?;
+    let process = BenchProcess::start(command, &place.folder.join("log"))?;
     stand(net, process, &places(place.port))
 }
 
 /// The same loop without check and look-up.
-fn bare(net: &Net, options: &Options, folder: &Path) -> Result<Stand, Error> {
+fn bare(
+    net: &RowNamespaces,
+    options: &RelayBenchOptions,
+    folder: &Path,
+) -> Result<RelayTestbed, Error> {
     let places = places(BARE_PORT);
-    let mut command = net.within(Machine::Truck, &options.programs.bench);
+    let mut command = net.within(RowMachine::Truck, &options.programs.bench);
     command.args(["hop", "forward", "--link", &places.left, "--neighbour", &places.car]);
     command.args(["--link", &places.right, "--neighbour", &places.gateway]);
-    stand(net, Process::start(command, &folder.join("log"))?, &places)
+    stand(net, BenchProcess::start(command, &folder.join("log"))?, &places)
 }
 
-fn stand(net: &Net, process: Process, places: &Places) -> Result<Stand, Error> {
+fn stand(
+    net: &RowNamespaces,
+    process: BenchProcess,
+    places: &RelayAddresses,
+) -> Result<RelayTestbed, Error> {
     let bind = |address: String| {
         move || {
             let socket = UdpSocket::bind(address)?;
@@ -219,24 +237,24 @@ fn stand(net: &Net, process: Process, places: &Places) -> Result<Stand, Error> {
             Ok(socket)
         }
     };
-    let source = net.on(Machine::Car, bind(places.car.clone()))?;
-    let sink = net.on(Machine::Gateway, bind(places.gateway.clone()))?;
+    let source = net.on(RowMachine::Car, bind(places.car.clone()))?;
+    let sink = net.on(RowMachine::Gateway, bind(places.gateway.clone()))?;
     let target = places.left.parse().map_err(|_| Error::Frame(places.left.clone()))?;
     // The bare loop has none, and looks at none.
     let tag = process.started("tag").and_then(|tag| u64::from_str_radix(&tag, 16).ok());
     let tag = tag.map(|tag| PeerTag::from_bytes(tag.to_be_bytes()));
-    Ok(Stand { process, source, sink, target, tag: tag.unwrap_or(members::RELAY) })
+    Ok(RelayTestbed { process, source, sink, target, tag: tag.unwrap_or(members::RELAY) })
 }
 
 /// The result of one turn.
-struct Turn {
+struct RelayTurn {
     us_per_frame: f64,
     sent: u64,
     lost: u64,
 }
 
 /// Sends for a while, and counts what comes out at the other side.
-fn turn(stand: &Stand, frame: &[u8], sent: Sent) -> Result<Turn, Error> {
+fn turn(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<RelayTurn, Error> {
     let (came, stops) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let sink = scope.spawn(|| take(&stand.sink, frame.len(), &came, &stops));
@@ -254,19 +272,19 @@ fn turn(stand: &Stand, frame: &[u8], sent: Sent) -> Result<Turn, Error> {
         let (count, came) = (count?, came.load(Ordering::SeqCst));
         let spent_us = after?.saturating_sub(before?) as f64 / 1e3;
         let lost = count.saturating_sub(came);
-        Ok(Turn { us_per_frame: spent_us / came as f64, sent: count, lost })
+        Ok(RelayTurn { us_per_frame: spent_us / came as f64, sent: count, lost })
     })
 }
 
-fn give(stand: &Stand, frame: &[u8], sent: Sent) -> Result<u64, Error> {
+fn give(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<u64, Error> {
     let failed = || Error::io("sending frames");
     let state = UdpSocketState::new((&stand.source).into()).map_err(failed())?;
     let batch = frame.repeat(BATCH);
     let (begun, mut ticks, mut count) = (Instant::now(), 0, 0);
     while begun.elapsed() < TURN {
         let (contents, times, each) = match sent {
-            Sent::Batched => (&*batch, BATCHES_A_TICK, BATCH),
-            Sent::Singly => (frame, SINGLES_A_TICK, 1),
+            FrameSendMode::Batched => (&*batch, BATCHES_A_TICK, BATCH),
+            FrameSendMode::Singly => (frame, SINGLES_A_TICK, 1),
         };
         for _ in 0..times {
             let transmit = Transmit {

@@ -4,37 +4,47 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::net::{self, Machine, Net, Side, Wire};
-use super::numbers::{Account, Numbers, Pace};
-use super::programs::Iperf;
-use super::recorder::{Recorder, count, judge};
-use super::row::{Crew, Lane, Row, Ways, script};
-use super::{Error, Options, Show};
+use super::net::{self, RowMachine, RowNamespaces, RowSide, RowWire};
+use super::numbers::{NumberPace, NumberStream, NumberTotals};
+use super::programs::IperfPair;
+use super::recorder::{WireRecorder, count, judge};
+use super::row::{RelayRow, RowKeyFolders, RowRouting, RowSpec, script};
+use super::{Error, RelayBenchOptions, RelayFindingSink};
 use crate::measure::percentile;
 
 /// The seconds that a kill may cost, from the start of the new process on.
 const GOES_ON_S: f64 = 1.0;
 /// Where numbered datagrams go to.
 const PORT: u16 = 7777;
-const PACE: Pace = Pace { every: Duration::from_millis(4), at_once: 1, bytes: 300 };
+const PACE: NumberPace = NumberPace { every: Duration::from_millis(4), at_once: 1, bytes: 300 };
 /// Frames that come a second time after each kill of an end.
 const REPLAYED: &str = "500";
 /// The rate of `iperf3` meanwhile, so that captures stay small.
 const LOAD: &str = "4M";
 
 /// Kills machines in turn.
-pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
-    let net = Net::make()?;
+pub(super) fn run(
+    options: &RelayBenchOptions,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
+    let net = RowNamespaces::make()?;
     let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
-    let mut recorders = [Machine::Car, Machine::Server]
-        .map(|machine| Recorder::start(&net, machine, folder.path()).map(|one| (machine, one)))
+    let mut recorders = [RowMachine::Car, RowMachine::Server]
+        .map(|machine| WireRecorder::start(&net, machine, folder.path()).map(|one| (machine, one)))
         .into_iter()
         .collect::<Result<Vec<_>, _>>()?;
-    let lane = Lane { number: 0, mtu: 1500, offload: true, wire: Wire::Udp, ways: Ways::Static };
-    let mut row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
+    let lane = RowSpec {
+        number: 0,
+        mtu: 1500,
+        offload: true,
+        wire: RowWire::Udp,
+        ways: RowRouting::Static,
+    };
+    let mut row =
+        RelayRow::start(&net, RowKeyFolders::new(&options.programs, "aes-256-gcm")?, lane)?;
     let ways = ways(&net, lane)?;
     let load = match options.iperf {
-        true => Some(Iperf::endless(&net, &lane.inner(Machine::Server), LOAD)?),
+        true => Some(IperfPair::endless(&net, &lane.inner(RowMachine::Server), LOAD)?),
         false => None,
     };
     let mut gaps = Vec::new();
@@ -58,15 +68,15 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
         }
     }
     drop(load);
-    let accounts = ways.map(Numbers::stop);
+    let accounts = ways.map(NumberStream::stop);
     let said = row.stop()?;
-    show.line(&format!("{} kills of {} machines in turn", options.kills, Machine::ALL.len()));
+    show.line(&format!("{} kills of {} machines in turn", options.kills, RowMachine::ALL.len()));
     let most = gaps.iter().copied().fold(0.0, f64::max);
     let [p50, p90] = [0.5, 0.9].map(|part| percentile(&mut gaps, part));
     show.line(&format!("goes on after: p50 {p50:.3} s, p90 {p90:.3} s, at most {most:.3} s"));
     show.at_most("at most, s", most, GOES_ON_S);
-    for (machine, account) in [Machine::Server, Machine::Car].into_iter().zip(accounts) {
-        let Account { sent, lost, twice } = account;
+    for (machine, account) in [RowMachine::Server, RowMachine::Car].into_iter().zip(accounts) {
+        let NumberTotals { sent, lost, twice } = account;
         let name = machine.name();
         show.line(&format!(
             "numbered datagrams to {name}: {sent} sent, {lost} lost while machines were away, \
@@ -86,12 +96,12 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
 }
 
 /// Both directions, each of which has come through once.
-fn ways(net: &Net, lane: Lane) -> Result<[Numbers; 2], Error> {
+fn ways(net: &RowNamespaces, lane: RowSpec) -> Result<[NumberStream; 2], Error> {
     let begun = std::time::Instant::now();
-    let (car, server) = (lane.inner(Machine::Car), lane.inner(Machine::Server));
+    let (car, server) = (lane.inner(RowMachine::Car), lane.inner(RowMachine::Server));
     let ways = [
-        Numbers::start(net, Machine::Car, (Machine::Server, &server, PORT), PACE)?,
-        Numbers::start(net, Machine::Server, (Machine::Car, &car, PORT), PACE)?,
+        NumberStream::start(net, RowMachine::Car, (RowMachine::Server, &server, PORT), PACE)?,
+        NumberStream::start(net, RowMachine::Server, (RowMachine::Car, &car, PORT), PACE)?,
     ];
     for way in &ways {
         way.wait_since(begun)?;
@@ -99,9 +109,9 @@ fn ways(net: &Net, lane: Lane) -> Result<[Numbers; 2], Error> {
     Ok(ways)
 }
 
-fn victim(kill: usize) -> Machine {
-    let [car, truck, gateway, server] = Machine::ALL;
-    match kill % Machine::ALL.len() {
+fn victim(kill: usize) -> RowMachine {
+    let [car, truck, gateway, server] = RowMachine::ALL;
+    match kill % RowMachine::ALL.len() {
         0 => car,
         1 => gateway,
         2 => server,
@@ -110,16 +120,25 @@ fn victim(kill: usize) -> Machine {
 }
 
 /// The neighbour of an end, and its side towards the end.
-fn neighbour(end: Machine) -> (Machine, Side) {
-    if end == Machine::Car { (Machine::Truck, Side::Left) } else { (Machine::Gateway, Side::Right) }
+fn neighbour(end: RowMachine) -> (RowMachine, RowSide) {
+    if end == RowMachine::Car {
+        (RowMachine::Truck, RowSide::Left)
+    } else {
+        (RowMachine::Gateway, RowSide::Right)
+    }
 }
 
-fn address_of(end: Machine) -> String {
-    end.address(if end == Machine::Car { Side::Right } else { Side::Left })
+fn address_of(end: RowMachine) -> String {
+    end.address(if end == RowMachine::Car { RowSide::Right } else { RowSide::Left })
 }
 
 /// Sends what an end has had before to it once more, as its neighbour would.
-fn replay(net: &Net, end: Machine, lane: Lane, recorder: &Recorder) -> Result<(), Error> {
+fn replay(
+    net: &RowNamespaces,
+    end: RowMachine,
+    lane: RowSpec,
+    recorder: &WireRecorder,
+) -> Result<(), Error> {
     let (machine, _) = neighbour(end);
     let port = lane.port().to_string();
     let mut command = net.within(machine, Path::new("python3"));
@@ -129,11 +148,11 @@ fn replay(net: &Net, end: Machine, lane: Lane, recorder: &Recorder) -> Result<()
 
 /// The findings of the captures of an end.
 fn judged(
-    end: Machine,
-    lane: Lane,
-    recorder: &Recorder,
+    end: RowMachine,
+    lane: RowSpec,
+    recorder: &WireRecorder,
     kills: usize,
-    show: &mut Show<'_>,
+    show: &mut RelayFindingSink<'_>,
 ) -> Result<(), Error> {
     let [outer, inner] =
         [recorder.outer(), recorder.inner()].map(|path| path.display().to_string());

@@ -17,107 +17,111 @@ use super::Error;
 
 /// A machine of the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Machine {
+pub(super) enum RowMachine {
     Car,
     Truck,
     Gateway,
     Server,
 }
 
-impl Machine {
-    pub(super) const ALL: [Machine; 4] =
-        [Machine::Car, Machine::Truck, Machine::Gateway, Machine::Server];
+impl RowMachine {
+    pub(super) const ALL: [RowMachine; 4] =
+        [RowMachine::Car, RowMachine::Truck, RowMachine::Gateway, RowMachine::Server];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Machine::Car => "car",
-            Machine::Truck => "truck",
-            Machine::Gateway => "gateway",
-            Machine::Server => "server",
+            RowMachine::Car => "car",
+            RowMachine::Truck => "truck",
+            RowMachine::Gateway => "gateway",
+            RowMachine::Server => "server",
         }
     }
 
     /// The wires at its left and at its right, counted from 1.
-    fn wires(self) -> Vec<(Side, u8)> {
+    fn wires(self) -> Vec<(RowSide, u8)> {
         match self {
-            Machine::Car => vec![(Side::Right, 1)],
-            Machine::Truck => vec![(Side::Left, 1), (Side::Right, 2)],
-            Machine::Gateway => vec![(Side::Left, 2), (Side::Right, 3)],
-            Machine::Server => vec![(Side::Left, 3)],
+            RowMachine::Car => vec![(RowSide::Right, 1)],
+            RowMachine::Truck => vec![(RowSide::Left, 1), (RowSide::Right, 2)],
+            RowMachine::Gateway => vec![(RowSide::Left, 2), (RowSide::Right, 3)],
+            RowMachine::Server => vec![(RowSide::Left, 3)],
         }
     }
 
     /// The address of its card on the wire at that side.
-    pub(super) fn card(self, side: Side) -> String {
+    pub(super) fn card(self, side: RowSide) -> String {
         let wire = self.wires().into_iter().find(|(of, _)| *of == side);
-        let host = if side == Side::Right { 1 } else { 2 };
+        let host = if side == RowSide::Right { 1 } else { 2 };
         wire.map_or_else(String::new, |(_, wire)| format!("02:00:00:00:{wire:02x}:{host:02x}"))
     }
 
     /// The machine next to it at that side.
-    pub(super) fn neighbour(self, side: Side) -> Option<Machine> {
+    pub(super) fn neighbour(self, side: RowSide) -> Option<RowMachine> {
         match (self, side) {
-            (Machine::Car, Side::Right) | (Machine::Gateway, Side::Left) => Some(Machine::Truck),
-            (Machine::Truck, Side::Right) | (Machine::Server, Side::Left) => Some(Machine::Gateway),
-            (Machine::Truck, Side::Left) => Some(Machine::Car),
-            (Machine::Gateway, Side::Right) => Some(Machine::Server),
-            (Machine::Car, Side::Left) | (Machine::Server, Side::Right) => None,
+            (RowMachine::Car, RowSide::Right) | (RowMachine::Gateway, RowSide::Left) => {
+                Some(RowMachine::Truck)
+            }
+            (RowMachine::Truck, RowSide::Right) | (RowMachine::Server, RowSide::Left) => {
+                Some(RowMachine::Gateway)
+            }
+            (RowMachine::Truck, RowSide::Left) => Some(RowMachine::Car),
+            (RowMachine::Gateway, RowSide::Right) => Some(RowMachine::Server),
+            (RowMachine::Car, RowSide::Left) | (RowMachine::Server, RowSide::Right) => None,
         }
     }
 
     /// Its address on the wire at that side. There is none at the ends of the row.
-    pub(super) fn address(self, side: Side) -> String {
+    pub(super) fn address(self, side: RowSide) -> String {
         let wire = self.wires().into_iter().find(|(of, _)| *of == side);
-        let host = if side == Side::Right { 1 } else { 2 };
+        let host = if side == RowSide::Right { 1 } else { 2 };
         wire.map_or_else(String::new, |(_, wire)| format!("10.78.{wire}.{host}"))
     }
 }
 
 /// The carrier of units between two machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum RowWire {
     Udp,
     /// Raw Ethernet, without IP.
     Ethernet,
 }
 
-impl Wire {
-    pub(super) const ALL: [Wire; 2] = [Wire::Udp, Wire::Ethernet];
+impl RowWire {
+    pub(super) const ALL: [RowWire; 2] = [RowWire::Udp, RowWire::Ethernet];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Wire::Udp => "UDP",
-            Wire::Ethernet => "Ethernet",
+            RowWire::Udp => "UDP",
+            RowWire::Ethernet => "Ethernet",
         }
     }
 }
 
 /// A side of a machine, which is also what its interface is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum RowSide {
     Left,
     Right,
 }
 
-impl Side {
-    pub(super) fn opposite(self) -> Side {
+impl RowSide {
+    pub(super) fn opposite(self) -> RowSide {
         match self {
-            Side::Left => Side::Right,
-            Side::Right => Side::Left,
+            RowSide::Left => RowSide::Right,
+            RowSide::Right => RowSide::Left,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Side::Left => "left",
-            Side::Right => "right",
+            RowSide::Left => "left",
+            RowSide::Right => "right",
         }
     }
 }
 
 /// The namespaces of one run. They go with it, however it ends.
 #[derive(Debug)]
-pub(super) struct Net {
+pub(super) struct RowNamespaces {
     id: u32,
     reaper: Child,
 }
@@ -127,12 +131,12 @@ pub(super) struct Net {
 const REAPER: &str = "trap '' INT TERM HUP; read -r _; for name; do \
                       ip netns pids $name | xargs -r kill -9; ip netns delete $name; done";
 
-impl Net {
+impl RowNamespaces {
     /// Makes the namespaces and the wires.
     ///
     /// # Errors
     /// Where this user may not, or `ip` is missing.
-    pub(super) fn make() -> Result<Net, Error> {
+    pub(super) fn make() -> Result<RowNamespaces, Error> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::Missing("root: it makes network namespaces".to_owned()));
         }
@@ -141,20 +145,20 @@ impl Net {
         }
         let id = std::process::id();
         let mut reaper = Command::new("sh");
-        reaper.args(["-c", REAPER, "reaper"]).args(Machine::ALL.map(|one| full_name(id, one)));
+        reaper.args(["-c", REAPER, "reaper"]).args(RowMachine::ALL.map(|one| full_name(id, one)));
         // Of a group of its own, so that Ctrl-C does not end it together with the run.
         let reaper = reaper.stdin(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn();
-        let net = Net { id, reaper: reaper.map_err(Error::io("starting sh"))? };
-        for machine in Machine::ALL {
+        let net = RowNamespaces { id, reaper: reaper.map_err(Error::io("starting sh"))? };
+        for machine in RowMachine::ALL {
             ip(&["netns", "add", &net.name(machine)])?;
             net.ip(machine, "link set lo up")?;
         }
-        for pair in Machine::ALL.windows(2) {
+        for pair in RowMachine::ALL.windows(2) {
             let [left, right] = pair else { continue };
             let peer = net.name(*right);
             net.ip(*left, &format!("link add right type veth peer left netns {peer}"))?;
         }
-        for machine in Machine::ALL {
+        for machine in RowMachine::ALL {
             for (side, _) in machine.wires() {
                 let (own, name) = (machine.address(side), side.name());
                 net.ip(machine, &format!("link set {name} address {}", machine.card(side)))?;
@@ -169,11 +173,11 @@ impl Net {
     /// Lets the kernel forward between the ends of the row, as the floor of what relays cost.
     fn route(&self) -> Result<(), Error> {
         // No default route: while an end's interface is away, nothing goes another way.
-        self.ip(Machine::Car, "route add 10.78.0.0/16 via 10.78.1.2")?;
-        self.ip(Machine::Truck, "route add 10.78.3.0/30 via 10.78.2.2")?;
-        self.ip(Machine::Gateway, "route add 10.78.1.0/30 via 10.78.2.1")?;
-        self.ip(Machine::Server, "route add 10.78.0.0/16 via 10.78.3.1")?;
-        for machine in [Machine::Truck, Machine::Gateway] {
+        self.ip(RowMachine::Car, "route add 10.78.0.0/16 via 10.78.1.2")?;
+        self.ip(RowMachine::Truck, "route add 10.78.3.0/30 via 10.78.2.2")?;
+        self.ip(RowMachine::Gateway, "route add 10.78.1.0/30 via 10.78.2.1")?;
+        self.ip(RowMachine::Server, "route add 10.78.0.0/16 via 10.78.3.1")?;
+        for machine in [RowMachine::Truck, RowMachine::Gateway] {
             let mut shell = self.within(machine, Path::new("sh"));
             run(shell.args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]))?;
         }
@@ -192,7 +196,7 @@ impl Net {
     }
 
     fn on_wires(&self, command: impl Fn(&str) -> String) -> Result<(), Error> {
-        for machine in Machine::ALL {
+        for machine in RowMachine::ALL {
             for (side, _) in machine.wires() {
                 let mut shell = self.within(machine, Path::new("sh"));
                 run(shell.args(["-c", &command(side.name())]))?;
@@ -201,13 +205,13 @@ impl Net {
         Ok(())
     }
 
-    pub(super) fn name(&self, machine: Machine) -> String {
+    pub(super) fn name(&self, machine: RowMachine) -> String {
         full_name(self.id, machine)
     }
 
     /// A command on a machine. `ip netns exec` becomes the program, so that to end one is to end
     /// the other.
-    pub(super) fn within(&self, machine: Machine, program: &Path) -> Command {
+    pub(super) fn within(&self, machine: RowMachine, program: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name(machine)]).arg(program);
         command
@@ -216,7 +220,7 @@ impl Net {
     /// Does something on a machine that leaves a socket, which stays there.
     pub(super) fn on<T: Send>(
         &self,
-        machine: Machine,
+        machine: RowMachine,
         work: impl FnOnce() -> std::io::Result<T> + Send,
     ) -> Result<T, Error> {
         let space = File::open(Path::new("/run/netns").join(self.name(machine)))
@@ -232,13 +236,13 @@ impl Net {
         moved.map_err(Error::io("working in a namespace"))
     }
 
-    fn ip(&self, machine: Machine, words: &str) -> Result<(), Error> {
+    fn ip(&self, machine: RowMachine, words: &str) -> Result<(), Error> {
         let name = self.name(machine);
         ip(&["-n", &name].into_iter().chain(words.split(' ')).collect::<Vec<_>>())
     }
 }
 
-impl Drop for Net {
+impl Drop for RowNamespaces {
     fn drop(&mut self) {
         drop(self.reaper.stdin.take());
         // Where it did not start or was killed, namespaces stay, which nobody can help here.
@@ -246,7 +250,7 @@ impl Drop for Net {
     }
 }
 
-fn full_name(id: u32, machine: Machine) -> String {
+fn full_name(id: u32, machine: RowMachine) -> String {
     format!("sealane-{id}-{}", machine.name())
 }
 

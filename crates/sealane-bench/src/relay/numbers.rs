@@ -8,11 +8,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Error;
-use super::net::{Machine, Net};
+use super::net::{RowMachine, RowNamespaces};
 
 /// How the numbers are sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct NumberPace {
     pub(super) every: Duration,
     /// So many at once, each time.
     pub(super) at_once: u32,
@@ -21,20 +21,20 @@ pub(super) struct Pace {
 
 /// One direction.
 #[derive(Debug)]
-pub(super) struct Numbers {
-    shared: Arc<Shared>,
+pub(super) struct NumberStream {
+    shared: Arc<NumberStreamState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct NumberStreamState {
     stops_sending: AtomicBool,
     stops: AtomicBool,
-    seen: Mutex<Seen>,
+    seen: Mutex<NumberRecord>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct NumberRecord {
     sent: Vec<Instant>,
     /// By number: when it came, and how often.
     came: Vec<Option<Instant>>,
@@ -43,20 +43,20 @@ struct Seen {
 
 /// The result of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Account {
+pub(super) struct NumberTotals {
     pub(super) sent: u64,
     pub(super) lost: u64,
     pub(super) twice: u64,
 }
 
-impl Numbers {
+impl NumberStream {
     /// Sends from one machine to an address of another, until it is told to stop.
     pub(super) fn start(
-        net: &Net,
-        from: Machine,
-        to: (Machine, &str, u16),
-        pace: Pace,
-    ) -> Result<Numbers, Error> {
+        net: &RowNamespaces,
+        from: RowMachine,
+        to: (RowMachine, &str, u16),
+        pace: NumberPace,
+    ) -> Result<NumberStream, Error> {
         let (receiver, address, port) = to;
         // To any address, since that of an end goes and comes with its process.
         let bind = |port: u16| {
@@ -69,14 +69,14 @@ impl Numbers {
             }
         };
         let (source, sink) = (net.on(from, bind(0))?, net.on(receiver, bind(port))?);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(NumberStreamState::default());
         let target = format!("{address}:{port}");
         let (sending, receiving) = (Arc::clone(&shared), Arc::clone(&shared));
         let threads = vec![
             std::thread::spawn(move || sending.send(&source, &target, pace)),
             std::thread::spawn(move || receiving.receive(&sink)),
         ];
-        Ok(Numbers { shared, threads })
+        Ok(NumberStream { shared, threads })
     }
 
     /// When the first datagram came that was sent at `moment` or later.
@@ -102,7 +102,7 @@ impl Numbers {
     }
 
     /// Ends it once nothing more comes.
-    pub(super) fn stop(self) -> Account {
+    pub(super) fn stop(self) -> NumberTotals {
         self.shared.stops_sending.store(true, Ordering::SeqCst);
         let mut came = usize::MAX;
         loop {
@@ -120,16 +120,16 @@ impl Numbers {
         }
         let seen = self.shared.seen();
         let (sent, came) = (seen.sent.len() as u64, seen.came.iter().flatten().count() as u64);
-        Account { sent, lost: sent - came, twice: seen.twice }
+        NumberTotals { sent, lost: sent - came, twice: seen.twice }
     }
 }
 
-impl Shared {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+impl NumberStreamState {
+    fn seen(&self) -> MutexGuard<'_, NumberRecord> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, socket: &UdpSocket, target: &str, pace: Pace) {
+    fn send(&self, socket: &UdpSocket, target: &str, pace: NumberPace) {
         let (begun, mut turn) = (Instant::now(), 0);
         let mut datagram = vec![0; pace.bytes.max(8)];
         let mut number = 0_u64;

@@ -13,7 +13,7 @@ use super::Error;
 /// A process that says in a line of JSON that it has started, and in another what it did. It is
 /// killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct BenchProcess {
     child: Child,
     said: BufReader<ChildStdout>,
     pub(super) spawned: Instant,
@@ -21,9 +21,9 @@ pub(super) struct Process {
     started: String,
 }
 
-impl Process {
+impl BenchProcess {
     /// Starts it, and waits until it says so. What it complains of goes to the end of `log`.
-    pub(super) fn start(mut command: Command, log: &Path) -> Result<Process, Error> {
+    pub(super) fn start(mut command: Command, log: &Path) -> Result<BenchProcess, Error> {
         let log_file = File::options().create(true).append(true).open(log);
         let log_file = log_file.map_err(Error::io("writing a log"))?;
         let spawned = Instant::now();
@@ -31,7 +31,7 @@ impl Process {
         let mut child = child.map_err(Error::io("starting a process"))?;
         let Some(out) = child.stdout.take() else { return Err(refused("it has no output", log)) };
         let said = BufReader::new(out);
-        let mut process = Process { child, said, spawned, started: String::new() };
+        let mut process = BenchProcess { child, said, spawned, started: String::new() };
         process.started = process.line()?;
         if process.started.is_empty() {
             return Err(refused("it did not start", log));
@@ -97,7 +97,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for BenchProcess {
     fn drop(&mut self) {
         self.end();
     }

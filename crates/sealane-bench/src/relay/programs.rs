@@ -7,24 +7,24 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Error;
-use super::net::{self, Machine, Net};
+use super::net::{self, RowMachine, RowNamespaces};
 
 /// `iperf3` at both ends.
 #[derive(Debug)]
-pub(super) struct Iperf {
+pub(super) struct IperfPair {
     children: Vec<Child>,
 }
 
 /// The measurements of one run of `iperf3`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measured {
+pub(super) struct IperfFigures {
     pub(super) gbit_s: f64,
     pub(super) lost_percent: f64,
 }
 
 /// How a run of `iperf3` goes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct How<'a> {
+pub(super) struct IperfOptions<'a> {
     /// The address of the server's end.
     pub(super) to: &'a str,
     pub(super) seconds: u64,
@@ -36,26 +36,26 @@ pub(super) struct How<'a> {
     pub(super) backwards: bool,
 }
 
-impl Iperf {
+impl IperfPair {
     /// Sends by TCP at this rate until it is dropped; each end is started again when it gives up.
-    pub(super) fn endless(net: &Net, to: &str, rate: &str) -> Result<Iperf, Error> {
+    pub(super) fn endless(net: &RowNamespaces, to: &str, rate: &str) -> Result<IperfPair, Error> {
         let client = format!("while :; do iperf3 -c {to} -b {rate} -t 3600; sleep 0.2; done");
         let server = "while :; do iperf3 -s -1; done".to_owned();
         let children =
-            [(Machine::Server, server), (Machine::Car, client)].map(|(machine, words)| {
+            [(RowMachine::Server, server), (RowMachine::Car, client)].map(|(machine, words)| {
                 let mut command = net.within(machine, Path::new("sh"));
                 command.args(["-c", &words]).stdin(Stdio::null());
                 command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
             });
         let children = children.into_iter().collect::<Result<_, _>>();
-        Ok(Iperf { children: children.map_err(Error::io("starting iperf3"))? })
+        Ok(IperfPair { children: children.map_err(Error::io("starting iperf3"))? })
     }
 
     /// One run.
-    pub(super) fn run(net: &Net, how: How<'_>) -> Result<Measured, Error> {
-        let mut server = net.within(Machine::Server, Path::new("iperf3"));
+    pub(super) fn run(net: &RowNamespaces, how: IperfOptions<'_>) -> Result<IperfFigures, Error> {
+        let mut server = net.within(RowMachine::Server, Path::new("iperf3"));
         let server = server.args(["-s", "-1"]).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        let _server = Iperf { children: vec![server.map_err(Error::io("starting iperf3"))?] };
+        let _server = IperfPair { children: vec![server.map_err(Error::io("starting iperf3"))?] };
         let seconds = how.seconds.to_string();
         let mut words = vec!["-J", "-c", how.to, "-t", &seconds];
         words.extend(how.rate.into_iter().flat_map(|rate| ["-b", rate]));
@@ -68,16 +68,16 @@ impl Iperf {
         let number = |name: &str| sum.and_then(|sum| sum.get(name)).and_then(Value::as_f64);
         let bits = number("bits_per_second").ok_or_else(|| wrong(&said()))?;
         let lost_percent = number("lost_percent").unwrap_or(0.0);
-        Ok(Measured { gbit_s: bits * (1.0 - lost_percent / 100.0) / 1e9, lost_percent })
+        Ok(IperfFigures { gbit_s: bits * (1.0 - lost_percent / 100.0) / 1e9, lost_percent })
     }
 }
 
 /// The output of a client whose server may not listen yet.
-fn connected(net: &Net, words: &[&str]) -> Result<Value, Error> {
+fn connected(net: &RowNamespaces, words: &[&str]) -> Result<Value, Error> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let said = net::output(net.within(Machine::Car, Path::new("iperf3")).args(words));
+        let said = net::output(net.within(RowMachine::Car, Path::new("iperf3")).args(words));
         let value = said.and_then(|said| {
             let value = serde_json::from_str::<Value>(&said);
             value.map_err(|error| wrong(&error.to_string()))
@@ -104,7 +104,7 @@ fn wrong(said: &str) -> Error {
     Error::Said { what: "iperf3".to_owned(), said: said.to_owned() }
 }
 
-impl Drop for Iperf {
+impl Drop for IperfPair {
     fn drop(&mut self) {
         for child in &mut self.children {
             // A process that a shell has started ends with the namespaces.
@@ -132,8 +132,8 @@ pub(super) fn check(names: &[(&str, &str)]) -> Result<(), Error> {
 }
 
 /// How long `count` answers took that were asked for each millisecond, in milliseconds.
-pub(super) fn ping(net: &Net, to: &str, count: u32) -> Result<Vec<f64>, Error> {
-    let mut command = net.within(Machine::Car, Path::new("ping"));
+pub(super) fn ping(net: &RowNamespaces, to: &str, count: u32) -> Result<Vec<f64>, Error> {
+    let mut command = net.within(RowMachine::Car, Path::new("ping"));
     let said = net::output(command.args(["-i", "0.001", "-W", "5", "-c", &count.to_string(), to]))?;
     let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse().ok();
     Ok(said.lines().filter_map(time).collect())

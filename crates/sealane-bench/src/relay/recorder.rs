@@ -8,27 +8,31 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::Error;
-use super::net::{self, Machine, Net};
+use super::net::{self, RowMachine, RowNamespaces};
 use super::row::script;
 
 /// A recorder at work.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub(super) struct WireRecorder {
     child: Child,
     said: BufReader<std::process::ChildStdout>,
     folder: PathBuf,
 }
 
-impl Recorder {
+impl WireRecorder {
     /// Records every interface of a machine from now on.
-    pub(super) fn start(net: &Net, machine: Machine, folder: &Path) -> Result<Recorder, Error> {
+    pub(super) fn start(
+        net: &RowNamespaces,
+        machine: RowMachine,
+        folder: &Path,
+    ) -> Result<WireRecorder, Error> {
         let folder = folder.join(machine.name());
         let mut command = net.within(machine, Path::new("python3"));
         command.arg(script("python/wires.py")).arg("record").arg(&folder);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(Error::io("starting python3"))?;
         let Some(out) = child.stdout.take() else { return Err(nothing()) };
-        let mut recorder = Recorder { child, said: BufReader::new(out), folder };
+        let mut recorder = WireRecorder { child, said: BufReader::new(out), folder };
         recorder.line()?;
         Ok(recorder)
     }
@@ -61,7 +65,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for WireRecorder {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -8,13 +8,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::Error;
-use super::net::{self, Machine, Net, Side, Wire};
-use super::process::Process;
-use crate::programs::Programs;
+use super::net::{self, RowMachine, RowNamespaces, RowSide, RowWire};
+use super::process::BenchProcess;
+use crate::programs::BenchPrograms;
 
 /// Two members, each with a key folder, and the card that relays have of their group.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(super) struct RowKeyFolders {
     folder: TempDir,
     sealane: PathBuf,
 }
@@ -26,24 +26,24 @@ pub(super) const MESH: &str = "roads";
 /// The names of the members, which they are not told either.
 pub(super) const NAMES: [&str; 2] = ["wilhelmina-quellenberg", "thaddaeus-obermoosbach"];
 
-impl Crew {
+impl RowKeyFolders {
     /// Makes a group under this cipher; the server founds it, and the car joins.
-    pub(super) fn new(programs: &Programs, suite: &str) -> Result<Crew, Error> {
+    pub(super) fn new(programs: &BenchPrograms, suite: &str) -> Result<RowKeyFolders, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
-        let crew = Crew { folder, sealane: programs.sealane.clone() };
+        let crew = RowKeyFolders { folder, sealane: programs.sealane.clone() };
         let [server, car] = NAMES;
-        crew.run(Machine::Server, &["key", "new", server])?;
-        crew.run(Machine::Car, &["key", "new", car])?;
-        crew.run(Machine::Server, &["group", "new", GROUP, "--suite", suite])?;
-        crew.join(GROUP, Machine::Car)?;
-        let card = crew.run(Machine::Server, &["group", "relay-card", GROUP])?;
+        crew.run(RowMachine::Server, &["key", "new", server])?;
+        crew.run(RowMachine::Car, &["key", "new", car])?;
+        crew.run(RowMachine::Server, &["group", "new", GROUP, "--suite", suite])?;
+        crew.join(GROUP, RowMachine::Car)?;
+        let card = crew.run(RowMachine::Server, &["group", "relay-card", GROUP])?;
         crew.write("group.card", card)?;
         Ok(crew)
     }
 
     /// Gives all four machines keys of a mesh, a group of its own, in which they find each other.
-    pub(super) fn with_mesh(self) -> Result<Crew, Error> {
-        use Machine::{Car, Gateway, Server, Truck};
+    pub(super) fn with_mesh(self) -> Result<RowKeyFolders, Error> {
+        use RowMachine::{Car, Gateway, Server, Truck};
         for relay in [Truck, Gateway] {
             self.run(relay, &["key", "new", relay.name()])?;
         }
@@ -60,14 +60,14 @@ impl Crew {
     }
 
     /// The server invites a machine, which joins.
-    fn join(&self, group: &str, machine: Machine) -> Result<(), Error> {
+    fn join(&self, group: &str, machine: RowMachine) -> Result<(), Error> {
         let card = self.write("card", self.run(machine, &["key", "card"])?)?;
-        let invited = self.run(Machine::Server, &["group", "invite", group, &card])?;
+        let invited = self.run(RowMachine::Server, &["group", "invite", group, &card])?;
         let invitation = self.write("invitation", invited)?;
         self.run(machine, &["group", "join", &invitation]).map(drop)
     }
 
-    fn run(&self, who: Machine, words: &[&str]) -> Result<Vec<u8>, Error> {
+    fn run(&self, who: RowMachine, words: &[&str]) -> Result<Vec<u8>, Error> {
         let mut command = Command::new(&self.sealane);
         command.args(words).env_clear().env("HOME", self.folder.path());
         net::bytes(command.env("SEALANE_KEYS", self.keys(who)))
@@ -78,7 +78,7 @@ impl Crew {
     }
 
     /// The key folder of a member.
-    pub(super) fn keys(&self, who: Machine) -> PathBuf {
+    pub(super) fn keys(&self, who: RowMachine) -> PathBuf {
         self.path(who.name())
     }
 
@@ -91,26 +91,26 @@ impl Crew {
 
 /// The settings that tell a row apart from others on the same machines, and how wide its links are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lane {
+pub(super) struct RowSpec {
     pub(super) number: u8,
     pub(super) mtu: u16,
     /// Whether interfaces take what is not cut into packets yet.
     pub(super) offload: bool,
-    pub(super) wire: Wire,
+    pub(super) wire: RowWire,
     /// How machines know each other, and the ways.
-    pub(super) ways: Ways,
+    pub(super) ways: RowRouting,
 }
 
 /// How machines know their neighbours, and who is behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ways {
+pub(super) enum RowRouting {
     /// Their configuration says it.
     Static,
     /// They find it out, as machines of a mesh; their configuration has no neighbour and no route.
     Found,
 }
 
-impl Lane {
+impl RowSpec {
     pub(super) fn port(self) -> u16 {
         FIRST_PORT + u16::from(self.number)
     }
@@ -125,8 +125,8 @@ impl Lane {
     }
 
     /// The address of an end within the network that is sealed.
-    pub(super) fn inner(self, end: Machine) -> String {
-        let host = if end == Machine::Server { 1 } else { 2 };
+    pub(super) fn inner(self, end: RowMachine) -> String {
+        let host = if end == RowMachine::Server { 1 } else { 2 };
         format!("10.9.{}.{host}", self.number)
     }
 }
@@ -135,43 +135,57 @@ const FIRST_PORT: u16 = 9190;
 
 /// A row that runs.
 #[derive(Debug)]
-pub(super) struct Row<'n> {
-    net: &'n Net,
-    crew: Crew,
-    pub(super) lane: Lane,
+pub(super) struct RelayRow<'n> {
+    net: &'n RowNamespaces,
+    crew: RowKeyFolders,
+    pub(super) lane: RowSpec,
     /// Whether each machine captures what its links carry.
     captures: bool,
-    processes: [Option<Process>; 4],
+    processes: [Option<BenchProcess>; 4],
 }
 
-impl<'n> Row<'n> {
+impl<'n> RelayRow<'n> {
     /// Starts all four machines.
-    pub(super) fn start(net: &'n Net, crew: Crew, lane: Lane) -> Result<Row<'n>, Error> {
+    pub(super) fn start(
+        net: &'n RowNamespaces,
+        crew: RowKeyFolders,
+        lane: RowSpec,
+    ) -> Result<RelayRow<'n>, Error> {
         Self::start_with(net, crew, lane, false)
     }
 
     /// The same, each with a capture of its own.
-    pub(super) fn capturing(net: &'n Net, crew: Crew, lane: Lane) -> Result<Row<'n>, Error> {
+    pub(super) fn capturing(
+        net: &'n RowNamespaces,
+        crew: RowKeyFolders,
+        lane: RowSpec,
+    ) -> Result<RelayRow<'n>, Error> {
         Self::start_with(net, crew, lane, true)
     }
 
-    fn start_with(net: &'n Net, crew: Crew, lane: Lane, captures: bool) -> Result<Row<'n>, Error> {
-        for machine in Machine::ALL {
+    fn start_with(
+        net: &'n RowNamespaces,
+        crew: RowKeyFolders,
+        lane: RowSpec,
+        captures: bool,
+    ) -> Result<RelayRow<'n>, Error> {
+        for machine in RowMachine::ALL {
             crew.write(&file(machine), config(machine, lane))?;
         }
-        let mut row = Row { net, crew, lane, captures, processes: [const { None }; 4] };
+        let mut row = RelayRow { net, crew, lane, captures, processes: [const { None }; 4] };
         // Relays first, so that they hear the ends' announcements.
-        for machine in [Machine::Truck, Machine::Gateway, Machine::Car, Machine::Server] {
+        for machine in [RowMachine::Truck, RowMachine::Gateway, RowMachine::Car, RowMachine::Server]
+        {
             row.begin(machine)?;
         }
         Ok(row)
     }
 
-    fn begin(&mut self, machine: Machine) -> Result<&Process, Error> {
+    fn begin(&mut self, machine: RowMachine) -> Result<&BenchProcess, Error> {
         let mut command = self.net.within(machine, &self.crew.sealane);
         match machine {
-            Machine::Truck | Machine::Gateway => command.args(["--json", "relay"]),
-            Machine::Car | Machine::Server => command.args(["--json", "mesh", "up", GROUP]),
+            RowMachine::Truck | RowMachine::Gateway => command.args(["--json", "relay"]),
+            RowMachine::Car | RowMachine::Server => command.args(["--json", "mesh", "up", GROUP]),
         };
         command.arg(self.crew.path(&file(machine))).env_clear();
         if self.captures {
@@ -180,39 +194,39 @@ impl<'n> Row<'n> {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.crew.folder.path()).env("SEALANE_KEYS", self.crew.keys(machine));
         let log = self.crew.path(&format!("{}.log", machine.name()));
-        let process = Process::start(command, &log)?;
+        let process = BenchProcess::start(command, &log)?;
         Ok(self.place(machine).insert(process))
     }
 
-    fn place(&mut self, machine: Machine) -> &mut Option<Process> {
+    fn place(&mut self, machine: RowMachine) -> &mut Option<BenchProcess> {
         let [car, truck, gateway, server] = &mut self.processes;
         match machine {
-            Machine::Car => car,
-            Machine::Truck => truck,
-            Machine::Gateway => gateway,
-            Machine::Server => server,
+            RowMachine::Car => car,
+            RowMachine::Truck => truck,
+            RowMachine::Gateway => gateway,
+            RowMachine::Server => server,
         }
     }
 
     /// SIGKILL for the machine's process.
-    pub(super) fn kill(&mut self, machine: Machine) {
+    pub(super) fn kill(&mut self, machine: RowMachine) {
         if let Some(process) = self.place(machine).take() {
             process.kill();
         }
     }
 
     /// Starts a machine's process again; gives when it was started.
-    pub(super) fn restart(&mut self, machine: Machine) -> Result<std::time::Instant, Error> {
+    pub(super) fn restart(&mut self, machine: RowMachine) -> Result<std::time::Instant, Error> {
         Ok(self.begin(machine)?.spawned)
     }
 
-    pub(super) fn process(&mut self, machine: Machine) -> Result<&Process, Error> {
+    pub(super) fn process(&mut self, machine: RowMachine) -> Result<&BenchProcess, Error> {
         let gone = || Error::Said { what: machine.name().to_owned(), said: "is gone".to_owned() };
         self.place(machine).as_ref().ok_or_else(gone)
     }
 
     /// The file of a machine's capture of its links.
-    pub(super) fn capture(&self, machine: Machine) -> PathBuf {
+    pub(super) fn capture(&self, machine: RowMachine) -> PathBuf {
         self.crew.path(&format!("{}-links.pcap", machine.name()))
     }
 
@@ -224,19 +238,19 @@ impl<'n> Row<'n> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    pub(super) fn crew(&self) -> &Crew {
+    pub(super) fn crew(&self) -> &RowKeyFolders {
         &self.crew
     }
 
     /// Ends all machines in turn; gives what each of them says.
-    pub(super) fn stop(mut self) -> Result<Vec<(Machine, Value)>, Error> {
+    pub(super) fn stop(mut self) -> Result<Vec<(RowMachine, Value)>, Error> {
         self.end()
     }
 
     /// The same; its files stay.
-    pub(super) fn end(&mut self) -> Result<Vec<(Machine, Value)>, Error> {
+    pub(super) fn end(&mut self) -> Result<Vec<(RowMachine, Value)>, Error> {
         let mut said = Vec::new();
-        for machine in Machine::ALL {
+        for machine in RowMachine::ALL {
             if let Some(process) = self.place(machine).take() {
                 said.push((machine, process.stop()?));
             }
@@ -245,30 +259,30 @@ impl<'n> Row<'n> {
     }
 }
 
-fn file(machine: Machine) -> String {
+fn file(machine: RowMachine) -> String {
     format!("{}.toml", machine.name())
 }
 
 /// The configuration of one machine.
-fn config(machine: Machine, lane: Lane) -> String {
+fn config(machine: RowMachine, lane: RowSpec) -> String {
     let mut text = "version = 1\n".to_owned();
     let mut add = |line: String| {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{line}");
     };
     if let Some(tag) = relay_tag(machine) {
-        if lane.ways == Ways::Static {
+        if lane.ways == RowRouting::Static {
             add(format!("tag = \"{tag}\""));
         }
         add("cards = [\"group.card\"]".to_owned());
     }
     let mtu = lane.mtu;
-    for (side, target) in [(Side::Left, "slot 1"), (Side::Right, "slot 0")] {
+    for (side, target) in [(RowSide::Left, "slot 1"), (RowSide::Right, "slot 0")] {
         let Some(other) = machine.neighbour(side) else { continue };
         let name = side.name();
         let (own, opposite) = places(machine, side, other, lane);
         add(format!("[[link]]\nname = \"{name}\"\n{own}\nmtu = {mtu}"));
-        if lane.ways == Ways::Found {
+        if lane.ways == RowRouting::Found {
             add("discover = true".to_owned());
             continue;
         }
@@ -279,7 +293,7 @@ fn config(machine: Machine, lane: Lane) -> String {
         ));
         add(format!("[[route]]\nto = \"{target}\"\nvia = \"{name}\""));
     }
-    if lane.ways == Ways::Found {
+    if lane.ways == RowRouting::Found {
         add(format!("[routing]\nkeys = \"{}\"\ngroup = \"{MESH}\"", machine.name()));
     }
     if relay_tag(machine).is_none() {
@@ -288,7 +302,7 @@ fn config(machine: Machine, lane: Lane) -> String {
         if !lane.offload {
             add("offload = false".to_owned());
         }
-        for (slot, end) in [(0, Machine::Server), (1, Machine::Car)] {
+        for (slot, end) in [(0, RowMachine::Server), (1, RowMachine::Car)] {
             let address = lane.inner(end);
             add(format!("[[mesh.member]]\nslot = {slot}\nprefixes = [\"{address}/32\"]"));
         }
@@ -297,23 +311,30 @@ fn config(machine: Machine, lane: Lane) -> String {
 }
 
 /// The line of the own link, and the address of the neighbour at its other end.
-fn places(machine: Machine, side: Side, other: Machine, lane: Lane) -> (String, String) {
+fn places(
+    machine: RowMachine,
+    side: RowSide,
+    other: RowMachine,
+    lane: RowSpec,
+) -> (String, String) {
     let port = lane.port();
     match lane.wire {
-        Wire::Udp => (
+        RowWire::Udp => (
             format!("udp = \"{}:{port}\"", machine.address(side)),
             format!("{}:{port}", other.address(side.opposite())),
         ),
-        Wire::Ethernet => (format!("ethernet = \"{}\"", side.name()), other.card(side.opposite())),
+        RowWire::Ethernet => {
+            (format!("ethernet = \"{}\"", side.name()), other.card(side.opposite()))
+        }
     }
 }
 
 /// The tag of a relay, which is no member's.
-pub(super) fn relay_tag(machine: Machine) -> Option<&'static str> {
+pub(super) fn relay_tag(machine: RowMachine) -> Option<&'static str> {
     match machine {
-        Machine::Truck => Some("b100000000000001"),
-        Machine::Gateway => Some("b100000000000002"),
-        Machine::Car | Machine::Server => None,
+        RowMachine::Truck => Some("b100000000000001"),
+        RowMachine::Gateway => Some("b100000000000002"),
+        RowMachine::Car | RowMachine::Server => None,
     }
 }
 

@@ -7,7 +7,7 @@ use super::Error;
 /// One thing that was found.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Entry {
+pub enum RelayFinding {
     /// A line for people.
     Line(String),
     /// A figure.
@@ -37,14 +37,14 @@ pub enum Entry {
 }
 
 /// Takes what is found.
-pub struct Show<'a> {
-    each: &'a mut dyn FnMut(&Entry),
+pub struct RelayFindingSink<'a> {
+    each: &'a mut dyn FnMut(&RelayFinding),
     part: &'static str,
     broken: Vec<String>,
 }
 
-impl<'a> Show<'a> {
-    pub(super) fn new(each: &'a mut dyn FnMut(&Entry)) -> Self {
+impl<'a> RelayFindingSink<'a> {
+    pub(super) fn new(each: &'a mut dyn FnMut(&RelayFinding)) -> Self {
         Self { each, part: "", broken: Vec::new() }
     }
 
@@ -54,12 +54,12 @@ impl<'a> Show<'a> {
     }
 
     pub(super) fn line(&mut self, line: &str) {
-        (self.each)(&Entry::Line(line.to_owned()));
+        (self.each)(&RelayFinding::Line(line.to_owned()));
     }
 
     pub(super) fn figure(&mut self, what: &str, value: f64, unit: &'static str) {
         let (part, what) = (self.part, what.to_owned());
-        (self.each)(&Entry::Figure { part, what, value, unit });
+        (self.each)(&RelayFinding::Figure { part, what, value, unit });
     }
 
     pub(super) fn at_most(&mut self, what: &str, value: f64, bound: f64) {
@@ -72,7 +72,7 @@ impl<'a> Show<'a> {
 
     fn demand(&mut self, what: &str, value: f64, bound: f64, is_met: bool) {
         let (part, what) = (self.part, what.to_owned());
-        (self.each)(&Entry::Demand { part, what, value, bound, is_met });
+        (self.each)(&RelayFinding::Demand { part, what, value, bound, is_met });
     }
 
     /// A requirement that is no figure.
@@ -88,18 +88,20 @@ impl<'a> Show<'a> {
     }
 }
 
-impl fmt::Debug for Show<'_> {
+impl fmt::Debug for RelayFindingSink<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Show").field("part", &self.part).finish_non_exhaustive()
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for RelayFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Entry::Line(line) => f.write_str(line),
-            Entry::Figure { what, value, unit, .. } => write!(f, "{what:<56}{value:>10.3} {unit}"),
-            Entry::Demand { what, value, bound, is_met, .. } => {
+            RelayFinding::Line(line) => f.write_str(line),
+            RelayFinding::Figure { what, value, unit, .. } => {
+                write!(f, "{what:<56}{value:>10.3} {unit}")
+            }
+            RelayFinding::Demand { what, value, bound, is_met, .. } => {
                 let verdict = if *is_met { "met" } else { "MISSED" };
                 write!(f, "{what:<56}{value:>10.3}; demanded {bound}: {verdict}")
             }
@@ -114,16 +116,16 @@ mod tests {
     #[test]
     fn a_missed_figure_is_told_and_what_does_not_hold_fails() {
         let mut lines = Vec::new();
-        let mut each = |entry: &Entry| lines.push(entry.to_string());
-        let mut show = Show::new(&mut each);
+        let mut each = |entry: &RelayFinding| lines.push(entry.to_string());
+        let mut show = RelayFindingSink::new(&mut each);
         show.part("speed", "How fast");
         show.at_least("of bare", 0.4, 0.5);
         show.at_most("of bare", 0.4, 0.5);
         assert!(show.finish().is_ok());
         assert!(lines[1].ends_with("0.400; demanded 0.5: MISSED"), "{lines:?}");
         assert!(lines[2].ends_with(": met"), "{lines:?}");
-        let mut each = |_: &Entry| ();
-        let mut show = Show::new(&mut each);
+        let mut each = |_: &RelayFinding| ();
+        let mut show = RelayFindingSink::new(&mut each);
         show.part("kills", "Kills");
         show.must(true, "well");
         show.must(false, "twice");

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::bare::Bare;
-use super::net::{Machine, Net, Side, Wire};
-use super::numbers::{Numbers, Pace};
-use super::programs::{How, Iperf, check, ping};
-use super::row::{Crew, Lane, Row, Ways};
+use super::bare::BareRelayRow;
+use super::net::{RowMachine, RowNamespaces, RowSide, RowWire};
+use super::numbers::{NumberPace, NumberStream};
+use super::programs::{IperfOptions, IperfPair, check, ping};
+use super::row::{RelayRow, RowKeyFolders, RowRouting, RowSpec};
 use super::works::reaches;
-use super::{Error, Options, Show};
-use crate::measure::{Spread, percentile};
+use super::{Error, RelayBenchOptions, RelayFindingSink};
+use crate::measure::{FigureSpread, percentile};
 
 const NEEDED: &[(&str, &str)] =
     &[("iperf3", "iperf3"), ("ping", "iputils-ping"), ("ethtool", "ethtool")];
@@ -27,25 +27,28 @@ const RELAY_MIB: f64 = 32.0;
 /// Pings of each way in each round.
 const PINGS: u32 = 1000;
 /// Numbered datagrams: 10,000 a second.
-const STEADY: Pace = Pace { every: Duration::from_millis(1), at_once: 10, bytes: 200 };
+const STEADY: NumberPace = NumberPace { every: Duration::from_millis(1), at_once: 10, bytes: 200 };
 const STEADY_PORT: u16 = 7778;
 
 /// A way from the car to the server.
-struct Way {
+struct SpeedPath {
     name: &'static str,
     to: String,
     gbit_s: Vec<f64>,
     ping_ms: Vec<f64>,
 }
 
-impl Way {
-    fn new(name: &'static str, to: String) -> Way {
-        Way { name, to, gbit_s: Vec::new(), ping_ms: Vec::new() }
+impl SpeedPath {
+    fn new(name: &'static str, to: String) -> SpeedPath {
+        SpeedPath { name, to, gbit_s: Vec::new(), ping_ms: Vec::new() }
     }
 }
 
 /// All ways under each width of the wires, with and without offloads.
-pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+pub(super) fn run(
+    options: &RelayBenchOptions,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
     check(NEEDED)?;
     show.line(
         "kernel: without any program; bare: neither sealed nor checked; routed: AES, [routing]",
@@ -59,15 +62,25 @@ pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
 }
 
 /// Over raw Ethernet, where two rows at once would hear each other.
-fn over_ethernet(options: &Options, mtu: u16, show: &mut Show<'_>) -> Result<(), Error> {
-    let net = Net::make()?;
+fn over_ethernet(
+    options: &RelayBenchOptions,
+    mtu: u16,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
+    let net = RowNamespaces::make()?;
     net.set_mtu(mtu)?;
-    let lane = Lane { number: 0, mtu, offload: true, wire: Wire::Ethernet, ways: Ways::Static };
-    let row = Row::start(&net, Crew::new(&options.programs, "aes-256-gcm")?, lane)?;
+    let lane = RowSpec {
+        number: 0,
+        mtu,
+        offload: true,
+        wire: RowWire::Ethernet,
+        ways: RowRouting::Static,
+    };
+    let row = RelayRow::start(&net, RowKeyFolders::new(&options.programs, "aes-256-gcm")?, lane)?;
     reaches(&net, lane)?;
     let mut ways = [
-        Way::new("kernel", Machine::Server.address(Side::Left)),
-        Way::new("AES", lane.inner(Machine::Server)),
+        SpeedPath::new("kernel", RowMachine::Server.address(RowSide::Left)),
+        SpeedPath::new("AES", lane.inner(RowMachine::Server)),
     ];
     measure(&net, options, &mut ways)?;
     rates(&mut ways, &lane, show);
@@ -75,17 +88,21 @@ fn over_ethernet(options: &Options, mtu: u16, show: &mut Show<'_>) -> Result<(),
 }
 
 /// Each way once in a round. The first round warms up.
-fn measure(net: &Net, options: &Options, ways: &mut [Way]) -> Result<(), Error> {
+fn measure(
+    net: &RowNamespaces,
+    options: &RelayBenchOptions,
+    ways: &mut [SpeedPath],
+) -> Result<(), Error> {
     for round in 0..=options.rounds {
         for way in &mut *ways {
-            let how = How {
+            let how = IperfOptions {
                 to: &way.to,
                 seconds: if round == 0 { 1 } else { options.each_s },
                 udp: false,
                 rate: None,
                 backwards: false,
             };
-            let measured = Iperf::run(net, how)?;
+            let measured = IperfPair::run(net, how)?;
             if round > 0 {
                 way.gbit_s.push(measured.gbit_s);
             }
@@ -94,24 +111,30 @@ fn measure(net: &Net, options: &Options, ways: &mut [Way]) -> Result<(), Error> 
     Ok(())
 }
 
-fn one(options: &Options, mtu: u16, offload: bool, show: &mut Show<'_>) -> Result<(), Error> {
-    let net = Net::make()?;
+fn one(
+    options: &RelayBenchOptions,
+    mtu: u16,
+    offload: bool,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
+    let net = RowNamespaces::make()?;
     net.set_mtu(mtu)?;
     net.set_offload(offload)?;
-    let lane = |number| Lane { number, mtu, offload, wire: Wire::Udp, ways: Ways::Static };
-    let found = Lane { ways: Ways::Found, ..lane(3) };
-    let crew = |suite| Crew::new(&options.programs, suite);
-    let mut aes = Row::start(&net, crew("aes-256-gcm")?, lane(0))?;
-    let chacha = Row::start(&net, crew("chacha20-poly1305")?, lane(1))?;
-    let routed = Row::start(&net, crew("aes-256-gcm")?.with_mesh()?, found)?;
+    let lane =
+        |number| RowSpec { number, mtu, offload, wire: RowWire::Udp, ways: RowRouting::Static };
+    let found = RowSpec { ways: RowRouting::Found, ..lane(3) };
+    let crew = |suite| RowKeyFolders::new(&options.programs, suite);
+    let mut aes = RelayRow::start(&net, crew("aes-256-gcm")?, lane(0))?;
+    let chacha = RelayRow::start(&net, crew("chacha20-poly1305")?, lane(1))?;
+    let routed = RelayRow::start(&net, crew("aes-256-gcm")?.with_mesh()?, found)?;
     let log = aes.crew().path("bare.log");
-    let _bare = Bare::start(&net, &options.programs, lane(2), &log)?;
+    let _bare = BareRelayRow::start(&net, &options.programs, lane(2), &log)?;
     let mut ways = [
-        Way::new("kernel", Machine::Server.address(Side::Left)),
-        Way::new("bare", lane(2).inner(Machine::Server)),
-        Way::new("AES", lane(0).inner(Machine::Server)),
-        Way::new(ROUTED, found.inner(Machine::Server)),
-        Way::new("ChaCha20", lane(1).inner(Machine::Server)),
+        SpeedPath::new("kernel", RowMachine::Server.address(RowSide::Left)),
+        SpeedPath::new("bare", lane(2).inner(RowMachine::Server)),
+        SpeedPath::new("AES", lane(0).inner(RowMachine::Server)),
+        SpeedPath::new(ROUTED, found.inner(RowMachine::Server)),
+        SpeedPath::new("ChaCha20", lane(1).inner(RowMachine::Server)),
     ];
     (0..4).try_for_each(|number| reaches(&net, lane(number)))?;
     let is_first = mtu == 1500 && offload;
@@ -120,7 +143,7 @@ fn one(options: &Options, mtu: u16, offload: bool, show: &mut Show<'_>) -> Resul
     if is_first {
         latencies(&net, options, &mut ways, show)?;
         steady(&net, options, lane(0), show)?;
-        let mib = aes.process(Machine::Truck)?.memory_bytes()? as f64 / f64::from(1 << 20);
+        let mib = aes.process(RowMachine::Truck)?.memory_bytes()? as f64 / f64::from(1 << 20);
         show.at_most("memory of a relay, at most, MiB", mib, RELAY_MIB);
     }
     for row in [aes, chacha, routed] {
@@ -135,13 +158,13 @@ fn line(words: &[String; 8]) -> String {
     format!("{wire:<9}{mtu:>5}  {offload:<8} {chain:<9}{rest}")
 }
 
-fn rates(ways: &mut [Way], lane: &Lane, show: &mut Show<'_>) {
+fn rates(ways: &mut [SpeedPath], lane: &RowSpec, show: &mut RelayFindingSink<'_>) {
     let spreads: Vec<_> =
-        ways.iter_mut().map(|way| (way.name, Spread::of(&mut way.gbit_s))).collect();
+        ways.iter_mut().map(|way| (way.name, FigureSpread::of(&mut way.gbit_s))).collect();
     let of = |name: &str| spreads.iter().find(|(other, _)| *other == name).map(|(_, of)| of.median);
     let bare = of("bare");
     let offload = if lane.offload { "on" } else { "off" };
-    for (name, Spread { low, median, high }) in &spreads {
+    for (name, FigureSpread { low, median, high }) in &spreads {
         let part = bare.map_or("-".to_owned(), |bare| format!("{:.3}", median / bare));
         let [median, low, high] = [median, low, high].map(|number| format!("{number:.3}"));
         let words = [
@@ -170,10 +193,10 @@ fn rates(ways: &mut [Way], lane: &Lane, show: &mut Show<'_>) {
 }
 
 fn latencies(
-    net: &Net,
-    options: &Options,
-    ways: &mut [Way],
-    show: &mut Show<'_>,
+    net: &RowNamespaces,
+    options: &RelayBenchOptions,
+    ways: &mut [SpeedPath],
+    show: &mut RelayFindingSink<'_>,
 ) -> Result<(), Error> {
     for _ in 0..options.rounds {
         for way in ways.iter_mut() {
@@ -194,10 +217,15 @@ fn latencies(
 }
 
 /// Ten thousand datagrams a second, sealed, over two relays, opened: none is lost.
-fn steady(net: &Net, options: &Options, lane: Lane, show: &mut Show<'_>) -> Result<(), Error> {
-    let server = lane.inner(Machine::Server);
-    let target = (Machine::Server, &*server, STEADY_PORT);
-    let numbers = Numbers::start(net, Machine::Car, target, STEADY)?;
+fn steady(
+    net: &RowNamespaces,
+    options: &RelayBenchOptions,
+    lane: RowSpec,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
+    let server = lane.inner(RowMachine::Server);
+    let target = (RowMachine::Server, &*server, STEADY_PORT);
+    let numbers = NumberStream::start(net, RowMachine::Car, target, STEADY)?;
     std::thread::sleep(Duration::from_secs(options.steady_s));
     let account = numbers.stop();
     show.figure("steady stream, 200 bytes", account.sent as f64 / options.steady_s as f64, "/s");

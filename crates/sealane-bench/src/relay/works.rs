@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::net::{self, Machine, Net, Side, Wire};
-use super::numbers::{Numbers, Pace};
-use super::process::Process;
-use super::programs::{How, Iperf, check, ping};
+use super::net::{self, RowMachine, RowNamespaces, RowSide, RowWire};
+use super::numbers::{NumberPace, NumberStream};
+use super::process::BenchProcess;
+use super::programs::{IperfOptions, IperfPair, check, ping};
 use super::recorder::{count, judge};
-use super::row::{Crew, GROUP, Lane, NAMES, Row, Ways, script};
-use super::{Error, Options, Show};
+use super::row::{GROUP, NAMES, RelayRow, RowKeyFolders, RowRouting, RowSpec, script};
+use super::{Error, RelayBenchOptions, RelayFindingSink};
 use crate::measure::percentile;
 
 /// Programs, and the packages of Debian that bring them.
@@ -34,27 +34,34 @@ const PINGS: u32 = 500;
 const BODY_LETTERS: usize = 16 << 10;
 
 /// Runs everything once over each kind of wire.
-pub(super) fn run(options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+pub(super) fn run(
+    options: &RelayBenchOptions,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
     check(NEEDED)?;
-    Wire::ALL.into_iter().try_for_each(|wire| over(wire, options, show))
+    RowWire::ALL.into_iter().try_for_each(|wire| over(wire, options, show))
 }
 
-fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error> {
+fn over(
+    wire: RowWire,
+    options: &RelayBenchOptions,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
     show.line(&format!("over {}:", wire.name()));
-    let net = Net::make()?;
-    let lane = Lane { number: 0, mtu: 1500, offload: true, wire, ways: Ways::Static };
-    let crew = Crew::new(&options.programs, "aes-256-gcm")?;
-    let mut row = Row::capturing(&net, crew, lane)?;
+    let net = RowNamespaces::make()?;
+    let lane = RowSpec { number: 0, mtu: 1500, offload: true, wire, ways: RowRouting::Static };
+    let crew = RowKeyFolders::new(&options.programs, "aes-256-gcm")?;
+    let mut row = RelayRow::capturing(&net, crew, lane)?;
     reaches(&net, lane)?;
-    let wires = Wires::record(&net, lane, &row)?;
-    let server = lane.inner(Machine::Server);
+    let wires = WireRecordings::record(&net, lane, &row)?;
+    let server = lane.inner(RowMachine::Server);
     let mut times = ping(&net, &server, PINGS)?;
     show.must(times.len() == PINGS as usize, "an answer to `ping` was lost");
     let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut times, part));
     show.line(&format!("ping: {PINGS} of {PINGS} answers, p50 {p50:.3} ms, p99 {p99:.3} ms"));
     for (udp, backwards) in [(false, false), (false, true), (true, false), (true, true)] {
-        let how = How { to: &server, seconds: 1, udp, rate: Some(RATE), backwards };
-        let measured = Iperf::run(&net, how)?;
+        let how = IperfOptions { to: &server, seconds: 1, udp, rate: Some(RATE), backwards };
+        let measured = IperfPair::run(&net, how)?;
         let protocol = if udp { "UDP" } else { "TCP" };
         let way = if backwards { "to the car" } else { "to the server" };
         let (mbit, lost) = (measured.gbit_s * 1e3, measured.lost_percent);
@@ -62,7 +69,7 @@ fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error>
         show.must(mbit > 1.0, "iperf3 measured nothing");
     }
     let body = row.crew().write("body", letters()?)?;
-    let hub = Hub::start(&net, options, &row)?;
+    let hub = RowHub::start(&net, options, &row)?;
     hub.brings_back(&net, &body)?;
     show.line(&format!("curl: a message of {BODY_LETTERS} letters went to the hub and came back"));
     hub.is_shown(&net)?;
@@ -77,11 +84,15 @@ fn over(wire: Wire, options: &Options, show: &mut Show<'_>) -> Result<(), Error>
             "{name}: forwarded {forwarded}, delivered {delivered}, dropped {dropped}"
         ));
     }
-    Machine::ALL.into_iter().try_for_each(|machine| is_read(&row, machine, show))
+    RowMachine::ALL.into_iter().try_for_each(|machine| is_read(&row, machine, show))
 }
 
 /// `tshark` and `sealane inspect` read the capture of a machine's own links.
-fn is_read(row: &Row<'_>, machine: Machine, show: &mut Show<'_>) -> Result<(), Error> {
+fn is_read(
+    row: &RelayRow<'_>,
+    machine: RowMachine,
+    show: &mut RelayFindingSink<'_>,
+) -> Result<(), Error> {
     let path = row.capture(machine).display().to_string();
     let malformed = malformed(&path)?;
     let packets = captured(&path)?;
@@ -103,11 +114,12 @@ fn is_read(row: &Row<'_>, machine: Machine, show: &mut Show<'_>) -> Result<(), E
 }
 
 /// Waits until the row carries, both ways.
-pub(super) fn reaches(net: &Net, lane: Lane) -> Result<(), Error> {
+pub(super) fn reaches(net: &RowNamespaces, lane: RowSpec) -> Result<(), Error> {
     let begun = Instant::now();
-    let pace = Pace { every: Duration::from_millis(20), at_once: 1, bytes: 64 };
-    for (from, to) in [(Machine::Car, Machine::Server), (Machine::Server, Machine::Car)] {
-        let numbers = Numbers::start(net, from, (to, &lane.inner(to), 7776), pace)?;
+    let pace = NumberPace { every: Duration::from_millis(20), at_once: 1, bytes: 64 };
+    for (from, to) in [(RowMachine::Car, RowMachine::Server), (RowMachine::Server, RowMachine::Car)]
+    {
+        let numbers = NumberStream::start(net, from, (to, &lane.inner(to), 7776), pace)?;
         numbers.wait_since(begun)?;
         numbers.stop();
     }
@@ -123,40 +135,44 @@ fn letters() -> Result<String, Error> {
 }
 
 /// The records of `tcpdump` of the wires of both relays, and of the server's sealed interface.
-struct Wires {
-    recorders: Vec<Tcpdump>,
+struct WireRecordings {
+    recorders: Vec<TcpdumpProcess>,
 }
 
-struct Tcpdump {
+struct TcpdumpProcess {
     child: Child,
     name: String,
     file: PathBuf,
 }
 
-impl Wires {
-    fn record(net: &Net, lane: Lane, row: &Row<'_>) -> Result<Wires, Error> {
+impl WireRecordings {
+    fn record(
+        net: &RowNamespaces,
+        lane: RowSpec,
+        row: &RelayRow<'_>,
+    ) -> Result<WireRecordings, Error> {
         let inner = lane.interface();
         let places = [
-            (Machine::Truck, Side::Left.name()),
-            (Machine::Truck, Side::Right.name()),
-            (Machine::Gateway, Side::Right.name()),
+            (RowMachine::Truck, RowSide::Left.name()),
+            (RowMachine::Truck, RowSide::Right.name()),
+            (RowMachine::Gateway, RowSide::Right.name()),
             // The last one sees everything in the open: what is looked for is found there.
-            (Machine::Server, &inner),
+            (RowMachine::Server, &inner),
         ];
-        let start = |(machine, interface): (Machine, &str)| {
+        let start = |(machine, interface): (RowMachine, &str)| {
             let name = format!("{} {interface}", machine.name());
             let file = row.crew().path(&format!("{}.pcap", name.replace(' ', "-")));
             let mut command = net.within(machine, Path::new("tcpdump"));
             command.args(["-i", interface, "-U", "-s", "0", "-B", "65536", "-Z", "root", "-w"]);
             let child = command.arg(&file).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
             let child = child.map_err(Error::io("starting tcpdump"))?;
-            Ok(Tcpdump { child, name, file })
+            Ok(TcpdumpProcess { child, name, file })
         };
         let recorders = places.into_iter().map(start).collect::<Result<Vec<_>, Error>>()?;
         let begun = Instant::now();
         // Its file has a head once it records.
         let is_recording =
-            |one: &Tcpdump| std::fs::metadata(&one.file).is_ok_and(|file| file.len() > 0);
+            |one: &TcpdumpProcess| std::fs::metadata(&one.file).is_ok_and(|file| file.len() > 0);
         while !recorders.iter().all(is_recording) {
             if begun.elapsed() > Duration::from_secs(30) {
                 let said = "records nothing".to_owned();
@@ -164,17 +180,22 @@ impl Wires {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Ok(Wires { recorders })
+        Ok(WireRecordings { recorders })
     }
 
-    fn search(mut self, crew: &Crew, body: &str, show: &mut Show<'_>) -> Result<(), Error> {
+    fn search(
+        mut self,
+        crew: &RowKeyFolders,
+        body: &str,
+        show: &mut RelayFindingSink<'_>,
+    ) -> Result<(), Error> {
         for recorder in &mut self.recorders {
             let id = rustix::process::Pid::from_child(&recorder.child);
             // One that has ended already has recorded too little, which is told below.
             let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);
             let _ = recorder.child.wait();
         }
-        let keys = [Machine::Car, Machine::Server].map(|end| crew.keys(end).join("identity"));
+        let keys = [RowMachine::Car, RowMachine::Server].map(|end| crew.keys(end).join("identity"));
         let keys = keys.map(|path| path.display().to_string());
         let mut words = vec!["--secret", body];
         words.extend(keys.iter().flat_map(|key| ["--secret", key]));
@@ -204,7 +225,7 @@ impl Wires {
     }
 }
 
-impl Drop for Tcpdump {
+impl Drop for TcpdumpProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -228,15 +249,19 @@ fn packets(path: &str, filter: &[&str]) -> Result<usize, Error> {
 }
 
 /// A hub on the server, which only the sealed network reaches.
-struct Hub {
-    _process: Process,
+struct RowHub {
+    _process: BenchProcess,
     address: String,
     token: String,
     reader: String,
 }
 
-impl Hub {
-    fn start(net: &Net, options: &Options, row: &Row<'_>) -> Result<Hub, Error> {
+impl RowHub {
+    fn start(
+        net: &RowNamespaces,
+        options: &RelayBenchOptions,
+        row: &RelayRow<'_>,
+    ) -> Result<RowHub, Error> {
         let data = row.crew().path("hub");
         let token = |words: &[&str]| {
             let mut command = Command::new(&options.programs.sealane);
@@ -247,16 +272,16 @@ impl Hub {
         let all = ["**", "--publish", "**", "--manage", "**"];
         let token_of_all = token(&[&["all", "--read"], &all[..]].concat())?;
         let reader = token(&["reader", "--read", "orders"])?;
-        let address = format!("{}:{HUB_PORT}", row.lane.inner(Machine::Server));
-        let mut command = net.within(Machine::Server, &options.programs.sealane);
+        let address = format!("{}:{HUB_PORT}", row.lane.inner(RowMachine::Server));
+        let mut command = net.within(RowMachine::Server, &options.programs.sealane);
         command.args(["--json", "up", "--listen", &address, "--data"]).arg(&data);
         command.env("HOME", row.crew().path(""));
-        let process = Process::start(command, &row.crew().path("hub.log"))?;
-        Ok(Hub { _process: process, address, token: token_of_all, reader })
+        let process = BenchProcess::start(command, &row.crew().path("hub.log"))?;
+        Ok(RowHub { _process: process, address, token: token_of_all, reader })
     }
 
-    fn call(&self, net: &Net, words: &[&str], path: &str) -> Result<String, Error> {
-        let mut command = net.within(Machine::Car, Path::new("curl"));
+    fn call(&self, net: &RowNamespaces, words: &[&str], path: &str) -> Result<String, Error> {
+        let mut command = net.within(RowMachine::Car, Path::new("curl"));
         let authorization = format!("authorization: Bearer {}", self.token);
         command.args(["--silent", "--show-error", "--fail", "--header", &authorization]);
         command.args(["--header", "content-type: application/json"]).args(words);
@@ -264,7 +289,7 @@ impl Hub {
     }
 
     /// A message from a file, stored and read again.
-    fn brings_back(&self, net: &Net, file: &str) -> Result<(), Error> {
+    fn brings_back(&self, net: &RowNamespaces, file: &str) -> Result<(), Error> {
         let read = |file: &str| std::fs::read_to_string(file);
         let text = read(file).map_err(Error::io("reading a file"))?;
         let message = format!("{{\"to\":\"secret\",\"envelopes\":[{{\"text\":\"{text}\"}}]}}");
@@ -279,13 +304,13 @@ impl Hub {
     }
 
     /// The console in a browser of the car.
-    fn is_shown(&self, net: &Net) -> Result<(), Error> {
+    fn is_shown(&self, net: &RowNamespaces) -> Result<(), Error> {
         for topic in ["orders", "secret"] {
             let envelopes = "{\"n\":0},{\"n\":1},{\"n\":2}";
             let message = format!("{{\"to\":\"{topic}\",\"envelopes\":[{envelopes}]}}");
             self.call(net, &["--data-binary", &message], "/v1/enqueue/batch")?;
         }
-        let mut browser = net.within(Machine::Car, Path::new("node"));
+        let mut browser = net.within(RowMachine::Car, Path::new("node"));
         browser.arg(script("js/faults.mjs")).args(["guarded", &self.address, &self.reader]);
         net::run(&mut browser)
     }

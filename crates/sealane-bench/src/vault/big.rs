@@ -1,28 +1,30 @@
 //! One file of a gigabyte: rates, memory, what a small change costs, and a range of it.
 
-use super::measure::{Bench, Median};
-use super::small::{Work, again, discard, folder, gets, puts, row, store};
-use super::tool::Tool;
-use super::{Error, Row, data};
+use super::measure::{VaultBench, VaultBenchMedian};
+use super::small::{VaultBenchInput, again, discard, folder, gets, puts, row, store};
+use super::tool::VaultBenchTool;
+use super::{Error, VaultBenchRow, data};
 
 const RANGE: u64 = 1 << 20;
 
 /// All rows of the big file.
 pub(super) fn run(
-    bench: &Bench,
-    tools: &[Tool],
+    bench: &VaultBench,
+    tools: &[VaultBenchTool],
     size: u64,
-    add: &mut dyn FnMut(Row),
+    add: &mut dyn FnMut(VaultBenchRow),
 ) -> Result<(), Error> {
     let source = folder(bench, "big")?;
     let file = source.join("recording.bin");
     let set = data::big(&file, size, b"")?;
-    let mut work = Work { bench, source, set, name: "1 GB", cores: 1 };
-    let archives: Vec<Tool> = tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
-    let ours: Vec<Tool> = tools.iter().filter(|tool| tool.is_sealane()).cloned().collect();
+    let mut work = VaultBenchInput { bench, source, set, name: "1 GB", cores: 1 };
+    let archives: Vec<VaultBenchTool> =
+        tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
+    let ours: Vec<VaultBenchTool> =
+        tools.iter().filter(|tool| tool.is_sealane()).cloned().collect();
     puts(&work, tools, &one_core, add)?;
     gets(&work, &archives, "demanded: >= 500 MB/s", add)?;
-    let usual: Vec<Tool> = ours.iter().filter(|tool| tool.is_usual()).cloned().collect();
+    let usual: Vec<VaultBenchTool> = ours.iter().filter(|tool| tool.is_usual()).cloned().collect();
     ranges(&work, &usual, size, add)?;
     work.set = data::big(&file, size, b"!")?;
     let demanded = "demanded: <= 8 MiB stored";
@@ -34,7 +36,7 @@ pub(super) fn run(
     discard(bench)
 }
 
-fn one_core(tool: &Tool, _: f64) -> String {
+fn one_core(tool: &VaultBenchTool, _: f64) -> String {
     let rate = match &*tool.name {
         "sealane zstd-3" => 170,
         "sealane lz4" => 250,
@@ -46,10 +48,10 @@ fn one_core(tool: &Tool, _: f64) -> String {
 
 /// One MiB from the middle, verified, without the rest; each tool in turn.
 fn ranges(
-    work: &Work<'_>,
-    tools: &[Tool],
+    work: &VaultBenchInput<'_>,
+    tools: &[VaultBenchTool],
     size: u64,
-    add: &mut dyn FnMut(Row),
+    add: &mut dyn FnMut(VaultBenchRow),
 ) -> Result<(), Error> {
     let mut results = vec![vec![]; tools.len()];
     for round in 0..work.bench.rounds as u64 {
@@ -59,11 +61,18 @@ fn ranges(
             runs.push(work.bench.run(&command, 1)?);
         }
     }
-    let set = data::Set { files: 1, bytes: RANGE };
-    let work = Work { bench: work.bench, source: work.source.clone(), set, ..*work };
+    let set = data::BenchFileSet { files: 1, bytes: RANGE };
+    let work = VaultBenchInput { bench: work.bench, source: work.source.clone(), set, ..*work };
     for (tool, runs) in tools.iter().zip(results) {
         let note = "a process each, unlock included; demanded: < 20 ms after unlock".to_owned();
-        add(row(&work, tool, "1 GB, a range of 1 MiB".to_owned(), Median::of(&runs), None, note));
+        add(row(
+            &work,
+            tool,
+            "1 GB, a range of 1 MiB".to_owned(),
+            VaultBenchMedian::of(&runs),
+            None,
+            note,
+        ));
     }
     Ok(())
 }

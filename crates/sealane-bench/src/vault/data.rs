@@ -8,18 +8,18 @@ use super::Error;
 
 /// How many files, and bytes, were made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Set {
+pub(super) struct BenchFileSet {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
 /// 263 files of 25.1 MB: log-normal sizes with a median of 12 KB, the largest of 3.9 MB.
-pub(super) fn mixed(folder: &Path) -> Result<Set, Error> {
+pub(super) fn mixed(folder: &Path) -> Result<BenchFileSet, Error> {
     files(folder, 263, 12_000.0, 2.06, 3_900_000, 25_100_000)
 }
 
 /// 20,000 files of 66 MB: 3.3 KB each on average.
-pub(super) fn small(folder: &Path) -> Result<Set, Error> {
+pub(super) fn small(folder: &Path) -> Result<BenchFileSet, Error> {
     files(folder, 20_000, 1_500.0, 1.26, 200_000, 66_000_000)
 }
 
@@ -30,8 +30,8 @@ fn files(
     spread: f64,
     largest: u64,
     total: u64,
-) -> Result<Set, Error> {
-    let mut source = Source::new(b"files");
+) -> Result<BenchFileSet, Error> {
+    let mut source = BenchByteSource::new(b"files");
     let sizes = (0..count).map(|_| (median * (spread * source.normal()).exp()).min(largest as f64));
     let sizes: Vec<f64> = sizes.collect();
     // The total is the report's, so that rates compare.
@@ -46,13 +46,13 @@ fn files(
             .map_err(Error::io("making data"))?;
         bytes += size;
     }
-    Ok(Set { files: count, bytes })
+    Ok(BenchFileSet { files: count, bytes })
 }
 
 /// One file, text and noise in turns of 4 MiB, with `before` at its front.
-pub(super) fn big(path: &Path, size: u64, before: &[u8]) -> Result<Set, Error> {
+pub(super) fn big(path: &Path, size: u64, before: &[u8]) -> Result<BenchFileSet, Error> {
     const TURN: u64 = 4 << 20;
-    let mut source = Source::new(b"big");
+    let mut source = BenchByteSource::new(b"big");
     let written = File::create(path).map(BufWriter::new).and_then(|mut file| {
         file.write_all(before)?;
         for turn in 0..size.div_ceil(TURN) {
@@ -63,19 +63,19 @@ pub(super) fn big(path: &Path, size: u64, before: &[u8]) -> Result<Set, Error> {
         file.into_inner()?.sync_all()
     });
     written.map_err(Error::io("making data"))?;
-    Ok(Set { files: 1, bytes: size + before.len() as u64 })
+    Ok(BenchFileSet { files: 1, bytes: size + before.len() as u64 })
 }
 
 /// Numbers that are the same in every run.
-struct Source {
+struct BenchByteSource {
     reader: blake3::OutputReader,
     words: Vec<Vec<u8>>,
 }
 
-impl Source {
-    fn new(seed: &[u8]) -> Source {
+impl BenchByteSource {
+    fn new(seed: &[u8]) -> BenchByteSource {
         let reader = blake3::Hasher::new().update(seed).finalize_xof();
-        let mut source = Source { reader, words: vec![] };
+        let mut source = BenchByteSource { reader, words: vec![] };
         source.words = (0..4000)
             .map(|_| {
                 let length = 2 + (source.number() * 9.0) as usize;

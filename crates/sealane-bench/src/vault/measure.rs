@@ -12,7 +12,7 @@ use super::Error;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A place for data and stores, and how to run what works on them.
-pub(super) struct Bench {
+pub(super) struct VaultBench {
     pub(super) folder: PathBuf,
     pub(super) rounds: usize,
     pinned: bool,
@@ -20,23 +20,23 @@ pub(super) struct Bench {
 
 /// How one run of a process went.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct VaultBenchRun {
     pub(super) seconds: f64,
     pub(super) memory_kib: u64,
 }
 
 /// The median of several runs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Median {
+pub(super) struct VaultBenchMedian {
     pub(super) seconds: f64,
     pub(super) range: (f64, f64),
     pub(super) memory_kib: u64,
 }
 
-impl Bench {
-    pub(super) fn new(folder: &Path, rounds: usize) -> Bench {
+impl VaultBench {
+    pub(super) fn new(folder: &Path, rounds: usize) -> VaultBench {
         let pinned = Command::new("taskset").arg("-V").output().is_ok();
-        Bench { folder: folder.to_owned(), rounds: rounds.max(1), pinned }
+        VaultBench { folder: folder.to_owned(), rounds: rounds.max(1), pinned }
     }
 
     pub(super) fn pinning(&self) -> &'static str {
@@ -47,7 +47,7 @@ impl Bench {
     }
 
     /// Runs a command to its end on `cores` cores.
-    pub(super) fn run(&self, command: &Command, cores: usize) -> Result<Run, Error> {
+    pub(super) fn run(&self, command: &Command, cores: usize) -> Result<VaultBenchRun, Error> {
         let name = shown(command);
         let mut pinned = match self.pinned {
             true => {
@@ -96,18 +96,18 @@ impl Bench {
             let words = said.lines().rev().take(4).collect::<Vec<_>>().join(" | ");
             return Err(Error::Tool { tool: name, said: format!("{status}: {words}") });
         }
-        Ok(Run { seconds, memory_kib })
+        Ok(VaultBenchRun { seconds, memory_kib })
     }
 }
 
-impl Median {
-    pub(super) fn of(runs: &[Run]) -> Median {
+impl VaultBenchMedian {
+    pub(super) fn of(runs: &[VaultBenchRun]) -> VaultBenchMedian {
         let mut seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
         seconds.sort_by(f64::total_cmp);
         let at = |index: usize| seconds.get(index).copied().unwrap_or_default();
         let memory_kib = runs.iter().map(|run| run.memory_kib).max().unwrap_or_default();
         let last = seconds.len().saturating_sub(1);
-        Median { seconds: at(last / 2), range: (at(0), at(last)), memory_kib }
+        VaultBenchMedian { seconds: at(last / 2), range: (at(0), at(last)), memory_kib }
     }
 }
 

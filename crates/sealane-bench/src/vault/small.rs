@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::measure::{self, Bench, Median, Run};
-use super::tool::Tool;
-use super::{Error, Row, data};
+use super::measure::{self, VaultBench, VaultBenchMedian, VaultBenchRun};
+use super::tool::VaultBenchTool;
+use super::{Error, VaultBenchRow, data};
 
 /// Files that can be removed without a trace in what is timed next.
 const FEW_FILES: u64 = 1000;
 
 /// The input of a group of rows.
-pub(super) struct Work<'a> {
-    pub(super) bench: &'a Bench,
+pub(super) struct VaultBenchInput<'a> {
+    pub(super) bench: &'a VaultBench,
     pub(super) source: PathBuf,
-    pub(super) set: data::Set,
+    pub(super) set: data::BenchFileSet,
     pub(super) name: &'static str,
     pub(super) cores: usize,
 }
@@ -23,13 +23,17 @@ pub(super) struct Work<'a> {
 const LEFT_MIN: f64 = 0.2;
 
 /// 263 files of 25 MB.
-pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<(), Error> {
+pub(super) fn mixed(
+    bench: &VaultBench,
+    tools: &[VaultBenchTool],
+    add: &mut dyn FnMut(VaultBenchRow),
+) -> Result<(), Error> {
     let source = folder(bench, "mixed")?;
     let set = data::mixed(&source)?;
-    let work = Work { bench, source, set, name: "263 files", cores: 1 };
+    let work = VaultBenchInput { bench, source, set, name: "263 files", cores: 1 };
     let unlock = unlock(bench, tools, add)?;
     let demanded = "whole < 0.40 s, stored <= 0.66x; after unlock >= 1,700 files/s, 160 MB/s";
-    let note = |tool: &Tool, seconds: f64| {
+    let note = |tool: &VaultBenchTool, seconds: f64| {
         if !tool.is_sealane() {
             return String::new();
         }
@@ -43,7 +47,8 @@ pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> 
         format!("after unlock: {files:.0} files/s, {rate:.0} MB/s; {demanded}")
     };
     puts(&work, tools, &note, add)?;
-    let archives: Vec<Tool> = tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
+    let archives: Vec<VaultBenchTool> =
+        tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
     again(&work, &archives, "unchanged", "", add)?;
     gets(&work, &archives, "", add)?;
     rename(&work.source)?;
@@ -52,13 +57,18 @@ pub(super) fn mixed(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> 
 }
 
 /// 20,000 files of 66 MB.
-pub(super) fn many(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<(), Error> {
+pub(super) fn many(
+    bench: &VaultBench,
+    tools: &[VaultBenchTool],
+    add: &mut dyn FnMut(VaultBenchRow),
+) -> Result<(), Error> {
     let source = folder(bench, "small")?;
     let set = data::small(&source)?;
-    let work = Work { bench, source, set, name: "20,000 files", cores: 1 };
+    let work = VaultBenchInput { bench, source, set, name: "20,000 files", cores: 1 };
     // A key derivation for each of 20,000 files takes minutes and shows nothing new.
-    let archives: Vec<Tool> = tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
-    let note = |tool: &Tool, _| match tool.is_usual() {
+    let archives: Vec<VaultBenchTool> =
+        tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
+    let note = |tool: &VaultBenchTool, _| match tool.is_usual() {
         true => "demanded: >= 25,000 files/s".to_owned(),
         false => String::new(),
     };
@@ -70,10 +80,10 @@ pub(super) fn many(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> R
 
 /// Keeps the source in a new store, each tool in turn, as often as there are rounds.
 pub(super) fn puts(
-    work: &Work<'_>,
-    tools: &[Tool],
-    note: &dyn Fn(&Tool, f64) -> String,
-    add: &mut dyn FnMut(Row),
+    work: &VaultBenchInput<'_>,
+    tools: &[VaultBenchTool],
+    note: &dyn Fn(&VaultBenchTool, f64) -> String,
+    add: &mut dyn FnMut(VaultBenchRow),
 ) -> Result<(), Error> {
     let mut results = vec![(vec![], 0); tools.len()];
     for _ in 0..work.bench.rounds {
@@ -86,7 +96,7 @@ pub(super) fn puts(
         }
     }
     for (tool, (runs, stored)) in tools.iter().zip(results) {
-        let median = Median::of(&runs);
+        let median = VaultBenchMedian::of(&runs);
         let cores = if work.cores > 1 { format!(", {} cores", work.cores) } else { String::new() };
         let what = format!("{}, put{cores}", work.name);
         add(row(work, tool, what, median, Some(stored), note(tool, median.seconds)));
@@ -97,11 +107,11 @@ pub(super) fn puts(
 /// Keeps the source once more in the store that is there, each tool in turn; the bytes are those of
 /// the first time.
 pub(super) fn again(
-    work: &Work<'_>,
-    tools: &[Tool],
+    work: &VaultBenchInput<'_>,
+    tools: &[VaultBenchTool],
     what: &str,
     demanded: &str,
-    add: &mut dyn FnMut(Row),
+    add: &mut dyn FnMut(VaultBenchRow),
 ) -> Result<(), Error> {
     let mut results = vec![(vec![], None); tools.len()];
     for _ in 0..work.bench.rounds {
@@ -116,17 +126,17 @@ pub(super) fn again(
     for (tool, (runs, first)) in tools.iter().zip(results) {
         let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
         let what = format!("{}, {what}", work.name);
-        add(row(work, tool, what, Median::of(&runs), first, note));
+        add(row(work, tool, what, VaultBenchMedian::of(&runs), first, note));
     }
     Ok(())
 }
 
 /// Restores what was kept, with whatever the tool verifies while it does so.
 pub(super) fn gets(
-    work: &Work<'_>,
-    tools: &[Tool],
+    work: &VaultBenchInput<'_>,
+    tools: &[VaultBenchTool],
     demanded: &str,
-    add: &mut dyn FnMut(Row),
+    add: &mut dyn FnMut(VaultBenchRow),
 ) -> Result<(), Error> {
     let mut results = vec![vec![]; tools.len()];
     for round in 0..work.bench.rounds {
@@ -151,38 +161,42 @@ pub(super) fn gets(
     for (tool, runs) in tools.iter().zip(results) {
         let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
         let what = format!("{}, restore", work.name);
-        add(row(work, tool, what, Median::of(&runs), None, note));
+        add(row(work, tool, what, VaultBenchMedian::of(&runs), None, note));
     }
     Ok(())
 }
 
 /// The time that a process of ours takes before and after the files: start, key derivation, an
 /// empty put.
-fn unlock(bench: &Bench, tools: &[Tool], add: &mut dyn FnMut(Row)) -> Result<f64, Error> {
+fn unlock(
+    bench: &VaultBench,
+    tools: &[VaultBenchTool],
+    add: &mut dyn FnMut(VaultBenchRow),
+) -> Result<f64, Error> {
     let source = folder(bench, "empty")?;
-    let set = data::Set { files: 0, bytes: 0 };
-    let work = Work { bench, source, set, name: "nothing", cores: 1 };
+    let set = data::BenchFileSet { files: 0, bytes: 0 };
+    let work = VaultBenchInput { bench, source, set, name: "nothing", cores: 1 };
     let Some(tool) = tools.iter().find(|tool| tool.is_usual()) else { return Ok(0.0) };
-    let mut runs: Vec<Run> = vec![];
+    let mut runs: Vec<VaultBenchRun> = vec![];
     for _ in 0..bench.rounds {
         let store = fresh(bench, tool)?;
         runs.push(bench.run(&tool.put(&store, &work.source, 1), 1)?);
     }
-    let median = Median::of(&runs);
+    let median = VaultBenchMedian::of(&runs);
     let note = "start, Argon2id (64 MiB, 3 passes, 4 lanes) and an empty snapshot".to_owned();
     add(row(&work, tool, "nothing, put".to_owned(), median, None, note));
     Ok(median.seconds)
 }
 
 pub(super) fn row(
-    work: &Work<'_>,
-    tool: &Tool,
+    work: &VaultBenchInput<'_>,
+    tool: &VaultBenchTool,
     what: String,
-    median: Median,
+    median: VaultBenchMedian,
     stored: Option<u64>,
     note: String,
-) -> Row {
-    Row {
+) -> VaultBenchRow {
+    VaultBenchRow {
         tool: tool.name.clone(),
         what,
         seconds: median.seconds,
@@ -205,12 +219,12 @@ fn rename(source: &Path) -> Result<(), Error> {
 }
 
 /// The store of a tool.
-pub(super) fn store(bench: &Bench, tool: &Tool) -> PathBuf {
+pub(super) fn store(bench: &VaultBench, tool: &VaultBenchTool) -> PathBuf {
     bench.folder.join(tool.name.replace(' ', "-").replace('\'', "").replace('.', "-"))
 }
 
 /// A new store in the place of an older one.
-fn fresh(bench: &Bench, tool: &Tool) -> Result<PathBuf, Error> {
+fn fresh(bench: &VaultBench, tool: &VaultBenchTool) -> Result<PathBuf, Error> {
     let store = store(bench, tool);
     for old in [&store, &store.with_extension("state")] {
         if old.exists() {
@@ -225,7 +239,7 @@ fn fresh(bench: &Bench, tool: &Tool) -> Result<PathBuf, Error> {
 }
 
 /// A new, empty folder.
-pub(super) fn folder(bench: &Bench, name: &str) -> Result<PathBuf, Error> {
+pub(super) fn folder(bench: &VaultBench, name: &str) -> Result<PathBuf, Error> {
     let folder = bench.folder.join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(Error::io("removing a folder"))?;
@@ -235,7 +249,7 @@ pub(super) fn folder(bench: &Bench, name: &str) -> Result<PathBuf, Error> {
 }
 
 /// Makes room for the next group.
-pub(super) fn discard(bench: &Bench) -> Result<(), Error> {
+pub(super) fn discard(bench: &VaultBench) -> Result<(), Error> {
     for entry in fs::read_dir(&bench.folder).map_err(Error::io("removing"))?.flatten() {
         fs::remove_dir_all(entry.path()).map_err(Error::io("removing"))?;
     }

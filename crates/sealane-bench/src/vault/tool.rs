@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Options, n2s};
-use crate::programs::Programs;
+use super::{VaultBenchOptions, n2s};
+use crate::programs::BenchPrograms;
 
 /// The prefixes of the names of this commit's vault and of an earlier one.
 pub(super) const NOW: &str = "sealane ";
@@ -13,14 +13,14 @@ const SECRET: &str = "correct horse battery staple";
 
 /// A program with the settings of one row.
 #[derive(Debug, Clone)]
-pub(super) struct Tool {
+pub(super) struct VaultBenchTool {
     pub(super) name: String,
-    kind: Kind,
+    kind: VaultBenchToolKind,
     program: PathBuf,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum VaultBenchToolKind {
     /// With this compression, as `--compression` takes it; zstd at level 3.
     Sealane(&'static str),
     /// The report's pipeline, by `sealane-bench n2s`.
@@ -33,13 +33,15 @@ enum Kind {
 }
 
 /// Every tool that is there. What is missing is shown, with what is not measured for it.
-pub(super) fn find(options: &Options, show: &mut dyn FnMut(&str)) -> Vec<Tool> {
-    let Programs { sealane, bench } = &options.programs;
+pub(super) fn find(options: &VaultBenchOptions, show: &mut dyn FnMut(&str)) -> Vec<VaultBenchTool> {
+    let BenchPrograms { sealane, bench } = &options.programs;
     let vault = |whose: &str, program: &Path| {
-        [("zstd-3", "zstd"), ("lz4", "lz4"), ("stored", "none")].map(|(name, codec)| Tool {
-            name: format!("{whose}{name}"),
-            kind: Kind::Sealane(codec),
-            program: program.to_owned(),
+        [("zstd-3", "zstd"), ("lz4", "lz4"), ("stored", "none")].map(|(name, codec)| {
+            VaultBenchTool {
+                name: format!("{whose}{name}"),
+                kind: VaultBenchToolKind::Sealane(codec),
+                program: program.to_owned(),
+            }
         })
     };
     let mut tools = vault(NOW, sealane).to_vec();
@@ -54,7 +56,11 @@ pub(super) fn find(options: &Options, show: &mut dyn FnMut(&str)) -> Vec<Tool> {
         }
     }
     let report = "the report's, Rust".to_owned();
-    tools.push(Tool { name: report, kind: Kind::N2sRust, program: bench.clone() });
+    tools.push(VaultBenchTool {
+        name: report,
+        kind: VaultBenchToolKind::N2sRust,
+        program: bench.clone(),
+    });
     let also = options.also.iter().filter_map(|also| also.split_once('='));
     let also = also.map(|(name, path)| (name.to_owned(), PathBuf::from(path)));
     let peers = ["restic", "borg", "python3"].map(|name| (name.to_owned(), PathBuf::from(name)));
@@ -66,15 +72,19 @@ pub(super) fn find(options: &Options, show: &mut dyn FnMut(&str)) -> Vec<Tool> {
         };
         show(&format!("{name}: {version}"));
         let number = version.split_whitespace().nth(1).unwrap_or_default().to_owned();
-        let tool = |label: String, kind| Tool { name: label, kind, program: program.clone() };
+        let tool =
+            |label: String, kind| VaultBenchTool { name: label, kind, program: program.clone() };
         match &*name {
-            "restic" => tools.push(tool(format!("restic {number}"), Kind::Restic)),
+            "restic" => tools.push(tool(format!("restic {number}"), VaultBenchToolKind::Restic)),
             "borg" => {
-                tools.push(tool(format!("borg {number} lz4"), Kind::Borg("lz4")));
-                tools.push(tool(format!("borg {number} zstd-3"), Kind::Borg("zstd,3")));
+                tools.push(tool(format!("borg {number} lz4"), VaultBenchToolKind::Borg("lz4")));
+                tools.push(tool(
+                    format!("borg {number} zstd-3"),
+                    VaultBenchToolKind::Borg("zstd,3"),
+                ));
             }
             _ if has_packages(&program) => {
-                tools.push(tool("the report's, Python".to_owned(), Kind::N2sPython));
+                tools.push(tool("the report's, Python".to_owned(), VaultBenchToolKind::N2sPython));
             }
             _ => show("python3 lacks blake3, lz4 or cryptography: the report's is not measured"),
         }
@@ -93,20 +103,20 @@ fn has_packages(python: &Path) -> bool {
     Command::new(python).args(imports).output().is_ok_and(|output| output.status.success())
 }
 
-impl Tool {
+impl VaultBenchTool {
     /// Whether it is a vault of ours.
     pub(super) fn is_sealane(&self) -> bool {
-        matches!(self.kind, Kind::Sealane(_))
+        matches!(self.kind, VaultBenchToolKind::Sealane(_))
     }
 
     /// Whether it is ours with the compression that most rows use.
     pub(super) fn is_usual(&self) -> bool {
-        self.kind == Kind::Sealane("zstd")
+        self.kind == VaultBenchToolKind::Sealane("zstd")
     }
 
     /// Whether it keeps a whole folder, deduplicates, and gives it back.
     pub(super) fn is_archive(&self) -> bool {
-        !matches!(self.kind, Kind::N2sRust | Kind::N2sPython)
+        !matches!(self.kind, VaultBenchToolKind::N2sRust | VaultBenchToolKind::N2sPython)
     }
 
     fn command(&self, store: &Path) -> Command {
@@ -126,10 +136,10 @@ impl Tool {
     pub(super) fn init(&self, store: &Path) -> Option<Command> {
         let mut command = self.command(store);
         match &self.kind {
-            Kind::Sealane(_) => command.args(["vault", "init", "--no-recovery"]),
-            Kind::Restic => command.arg("init"),
-            Kind::Borg(_) => command.args(["init", "--encryption", "repokey-blake2"]),
-            Kind::N2sRust | Kind::N2sPython => return None,
+            VaultBenchToolKind::Sealane(_) => command.args(["vault", "init", "--no-recovery"]),
+            VaultBenchToolKind::Restic => command.arg("init"),
+            VaultBenchToolKind::Borg(_) => command.args(["init", "--encryption", "repokey-blake2"]),
+            VaultBenchToolKind::N2sRust | VaultBenchToolKind::N2sPython => return None,
         };
         Some(command)
     }
@@ -138,18 +148,20 @@ impl Tool {
     pub(super) fn put(&self, store: &Path, source: &Path, cores: usize) -> Command {
         let mut command = self.command(store);
         match &self.kind {
-            Kind::Sealane(codec) => {
+            VaultBenchToolKind::Sealane(codec) => {
                 command.args(["vault", "put"]).arg(source).args(["--compression", codec]);
                 command.args(["--threads", &cores.to_string()])
             }
-            Kind::Restic => command.args(["backup", "--quiet"]).arg(source),
-            Kind::Borg(compression) => {
+            VaultBenchToolKind::Restic => command.args(["backup", "--quiet"]).arg(source),
+            VaultBenchToolKind::Borg(compression) => {
                 // Each archive has a name; the time makes it a new one.
                 command.args(["create", "--compression", compression, "::{now:%H%M%S.%f}"]);
                 command.arg(source)
             }
-            Kind::N2sRust => command.arg("n2s").arg(source).arg(store),
-            Kind::N2sPython => command.args(["-c", n2s::PYTHON]).arg(source).arg(store),
+            VaultBenchToolKind::N2sRust => command.arg("n2s").arg(source).arg(store),
+            VaultBenchToolKind::N2sPython => {
+                command.args(["-c", n2s::PYTHON]).arg(source).arg(store)
+            }
         };
         command
     }
@@ -158,14 +170,16 @@ impl Tool {
     pub(super) fn get(&self, store: &Path, target: &Path) -> Command {
         let mut command = self.command(store);
         match &self.kind {
-            Kind::Sealane(_) => {
+            VaultBenchToolKind::Sealane(_) => {
                 command.args(["vault", "get", "--to"]).arg(target);
             }
-            Kind::Restic => {
+            VaultBenchToolKind::Restic => {
                 command.args(["restore", "--quiet", "latest", "--target"]).arg(target);
             }
             // It extracts into the folder that it is called in, an archive that it lists first.
-            Kind::Borg(_) | Kind::N2sRust | Kind::N2sPython => {
+            VaultBenchToolKind::Borg(_)
+            | VaultBenchToolKind::N2sRust
+            | VaultBenchToolKind::N2sPython => {
                 let mut shell = Command::new("sh");
                 let newest = r#"exec "$0" extract "::$("$0" list --short --last 1)""#;
                 shell.args(["-c", newest]).arg(&self.program).current_dir(target);

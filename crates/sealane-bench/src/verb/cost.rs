@@ -7,17 +7,20 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::programs;
-use crate::cost::{self, Options, Sample};
-use crate::output::Output;
-use crate::{Failure, args, page};
+use crate::cost::{self, CostOptions, MessageSample};
+use crate::output::BenchOutput;
+use crate::{BenchFailure, args, page};
 
-pub(super) async fn run(args: &args::Cost, output: &mut Output) -> Result<(), Failure> {
-    let sample = Sample::read(&args.files, args.holding)?;
+pub(super) async fn run(
+    args: &args::BenchCostArgs,
+    output: &mut BenchOutput,
+) -> Result<(), BenchFailure> {
+    let sample = MessageSample::read(&args.files, args.holding)?;
     let programs = match args.no_hub {
         true => None,
         false => Some(programs()?),
     };
-    let options = Options {
+    let options = CostOptions {
         quick: args.quick,
         programs,
         data: args.data.clone(),
@@ -40,8 +43,8 @@ pub(super) async fn run(args: &args::Cost, output: &mut Output) -> Result<(), Fa
 }
 
 /// Writes a page.
-pub(super) fn write(file: &Path, page: &str) -> Result<(), Failure> {
-    std::fs::write(file, page).map_err(Failure::file(file))
+pub(super) fn write(file: &Path, page: &str) -> Result<(), BenchFailure> {
+    std::fs::write(file, page).map_err(BenchFailure::file(file))
 }
 
 /// How far it is, for whoever watches.

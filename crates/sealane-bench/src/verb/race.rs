@@ -3,14 +3,17 @@
 use sealane_message::Value;
 
 use super::programs;
-use crate::measure::Machine;
-use crate::output::Output;
-use crate::race::{self, Options, Report};
-use crate::{Failure, args};
+use crate::measure::BenchHost;
+use crate::output::BenchOutput;
+use crate::race::{self, RaceOptions, RaceReport};
+use crate::{BenchFailure, args};
 
 /// Races, and shows each line as it comes.
-pub(super) async fn run(args: &args::Race, output: &mut Output) -> Result<(), Failure> {
-    let options = Options {
+pub(super) async fn run(
+    args: &args::BenchRaceArgs,
+    output: &mut BenchOutput,
+) -> Result<(), BenchFailure> {
+    let options = RaceOptions {
         programs: programs()?,
         peers: args.peers.clone(),
         each: args.each,
@@ -26,7 +29,7 @@ pub(super) async fn run(args: &args::Race, output: &mut Output) -> Result<(), Fa
     if output.json() { records(&report, output) } else { Ok(()) }
 }
 
-fn records(report: &Report, output: &mut Output) -> Result<(), Failure> {
+fn records(report: &RaceReport, output: &mut BenchOutput) -> Result<(), BenchFailure> {
     let settings = report.settings.iter().map(|line| Value::from(line.as_str())).collect();
     let machine = &report.machine;
     output.record(vec![
@@ -34,7 +37,7 @@ fn records(report: &Report, output: &mut Output) -> Result<(), Failure> {
         ("cores", (machine.cores as u64).into()),
         ("kernel", machine.kernel.as_str().into()),
         ("commit", machine.commit.as_str().into()),
-        ("build", Machine::build().into()),
+        ("build", BenchHost::build().into()),
         ("timeS", machine.time_s.into()),
         ("settings", Value::Array(settings)),
     ])?;

@@ -1,14 +1,17 @@
 //! `sealane-bench relay`.
 
 use super::programs;
-use crate::measure::Machine;
-use crate::output::Output;
-use crate::relay::{self, Entry, Options};
-use crate::{Failure, args};
+use crate::measure::BenchHost;
+use crate::output::BenchOutput;
+use crate::relay::{self, RelayBenchOptions, RelayFinding};
+use crate::{BenchFailure, args};
 
 /// Runs the parts, and shows each line as it comes.
-pub(super) fn run(args: &args::Relay, output: &mut Output) -> Result<(), Failure> {
-    let options = Options {
+pub(super) fn run(
+    args: &args::BenchRelayArgs,
+    output: &mut BenchOutput,
+) -> Result<(), BenchFailure> {
+    let options = RelayBenchOptions {
         programs: programs()?,
         each_s: args.each,
         rounds: args.rounds.max(1),
@@ -18,10 +21,10 @@ pub(super) fn run(args: &args::Relay, output: &mut Output) -> Result<(), Failure
         only: args.only.clone(),
     };
     if !output.json() {
-        output.line_now(Machine::here())?;
+        output.line_now(BenchHost::here())?;
     }
     let mut shown = Ok(());
-    let mut each = |entry: &Entry| {
+    let mut each = |entry: &RelayFinding| {
         if shown.is_ok() {
             shown = show(entry, output);
         }
@@ -31,19 +34,19 @@ pub(super) fn run(args: &args::Relay, output: &mut Output) -> Result<(), Failure
     Ok(outcome?)
 }
 
-fn show(entry: &Entry, output: &mut Output) -> Result<(), Failure> {
+fn show(entry: &RelayFinding, output: &mut BenchOutput) -> Result<(), BenchFailure> {
     if !output.json() {
         return output.line_now(entry);
     }
     match entry {
-        Entry::Line(_) => Ok(()),
-        Entry::Figure { part, what, value, unit } => output.record(vec![
+        RelayFinding::Line(_) => Ok(()),
+        RelayFinding::Figure { part, what, value, unit } => output.record(vec![
             ("part", (*part).into()),
             ("what", what.as_str().into()),
             ("value", sealane_message::Value::F64(*value)),
             ("unit", (*unit).into()),
         ]),
-        Entry::Demand { part, what, value, bound, is_met } => output.record(vec![
+        RelayFinding::Demand { part, what, value, bound, is_met } => output.record(vec![
             ("part", (*part).into()),
             ("what", what.as_str().into()),
             ("value", sealane_message::Value::F64(*value)),

@@ -2,19 +2,22 @@
 
 use super::cost::{bar, write};
 use super::programs;
-use crate::book::{self, Name, Options};
-use crate::output::Output;
-use crate::programs::Programs;
-use crate::{Failure, args, page};
+use crate::book::{self, BookOptions, ReportName};
+use crate::output::BenchOutput;
+use crate::programs::BenchPrograms;
+use crate::{BenchFailure, args, page};
 
-pub(super) fn run(args: &args::Report, output: &mut Output) -> Result<(), Failure> {
-    let names = if args.all { Name::ALL.into() } else { args.names.clone() };
-    let programs = match names.contains(&Name::Blobs) {
+pub(super) fn run(
+    args: &args::BenchReportArgs,
+    output: &mut BenchOutput,
+) -> Result<(), BenchFailure> {
+    let names = if args.all { ReportName::ALL.into() } else { args.names.clone() };
+    let programs = match names.contains(&ReportName::Blobs) {
         true => programs()?,
         // The others measure within this process.
-        false => Programs::here().map_err(Failure::measurement)?,
+        false => BenchPrograms::here().map_err(BenchFailure::measurement)?,
     };
-    let options = Options { names, quick: args.quick, programs, data: args.data.clone() };
+    let options = BookOptions { names, quick: args.quick, programs, data: args.data.clone() };
     let bar = bar();
     let mut progress = |name: &str, part: f64| {
         bar.set_message(name.to_owned());

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use sealane_bench::programs::Programs;
+use sealane_bench::programs::BenchPrograms;
 use sealane_message::Value;
 
 use crate::{PROGRAM, bench, json, said, text};
@@ -13,7 +13,7 @@ use crate::{PROGRAM, bench, json, said, text};
 /// takes what is there.
 fn sealane() -> Command {
     let bench = Path::new(PROGRAM).to_owned();
-    let programs = Programs { sealane: bench.with_file_name("sealane"), bench };
+    let programs = BenchPrograms { sealane: bench.with_file_name("sealane"), bench };
     programs.check().expect("build it: cargo build -p sealane-cli");
     Command::new(programs.sealane)
 }

@@ -1,7 +1,7 @@
 //! The output of `nats bench` 0.3.0 is read, and an unknown line is refused. A figure of a
 //! disturbed run never stands beside ours.
 
-use sealane_bench::race::{Said, SaidError};
+use sealane_bench::race::{NatsBenchFigure, SaidError};
 
 const KEPT: [(&str, &str, f64); 6] = [
     (include_str!("nats-bench/sync.txt"), "JetStream synchronous publisher", 4_808.0),
@@ -19,7 +19,10 @@ const KEPT: [(&str, &str, f64); 6] = [
 #[test]
 fn reads_what_was_kept_of_each_verb() {
     for (text, what, per_second) in KEPT {
-        assert_eq!(Said::read(text), Ok(Said { what: what.to_owned(), per_second }));
+        assert_eq!(
+            NatsBenchFigure::read(text),
+            Ok(NatsBenchFigure { what: what.to_owned(), per_second })
+        );
     }
 }
 
@@ -31,7 +34,7 @@ fn refuses_a_run_that_was_disturbed() {
     let failed = "nats: error: could not create the stream: insufficient storage (10047)";
     for line in [warning, retried, failed] {
         let text = format!("{}{line}\n", KEPT[0].0);
-        assert_eq!(Said::read(&text), Err(SaidError::Disturbed(line.to_owned())));
+        assert_eq!(NatsBenchFigure::read(&text), Err(SaidError::Disturbed(line.to_owned())));
     }
 }
 
@@ -47,17 +50,17 @@ fn refuses_lines_that_it_does_not_know() {
     for line in lines {
         let text = format!("{}{line}\n", KEPT[0].0);
         let refused = Err(SaidError::Unknown(line.trim_end().to_owned()));
-        assert_eq!(Said::read(&text), refused, "{line}");
+        assert_eq!(NatsBenchFigure::read(&text), refused, "{line}");
     }
 }
 
 #[test]
 fn refuses_none_and_two_figures() {
-    assert_eq!(Said::read(""), Err(SaidError::Figures(0)));
+    assert_eq!(NatsBenchFigure::read(""), Err(SaidError::Figures(0)));
     let two = KEPT[0].0.to_owned() + KEPT[2].0;
-    assert_eq!(Said::read(&two), Err(SaidError::Figures(2)));
+    assert_eq!(NatsBenchFigure::read(&two), Err(SaidError::Figures(2)));
     for (text, ..) in KEPT {
         let started: Vec<&str> = text.lines().filter(|line| !line.contains(" stats: ")).collect();
-        assert_eq!(Said::read(&started.join("\n")), Err(SaidError::Figures(0)));
+        assert_eq!(NatsBenchFigure::read(&started.join("\n")), Err(SaidError::Figures(0)));
     }
 }

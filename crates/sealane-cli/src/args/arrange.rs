@@ -5,54 +5,54 @@ use std::collections::BTreeSet;
 
 use clap::{Arg, Command, CommandFactory};
 
-use super::Cli;
+use super::CliArgs;
 use super::examples::{EXAMPLES, FIRST};
 
 /// Options that stand below a heading of their own, in this order. Only options of many verbs are
 /// meant: another verb may have one of the same name for itself.
-const SHARED: &[Shared] = &[
-    Shared {
+const SHARED: &[SharedOptions] = &[
+    SharedOptions {
         heading: "Vault",
         ids: &["vault", "identity", "recovery_file", "key_file", "state", "expect_head", "expect"],
     },
-    Shared { heading: "Keys", ids: &["keys", "passphrase_file"] },
-    Shared { heading: "Connection", ids: &["server"] },
-    Shared { heading: "For every verb", ids: &["json", "config", "context"] },
+    SharedOptions { heading: "Keys", ids: &["keys", "passphrase_file"] },
+    SharedOptions { heading: "Connection", ids: &["server"] },
+    SharedOptions { heading: "For every verb", ids: &["json", "config", "context"] },
 ];
 
-struct Shared {
+struct SharedOptions {
     heading: &'static str,
     ids: &'static [&'static str],
 }
 
 /// The words of other programs for verbs of any depth. The help does not show them.
-const ALSO: &[Also] = &[
-    Also { verb: "up", words: &["server", "serve", "start"] },
-    Also { verb: "pub", words: &["publish", "produce", "send"] },
-    Also { verb: "sub", words: &["subscribe", "consume", "tail"] },
-    Also { verb: "stream", words: &["streams", "topic", "topics"] },
-    Also { verb: "consumer", words: &["consumers"] },
-    Also { verb: "key", words: &["keys"] },
-    Also { verb: "group", words: &["groups"] },
-    Also { verb: "token", words: &["tokens"] },
-    Also { verb: "context", words: &["contexts", "ctx"] },
-    Also { verb: "config", words: &["settings"] },
-    Also { verb: "explain", words: &["error", "errors"] },
-    Also { verb: "completions", words: &["completion"] },
-    Also { verb: "man", words: &["manual"] },
-    Also { verb: "ls", words: &["list"] },
-    Also { verb: "rm", words: &["remove", "delete", "del"] },
-    Also { verb: "new", words: &["add", "create", "make"] },
-    Also { verb: "init", words: &["create", "new"] },
-    Also { verb: "info", words: &["show"] },
-    Also { verb: "show", words: &["info"] },
-    Also { verb: "set", words: &["edit", "update"] },
-    Also { verb: "use", words: &["select", "switch"] },
-    Also { verb: "revoke", words: &["remove", "delete", "rm", "del"] },
-    Also { verb: "passphrase", words: &["password"] },
+const ALSO: &[VerbAlias] = &[
+    VerbAlias { verb: "up", words: &["server", "serve", "start"] },
+    VerbAlias { verb: "pub", words: &["publish", "produce", "send"] },
+    VerbAlias { verb: "sub", words: &["subscribe", "consume", "tail"] },
+    VerbAlias { verb: "stream", words: &["streams", "topic", "topics"] },
+    VerbAlias { verb: "consumer", words: &["consumers"] },
+    VerbAlias { verb: "key", words: &["keys"] },
+    VerbAlias { verb: "group", words: &["groups"] },
+    VerbAlias { verb: "token", words: &["tokens"] },
+    VerbAlias { verb: "context", words: &["contexts", "ctx"] },
+    VerbAlias { verb: "config", words: &["settings"] },
+    VerbAlias { verb: "explain", words: &["error", "errors"] },
+    VerbAlias { verb: "completions", words: &["completion"] },
+    VerbAlias { verb: "man", words: &["manual"] },
+    VerbAlias { verb: "ls", words: &["list"] },
+    VerbAlias { verb: "rm", words: &["remove", "delete", "del"] },
+    VerbAlias { verb: "new", words: &["add", "create", "make"] },
+    VerbAlias { verb: "init", words: &["create", "new"] },
+    VerbAlias { verb: "info", words: &["show"] },
+    VerbAlias { verb: "show", words: &["info"] },
+    VerbAlias { verb: "set", words: &["edit", "update"] },
+    VerbAlias { verb: "use", words: &["select", "switch"] },
+    VerbAlias { verb: "revoke", words: &["remove", "delete", "rm", "del"] },
+    VerbAlias { verb: "passphrase", words: &["password"] },
 ];
 
-struct Also {
+struct VerbAlias {
     verb: &'static str,
     words: &'static [&'static str],
 }
@@ -63,7 +63,7 @@ const MAX_EXAMPLES_OF_A_GROUP: usize = 4;
 /// The parser of the whole command line, which the help, the man pages, the completions and
 /// `docs/reference/CLI.md` are made from, too.
 pub fn command() -> Command {
-    arranged(Cli::command(), "sealane")
+    arranged(CliArgs::command(), "sealane")
 }
 
 /// All examples, in an order in which they can be run.

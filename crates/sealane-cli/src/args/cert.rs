@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 /// `sealane cert`.
 #[derive(Debug, Args)]
-pub struct Cert {
+pub struct CertArgs {
     /// The verb
     #[command(subcommand)]
     pub verb: CertVerb,

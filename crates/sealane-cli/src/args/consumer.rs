@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 
 use clap::{Args, Subcommand};
-use sealane::Start;
+use sealane::StartPosition;
 
-use super::Hub;
+use super::HubArgs;
 use crate::times;
 
 const CONSUMER_HELP: &str = "\
@@ -16,21 +16,21 @@ needs `read` to look, and `manage` for the rest.";
 /// `sealane consumer`.
 #[derive(Debug, Args)]
 #[command(after_long_help = CONSUMER_HELP)]
-pub struct Consumer {
+pub struct ConsumerArgs {
     #[command(flatten)]
     #[expect(
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
     /// The verb for consumers
     #[command(subcommand)]
-    pub verb: ConsumerVerb,
+    pub verb: CliConsumerVerb,
 }
 
 /// Which consumer.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct ConsumerNameArgs {
     /// The stream's topic
     pub topic: String,
     /// The consumer's name
@@ -41,7 +41,7 @@ pub struct Which {
     pub inbox: bool,
 }
 
-impl Which {
+impl ConsumerNameArgs {
     /// As the hub knows it: the inbox has the empty name.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
@@ -50,7 +50,7 @@ impl Which {
 
 /// The verbs of `sealane consumer`.
 #[derive(Debug, Subcommand)]
-pub enum ConsumerVerb {
+pub enum CliConsumerVerb {
     /// List the consumers of a stream, with their place and their lag
     #[command(alias = "list")]
     Ls {
@@ -64,7 +64,7 @@ pub enum ConsumerVerb {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        which: Which,
+        which: ConsumerNameArgs,
     },
     /// Deliver nothing more until `resume`; messages under way may be finished
     Pause {
@@ -73,7 +73,7 @@ pub enum ConsumerVerb {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        which: Which,
+        which: ConsumerNameArgs,
     },
     /// Deliver messages again after `pause`
     Resume {
@@ -82,7 +82,7 @@ pub enum ConsumerVerb {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        which: Which,
+        which: ConsumerNameArgs,
     },
     /// Move a consumer to another place in the stream
     Reset {
@@ -91,11 +91,11 @@ pub enum ConsumerVerb {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        which: Which,
+        which: ConsumerNameArgs,
         /// first, new, an offset, a time (RFC 3339, @MILLISECONDS) or an age (-10m)
         #[arg(long, value_name = "PLACE", value_parser = times::start)]
         #[arg(allow_hyphen_values = true)]
-        to: Start,
+        to: StartPosition,
     },
     /// Count messages as done that the consumer cannot process
     Skip {
@@ -104,7 +104,7 @@ pub enum ConsumerVerb {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        which: Which,
+        which: ConsumerNameArgs,
         /// An offset, or the first and the last one: 12, or 12-15
         #[arg(long = "offset", value_name = "OFFSET", value_parser = times::offsets)]
         offsets: RangeInclusive<u64>,
@@ -116,7 +116,7 @@ pub enum ConsumerVerb {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        which: Which,
+        which: ConsumerNameArgs,
     },
     /// Remove a consumer and its place in the stream; its members are told
     #[command(alias = "del")]
@@ -126,7 +126,7 @@ pub enum ConsumerVerb {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        which: Which,
+        which: ConsumerNameArgs,
         /// Do not ask on a terminal
         #[arg(long, short)]
         yes: bool,
@@ -135,13 +135,13 @@ pub enum ConsumerVerb {
 
 /// `sealane delayed`.
 #[derive(Debug, Args)]
-pub struct Delayed {
+pub struct DelayedArgs {
     #[command(flatten)]
     #[expect(
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
     /// The verb for delayed messages
     #[command(subcommand)]
     pub verb: DelayedVerb,

@@ -15,7 +15,7 @@ hub and no other.";
 /// `sealane context`.
 #[derive(Debug, Args)]
 #[command(after_long_help = CONTEXT_HELP)]
-pub struct Context {
+pub struct ContextArgs {
     /// The verb for contexts
     #[command(subcommand)]
     pub verb: ContextVerb,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 /// `sealane doc`.
 #[derive(Debug, Args)]
-pub struct Doc {
+pub struct DocArgs {
     /// The verb
     #[command(subcommand)]
     pub verb: DocVerb,
@@ -14,7 +14,7 @@ pub struct Doc {
 
 /// The running `sealane mesh up`.
 #[derive(Debug, Args)]
-pub struct Held {
+pub struct RunningMeshArgs {
     /// The configuration of the `sealane mesh up` that runs on this machine
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,
@@ -24,12 +24,12 @@ pub struct Held {
 #[derive(Debug, Subcommand)]
 pub enum DocVerb {
     /// List all documents
-    Ls(Held),
+    Ls(RunningMeshArgs),
     /// Show the documents of one type
     Get {
         #[command(flatten)]
         #[expect(missing_docs, reason = "flattened")]
-        held: Held,
+        held: RunningMeshArgs,
         /// Its name or number: location, vitals, heartbeat, counter, 64 to 79
         data_type: String,
         /// That of this member alone
@@ -40,7 +40,7 @@ pub enum DocVerb {
     Set {
         #[command(flatten)]
         #[expect(missing_docs, reason = "flattened")]
-        held: Held,
+        held: RunningMeshArgs,
         /// Its name or number: location, vitals, heartbeat, counter, 64 to 79
         data_type: String,
         /// A JSON map as spec/document.md has it, or text for the types of applications
@@ -50,7 +50,7 @@ pub enum DocVerb {
     Add {
         #[command(flatten)]
         #[expect(missing_docs, reason = "flattened")]
-        held: Held,
+        held: RunningMeshArgs,
         /// Which one: 0 to 255
         counter: u8,
         /// How much
@@ -60,17 +60,17 @@ pub enum DocVerb {
     Say {
         #[command(flatten)]
         #[expect(missing_docs, reason = "flattened")]
-        held: Held,
+        held: RunningMeshArgs,
         /// The line
         text: String,
     },
     /// Show what is new, and commands to this machine, until Ctrl-C
-    Watch(Held),
+    Watch(RunningMeshArgs),
 }
 
 /// `sealane emergency`.
 #[derive(Debug, Args)]
-pub struct Emergency {
+pub struct EmergencyArgs {
     /// The verb
     #[command(subcommand)]
     pub verb: EmergencyVerb,
@@ -83,7 +83,7 @@ pub enum EmergencyVerb {
     Raise {
         #[command(flatten)]
         #[expect(missing_docs, reason = "flattened")]
-        held: Held,
+        held: RunningMeshArgs,
         /// medical, fire, attack, lost or trapped
         #[arg(long)]
         kind: Option<String>,
@@ -96,19 +96,19 @@ pub enum EmergencyVerb {
         position: Option<Vec<f64>>,
     },
     /// Say that this member has seen a call
-    Ack(Call),
+    Ack(EmergencyCallArgs),
     /// Say that a call is over
-    Clear(Call),
+    Clear(EmergencyCallArgs),
     /// List the calls that are known, and who has acknowledged them
-    Ls(Held),
+    Ls(RunningMeshArgs),
 }
 
 /// A call for help.
 #[derive(Debug, Args)]
-pub struct Call {
+pub struct EmergencyCallArgs {
     #[command(flatten)]
     #[expect(missing_docs, reason = "flattened")]
-    pub held: Held,
+    pub held: RunningMeshArgs,
     /// The slot of the member that called
     pub slot: u16,
     /// The number of its call

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use sealane_group::{Fingerprint, Past};
+use sealane_group::{Fingerprint, PastSecrets};
 use sealane_seal::{History, Suite};
 
 use super::key::KeysArgs;
 
 /// `sealane group`.
 #[derive(Debug, Args)]
-pub struct Group {
+pub struct GroupArgs {
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -34,13 +34,13 @@ pub enum GroupVerb {
         name: String,
         /// The fate of a key whose messages were read
         #[arg(long, value_name = "HISTORY", default_value = "kept")]
-        history: Keep,
+        history: GroupHistoryArg,
         /// A group of two, for messages of class P
         #[arg(long)]
         pair: bool,
         /// The cipher, which stays
         #[arg(long, value_name = "SUITE", default_value = "aes-256-gcm")]
-        suite: Cipher,
+        suite: GroupCipherArg,
         /// The age of the newest heartbeat at which members warn [default: none]
         #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
         heartbeat_age: Option<std::time::Duration>,
@@ -56,7 +56,7 @@ pub enum GroupVerb {
         card: PathBuf,
         /// Which earlier epochs the new member can read
         #[arg(long, value_name = "EPOCHS", default_value = "all")]
-        history: Handed,
+        history: InvitedEpochsArg,
         /// Write text that can be pasted, also into a file
         #[arg(long)]
         text: bool,
@@ -208,25 +208,25 @@ pub enum GroupVerb {
 
 /// The fate of keys whose messages are read.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Keep {
+pub enum GroupHistoryArg {
     /// They are kept: history can be read
     Kept,
     /// They are erased: a thief of the device reads no earlier epoch
     ForwardSecret,
 }
 
-impl From<Keep> for History {
-    fn from(keep: Keep) -> History {
+impl From<GroupHistoryArg> for History {
+    fn from(keep: GroupHistoryArg) -> History {
         match keep {
-            Keep::Kept => History::Kept,
-            Keep::ForwardSecret => History::ForwardSecret,
+            GroupHistoryArg::Kept => History::Kept,
+            GroupHistoryArg::ForwardSecret => History::ForwardSecret,
         }
     }
 }
 
 /// A group's cipher.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Cipher {
+pub enum GroupCipherArg {
     /// AES-256-GCM, fast where the processor has AES
     #[value(name = "aes-256-gcm")]
     Aes256Gcm,
@@ -235,29 +235,29 @@ pub enum Cipher {
     ChaCha20Poly1305,
 }
 
-impl From<Cipher> for Suite {
-    fn from(cipher: Cipher) -> Suite {
+impl From<GroupCipherArg> for Suite {
+    fn from(cipher: GroupCipherArg) -> Suite {
         match cipher {
-            Cipher::Aes256Gcm => Suite::Aes256Gcm,
-            Cipher::ChaCha20Poly1305 => Suite::ChaCha20Poly1305,
+            GroupCipherArg::Aes256Gcm => Suite::Aes256Gcm,
+            GroupCipherArg::ChaCha20Poly1305 => Suite::ChaCha20Poly1305,
         }
     }
 }
 
 /// Which epochs a new member is handed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Handed {
+pub enum InvitedEpochsArg {
     /// All that the authority holds
     All,
     /// A new one, which is begun for the newcomer
     None,
 }
 
-impl From<Handed> for Past {
-    fn from(handed: Handed) -> Past {
+impl From<InvitedEpochsArg> for PastSecrets {
+    fn from(handed: InvitedEpochsArg) -> PastSecrets {
         match handed {
-            Handed::All => Past::All,
-            Handed::None => Past::None,
+            InvitedEpochsArg::All => PastSecrets::All,
+            InvitedEpochsArg::None => PastSecrets::None,
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct KeysArgs {
 
 /// `sealane key`.
 #[derive(Debug, Args)]
-pub struct Key {
+pub struct KeyCommandArgs {
     #[command(flatten)]
     #[expect(
         missing_docs,

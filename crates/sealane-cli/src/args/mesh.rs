@@ -11,7 +11,7 @@ use crate::times;
 
 /// `sealane mesh`.
 #[derive(Debug, Args)]
-pub struct Mesh {
+pub struct MeshArgs {
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -27,16 +27,16 @@ pub struct Mesh {
 #[derive(Debug, Subcommand)]
 pub enum MeshVerb {
     /// Give this machine an interface: what is sent there is sealed to the members behind it
-    Up(Up),
+    Up(MeshUpArgs),
     /// Show what a relay or end on this machine does: neighbours, routes, drops
-    Status(Status),
+    Status(MeshStatusArgs),
     /// Show which way leads to another machine, and why: each machine on it with its other ways
-    Trace(Trace),
+    Trace(MeshTraceArgs),
 }
 
 /// `sealane mesh up`.
 #[derive(Debug, Args)]
-pub struct Up {
+pub struct MeshUpArgs {
     /// The group whose members talk
     pub group: String,
     /// Its links, neighbours and routes, and the interface: TOML, as spec/link.md says. SIGHUP
@@ -54,7 +54,7 @@ pub struct Up {
 
 /// `sealane mesh status`.
 #[derive(Debug, Args)]
-pub struct Status {
+pub struct MeshStatusArgs {
     /// The configuration that the relay or end was started with: it names where the status is told
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,
@@ -68,7 +68,7 @@ pub struct Status {
 
 /// `sealane mesh trace`.
 #[derive(Debug, Args)]
-pub struct Trace {
+pub struct MeshTraceArgs {
     /// The configuration that the relay or end on this machine was started with
     #[arg(value_name = "CONFIG")]
     pub file: PathBuf,

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Hub;
+use super::HubArgs;
 use crate::times;
 
 /// `sealane backup`.
 #[derive(Debug, Args)]
-pub struct Backup {
+pub struct BackupArgs {
     /// The folder to copy to, new or empty
     pub to: PathBuf,
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
@@ -20,7 +20,7 @@ pub struct Backup {
 
 /// `sealane restore`.
 #[derive(Debug, Args)]
-pub struct Restore {
+pub struct RestoreArgs {
     /// The folder that `sealane backup` wrote
     pub from: PathBuf,
     /// The data folder to make, which must have no streams [default: as for `up`]
@@ -31,7 +31,7 @@ pub struct Restore {
 
 /// `sealane relay`.
 #[derive(Debug, Args)]
-pub struct Relay {
+pub struct RelayArgs {
     /// Its links, neighbours and routes, and the relay cards of its groups: TOML, as
     /// spec/link.md says. SIGHUP reads it again
     #[arg(value_name = "CONFIG")]
@@ -43,7 +43,7 @@ pub struct Relay {
 
 /// `sealane gateway`.
 #[derive(Debug, Args)]
-pub struct Gateway {
+pub struct GatewayArgs {
     /// Its links, neighbours and relay cards as for `relay`, and a table `[gateway]`: TOML, as
     /// spec/gateway.md says. SIGHUP reads it again
     #[arg(value_name = "CONFIG")]
@@ -55,7 +55,7 @@ pub struct Gateway {
 
 /// `sealane doctor`.
 #[derive(Debug, Args)]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
@@ -67,12 +67,12 @@ pub struct Doctor {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
 }
 
 /// `sealane top`.
 #[derive(Debug, Args)]
-pub struct Top {
+pub struct TopArgs {
     /// Only streams whose topic matches
     pub pattern: Option<String>,
     /// The time between two samples
@@ -86,5 +86,5 @@ pub struct Top {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub hub: Hub,
+    pub hub: HubArgs,
 }

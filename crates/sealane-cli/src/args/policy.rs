@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use sealane_message::{DataType, InputError};
-use sealane_seal::policy::{Battery, Link, Rate, Trust};
+use sealane_seal::policy::{Battery, PolicyLink, Rate, ReaderTrust};
 
 /// `sealane policy`.
 #[derive(Debug, Args)]
-pub struct Policy {
+pub struct PolicyArgs {
     /// The question to the policy
     #[command(subcommand)]
     pub verb: PolicyVerb,
@@ -35,10 +35,10 @@ pub struct PolicyExplain {
     pub data_type: DataType,
     /// Where it travels first: local, mesh, hub or foreign
     #[arg(long, value_name = "KIND", default_value = "hub", value_parser = link)]
-    pub link: Link,
+    pub link: PolicyLink,
     /// The trust in its readers: verified, member or unknown
     #[arg(long, value_name = "TRUST", default_value = "member", value_parser = trust)]
-    pub trust: Trust,
+    pub trust: ReaderTrust,
     /// The sender's battery in percent [default: unknown]
     #[arg(long, value_name = "PERCENT", value_parser = battery)]
     pub battery: Option<Battery>,
@@ -50,14 +50,14 @@ pub struct PolicyExplain {
     pub file: Option<PathBuf>,
 }
 
-fn link(text: &str) -> Result<Link, InputError> {
-    let known = Link::ALL.map(Link::name).join(", ");
-    Link::from_name(text).ok_or_else(|| format!("a link is one of {known}").into())
+fn link(text: &str) -> Result<PolicyLink, InputError> {
+    let known = PolicyLink::ALL.map(PolicyLink::name).join(", ");
+    PolicyLink::from_name(text).ok_or_else(|| format!("a link is one of {known}").into())
 }
 
-fn trust(text: &str) -> Result<Trust, InputError> {
-    let known = Trust::ALL.map(Trust::name).join(", ");
-    Trust::from_name(text).ok_or_else(|| format!("trust is one of {known}").into())
+fn trust(text: &str) -> Result<ReaderTrust, InputError> {
+    let known = ReaderTrust::ALL.map(ReaderTrust::name).join(", ");
+    ReaderTrust::from_name(text).ok_or_else(|| format!("trust is one of {known}").into())
 }
 
 fn battery(text: &str) -> Result<Battery, &'static str> {

@@ -10,7 +10,7 @@ use crate::times;
 
 /// `sealane token`.
 #[derive(Debug, Args)]
-pub struct Token {
+pub struct TokenArgs {
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<String>,

@@ -23,7 +23,7 @@ that reads.";
 /// `sealane vault`.
 #[derive(Debug, Args)]
 #[command(after_long_help = AFTER_HELP)]
-pub struct Vault {
+pub struct VaultArgs {
     /// The vault: a folder, or s3://BUCKET/PREFIX
     #[arg(long, global = true, value_name = "PLACE", env = "SEALANE_VAULT")]
     pub vault: Option<String>,
@@ -164,7 +164,7 @@ pub struct RestoreTrust {
 
 /// The snapshots that are meant where no number says which.
 #[derive(Debug, Args, Clone)]
-pub struct Whose {
+pub struct SnapshotOwnerArgs {
     /// Of this host [default: this machine]
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
@@ -192,7 +192,7 @@ pub struct VaultLs {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub whose: Whose,
+    pub whose: SnapshotOwnerArgs,
 }
 
 /// `sealane vault find`.
@@ -205,7 +205,7 @@ pub struct VaultFind {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub whose: Whose,
+    pub whose: SnapshotOwnerArgs,
 }
 
 const PRUNE_HELP: &str = "\
@@ -246,7 +246,7 @@ pub struct VaultPrune {
     /// none. Without signer, a writer's snapshots count as those of the host that they name
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "signer,host,paths")]
     #[arg(hide_possible_values = true)]
-    pub group_by: Vec<GroupBy>,
+    pub group_by: Vec<GroupByArg>,
     /// Remove data at once instead of a day later; only where nobody puts at the same time
     #[arg(long)]
     pub now: bool,
@@ -264,7 +264,7 @@ pub struct VaultPrune {
 
 /// An attribute that the snapshots of a group have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GroupBy {
+pub enum GroupByArg {
     /// The member that signed them.
     Signer,
     /// The host that they name.
@@ -282,7 +282,7 @@ pub enum GroupBy {
 pub struct VaultInit {
     /// Whether names can be read in the store without a key: sealed or plain
     #[arg(long, value_name = "KIND", default_value = "sealed", hide_possible_values = true)]
-    pub metadata: Metadata,
+    pub metadata: MetadataArg,
     /// Print no recovery code: without the passphrase everything is lost
     #[arg(long)]
     pub no_recovery: bool,
@@ -293,7 +293,7 @@ pub struct VaultInit {
 
 /// Whether names can be read.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Metadata {
+pub enum MetadataArg {
     /// Only with a key.
     Sealed,
     /// By anyone who reads the store.
@@ -326,7 +326,7 @@ pub struct VaultPut {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub profile: Profile,
+    pub profile: ChunkProfileArgs,
     /// Say what would be kept, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -334,11 +334,11 @@ pub struct VaultPut {
 
 /// How chunks are made.
 #[derive(Debug, Args, Clone, Copy)]
-pub struct Profile {
+pub struct ChunkProfileArgs {
     /// How contents are compressed: zstd, lz4 or none
     #[arg(long, alias = "codec", value_name = "METHOD", default_value = "zstd")]
     #[arg(hide_possible_values = true)]
-    pub compression: Compression,
+    pub compression: CompressionArg,
     /// The level of zstd, 1 to 22
     #[arg(long, alias = "level", value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=22))]
@@ -350,7 +350,7 @@ pub struct Profile {
 
 /// How contents are compressed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Compression {
+pub enum CompressionArg {
     /// Zstandard.
     Zstd,
     /// LZ4 blocks.
@@ -394,7 +394,7 @@ pub struct VaultGet {
         missing_docs,
         reason = "flattened, and its own documentation would replace the verb's"
     )]
-    pub whose: Whose,
+    pub whose: SnapshotOwnerArgs,
 }
 
 /// Bytes of a file.
@@ -437,7 +437,7 @@ pub enum ImportFrom {
             missing_docs,
             reason = "flattened, and its own documentation would replace the verb's"
         )]
-        profile: Profile,
+        profile: ChunkProfileArgs,
     },
 }
 

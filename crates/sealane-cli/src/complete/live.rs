@@ -4,48 +4,51 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane_group::KeyFolder;
-use sealane_node::access::Tokens;
+use sealane_node::access::TokenFile;
 
-use super::words::{Live, Typed};
-use super::{MAX_OFFERS, Offer};
-use crate::args::Command;
+use super::words::{CompletionSource, TypedWords};
+use super::{CompletionOffer, MAX_OFFERS};
+use crate::args::CliVerb;
 use crate::args::key::KeysArgs;
-use crate::config::{File, Key, environment};
+use crate::config::{SettingKey, SettingsFile, environment};
 use crate::times::{count, show_time};
-use crate::vault::Location;
+use crate::vault::VaultAccess;
 use crate::{context, key};
 
 /// The present names of a kind, or none where they cannot be read.
-pub(super) async fn offers(kind: Live, typed: &Typed<'_>) -> Option<Vec<Offer>> {
+pub(super) async fn offers(
+    kind: CompletionSource,
+    typed: &TypedWords<'_>,
+) -> Option<Vec<CompletionOffer>> {
     match kind {
-        Live::Topics => topics(typed).await,
-        Live::Consumers => consumers(typed).await,
-        Live::Groups => groups(typed),
-        Live::Tokens => tokens(typed),
-        Live::Contexts => {
+        CompletionSource::Topics => topics(typed).await,
+        CompletionSource::Consumers => consumers(typed).await,
+        CompletionSource::Groups => groups(typed),
+        CompletionSource::Tokens => tokens(typed),
+        CompletionSource::Contexts => {
             let all = context::all().ok()?.into_iter();
-            Some(all.map(|context| Offer::new(context.name, context.server)).collect())
+            Some(all.map(|context| CompletionOffer::new(context.name, context.server)).collect())
         }
-        Live::Snapshots => snapshots(typed),
+        CompletionSource::Snapshots => snapshots(typed),
     }
 }
 
-fn value(typed: &Typed<'_>, id: &str) -> Option<String> {
+fn value(typed: &TypedWords<'_>, id: &str) -> Option<String> {
     typed.values.get(id).cloned()
 }
 
-fn settings(typed: &Typed<'_>) -> Option<File> {
+fn settings(typed: &TypedWords<'_>) -> Option<SettingsFile> {
     let file = value(typed, "config").map(PathBuf::from);
-    File::find(file.as_deref(), value(typed, "context").as_deref()).ok()
+    SettingsFile::find(file.as_deref(), value(typed, "context").as_deref()).ok()
 }
 
-fn client(typed: &Typed<'_>) -> Option<sealane::Client> {
+fn client(typed: &TypedWords<'_>) -> Option<sealane::Client> {
     let server = value(typed, "server");
     Some(settings(typed)?.client(server.as_ref(), None).ok()?.patience(Duration::ZERO))
 }
 
 /// The hub is asked for what lies below the names that are typed in full.
-async fn topics(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+async fn topics(typed: &TypedWords<'_>) -> Option<Vec<CompletionOffer>> {
     let client = client(typed)?;
     let mut ask = client.streams().limit(MAX_OFFERS);
     if let Some((above, _)) = typed.last.rsplit_once('/') {
@@ -53,21 +56,22 @@ async fn topics(typed: &Typed<'_>) -> Option<Vec<Offer>> {
     }
     let page = ask.await.ok()?;
     let offer = |state: sealane::StreamState| {
-        Offer::new(state.stream.as_str(), count(state.count, "messages"))
+        CompletionOffer::new(state.stream.as_str(), count(state.count, "messages"))
     };
     Some(page.streams.into_iter().map(offer).collect())
 }
 
-async fn consumers(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+async fn consumers(typed: &TypedWords<'_>) -> Option<Vec<CompletionOffer>> {
     let all = client(typed)?.consumers(typed.positionals.first()?).await.ok()?;
     let named = all.into_iter().filter(|info| !info.state.consumer.is_empty());
-    let offer =
-        |info: sealane::ConsumerInfo| Offer::new(info.state.consumer, format!("lag {}", info.lag));
+    let offer = |info: sealane::ConsumerInfo| {
+        CompletionOffer::new(info.state.consumer, format!("lag {}", info.lag))
+    };
     Some(named.map(offer).collect())
 }
 
 /// A passphrase is taken where it is given, and never asked for.
-fn groups(typed: &Typed<'_>) -> Option<Vec<Offer>> {
+fn groups(typed: &TypedWords<'_>) -> Option<Vec<CompletionOffer>> {
     let keys = KeysArgs {
         keys: value(typed, "keys").map(PathBuf::from),
         passphrase_file: value(typed, "passphrase_file").map(PathBuf::from),
@@ -77,17 +81,17 @@ fn groups(typed: &Typed<'_>) -> Option<Vec<Offer>> {
         return None;
     }
     let names = key::open(&keys).ok()?.groups().ok()?;
-    Some(names.into_iter().map(|name| Offer::new(name, "group")).collect())
+    Some(names.into_iter().map(|name| CompletionOffer::new(name, "group")).collect())
 }
 
-fn tokens(typed: &Typed<'_>) -> Option<Vec<Offer>> {
-    let folder = settings(typed)?.setting(Key::Data, value(typed, "data").as_ref()).value;
-    let tokens = Tokens::read(&Tokens::path(Path::new(&folder))).ok()?;
-    Some(tokens.iter().map(|token| Offer::new(token.name(), "token")).collect())
+fn tokens(typed: &TypedWords<'_>) -> Option<Vec<CompletionOffer>> {
+    let folder = settings(typed)?.setting(SettingKey::Data, value(typed, "data").as_ref()).value;
+    let tokens = TokenFile::read(&TokenFile::path(Path::new(&folder))).ok()?;
+    Some(tokens.iter().map(|token| CompletionOffer::new(token.name(), "token")).collect())
 }
 
-fn snapshots(typed: &Typed<'_>) -> Option<Vec<Offer>> {
-    let mut offers = vec![Offer::new("latest", "the newest snapshot of this host")];
+fn snapshots(typed: &TypedWords<'_>) -> Option<Vec<CompletionOffer>> {
+    let mut offers = vec![CompletionOffer::new("latest", "the newest snapshot of this host")];
     let is_given =
         value(typed, "passphrase_file").is_some() || environment("SEALANE_PASSPHRASE").is_some();
     if !is_given {
@@ -97,14 +101,14 @@ fn snapshots(typed: &Typed<'_>) -> Option<Vec<Offer>> {
     let given = given.iter().filter_map(|id| Some((id.replace('_', "-"), value(typed, id)?)));
     let words = given.flat_map(|(flag, value)| [format!("--{flag}"), value]);
     let words = ["sealane", "vault", "status"].map(str::to_owned).into_iter().chain(words);
-    let Command::Vault(args) = crate::parse(words.map(Into::into)).ok()?.command else {
+    let CliVerb::Vault(args) = crate::parse(words.map(Into::into)).ok()?.command else {
         return None;
     };
-    let vault = Location::new(&args).ok()?.open().ok()?;
+    let vault = VaultAccess::new(&args).ok()?.open().ok()?;
     let all = vault.snapshots().ok()?;
     offers.extend(all.iter().rev().map(|snapshot| {
         let time = show_time(u64::try_from(snapshot.time_ns / 1_000_000).unwrap_or(0));
-        Offer::new(snapshot.number.to_string(), format!("{} {time}", snapshot.source))
+        CompletionOffer::new(snapshot.number.to_string(), format!("{} {time}", snapshot.source))
     }));
     Some(offers)
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use clap::{Arg, Command};
 
-use super::Offer;
+use super::CompletionOffer;
 
 /// A kind of names that exist now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Live {
+pub(super) enum CompletionSource {
     Topics,
     Consumers,
     Groups,
@@ -19,18 +19,18 @@ pub(super) enum Live {
 
 /// The words that the last word may be.
 #[derive(Debug)]
-pub(super) enum Wanted<'a> {
+pub(super) enum CompletionTarget<'a> {
     Verbs(&'a Command),
     Flags(&'a Command),
-    Values(Vec<Offer>),
-    Live(Live),
+    Values(Vec<CompletionOffer>),
+    Live(CompletionSource),
     /// A file, which shells know, or what nobody can know.
     Nothing,
 }
 
 /// The words so far.
 #[derive(Debug)]
-pub(super) struct Typed<'a> {
+pub(super) struct TypedWords<'a> {
     /// The names of the verbs: `stream`, `set`.
     path: Vec<&'a str>,
     command: &'a Command,
@@ -46,7 +46,7 @@ pub(super) struct Typed<'a> {
     pub(super) last: String,
 }
 
-impl<'a> Typed<'a> {
+impl<'a> TypedWords<'a> {
     /// Reads the words behind the program's name; the last one is not finished, and may be empty.
     pub(super) fn read(program: &'a Command, words: &[String]) -> Self {
         let (last, whole) = words
@@ -113,48 +113,53 @@ impl<'a> Typed<'a> {
     }
 
     /// The words that the last word may be.
-    pub(super) fn wanted(&self) -> Wanted<'a> {
+    pub(super) fn wanted(&self) -> CompletionTarget<'a> {
         if let Some(arg) = self.flag {
             return self.value_of(arg);
         }
         if self.last.starts_with('-') {
-            return Wanted::Flags(self.command);
+            return CompletionTarget::Flags(self.command);
         }
         if self.command.has_subcommands() && self.positionals.is_empty() {
-            return Wanted::Verbs(self.command);
+            return CompletionTarget::Verbs(self.command);
         }
         let places: Vec<&Arg> = self.command.get_positionals().collect();
         let is_many = |arg: &&&Arg| arg.get_num_args().is_some_and(|many| many.max_values() > 1);
         let arg = places.get(self.positionals.len()).or(places.last().filter(is_many));
-        arg.map_or(Wanted::Nothing, |arg| self.value_of(arg))
+        arg.map_or(CompletionTarget::Nothing, |arg| self.value_of(arg))
     }
 
-    fn value_of(&self, arg: &Arg) -> Wanted<'a> {
+    fn value_of(&self, arg: &Arg) -> CompletionTarget<'a> {
         let possible = arg.get_possible_values();
         if !possible.is_empty() {
             let offer = |value: &clap::builder::PossibleValue| {
-                Offer::new(value.get_name(), super::about(value.get_help()))
+                CompletionOffer::new(value.get_name(), super::about(value.get_help()))
             };
-            return Wanted::Values(
+            return CompletionTarget::Values(
                 possible.iter().filter(|v| !v.is_hide_set()).map(offer).collect(),
             );
         }
-        let all =
-            |words: &[&str]| Wanted::Values(words.iter().map(|w| Offer::new(*w, "")).collect());
+        let all = |words: &[&str]| {
+            CompletionTarget::Values(words.iter().map(|w| CompletionOffer::new(*w, "")).collect())
+        };
         match (self.path.as_slice(), arg.get_id().as_str()) {
             (_, "codec") => all(&["json", "msgpack", "cbor"]),
             (["up"] | ["stream", ..], "level") => all(&["memory", "os", "disk"]),
             (["sub"], "from") | (["consumer", "reset"], "to") => all(&["first", "new"]),
             (["consumer", ..], "name") | (["sub" | "reply"], "consumer") => {
-                Wanted::Live(Live::Consumers)
+                CompletionTarget::Live(CompletionSource::Consumers)
             }
-            (_, "topic" | "pattern") => Wanted::Live(Live::Topics),
-            (["token", "new"], "read" | "publish" | "manage") => Wanted::Live(Live::Topics),
-            (_, "group" | "sealed") => Wanted::Live(Live::Groups),
-            (["token", "revoke"], "name") => Wanted::Live(Live::Tokens),
-            (_, "context") | (["context", "use" | "rm"], "name") => Wanted::Live(Live::Contexts),
-            (["vault", ..], "snapshot") => Wanted::Live(Live::Snapshots),
-            _ => Wanted::Nothing,
+            (_, "topic" | "pattern") => CompletionTarget::Live(CompletionSource::Topics),
+            (["token", "new"], "read" | "publish" | "manage") => {
+                CompletionTarget::Live(CompletionSource::Topics)
+            }
+            (_, "group" | "sealed") => CompletionTarget::Live(CompletionSource::Groups),
+            (["token", "revoke"], "name") => CompletionTarget::Live(CompletionSource::Tokens),
+            (_, "context") | (["context", "use" | "rm"], "name") => {
+                CompletionTarget::Live(CompletionSource::Contexts)
+            }
+            (["vault", ..], "snapshot") => CompletionTarget::Live(CompletionSource::Snapshots),
+            _ => CompletionTarget::Nothing,
         }
     }
 }
@@ -167,12 +172,14 @@ mod tests {
         let mut command = crate::args::command();
         command.build();
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        match Typed::read(&command, &words).wanted() {
-            Wanted::Verbs(of) => format!("verbs of {}", of.get_name()),
-            Wanted::Flags(of) => format!("flags of {}", of.get_name()),
-            Wanted::Values(of) => of.into_iter().map(|o| o.word).collect::<Vec<_>>().join(" "),
-            Wanted::Live(kind) => format!("{kind:?}"),
-            Wanted::Nothing => "nothing".to_owned(),
+        match TypedWords::read(&command, &words).wanted() {
+            CompletionTarget::Verbs(of) => format!("verbs of {}", of.get_name()),
+            CompletionTarget::Flags(of) => format!("flags of {}", of.get_name()),
+            CompletionTarget::Values(of) => {
+                of.into_iter().map(|o| o.word).collect::<Vec<_>>().join(" ")
+            }
+            CompletionTarget::Live(kind) => format!("{kind:?}"),
+            CompletionTarget::Nothing => "nothing".to_owned(),
         }
     }
 

@@ -9,8 +9,8 @@ use sealane::{Codec, Value};
 use sealane_message::InputError;
 use toml::Table;
 
-use super::Context;
-use crate::Failure;
+use super::HubContext;
+use crate::CliFailure;
 use crate::config::no_toml;
 
 /// The longest name of a context.
@@ -18,28 +18,28 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// All contexts, in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Contexts {
+pub(super) struct HubContexts {
     pub(super) used: Option<String>,
-    pub(super) all: Vec<Context>,
+    pub(super) all: Vec<HubContext>,
 }
 
-impl Contexts {
+impl HubContexts {
     /// Reads the file; where there is none, there is no context.
-    pub(super) fn read(path: &Path) -> Result<Contexts, Failure> {
+    pub(super) fn read(path: &Path) -> Result<HubContexts, CliFailure> {
         match fs::read_to_string(path) {
-            Ok(text) => Contexts::parse(&text).map_err(|cause| wrong(path, cause.to_string())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Contexts::default()),
-            Err(error) => Err(Failure::file(path, error)),
+            Ok(text) => HubContexts::parse(&text).map_err(|cause| wrong(path, cause.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HubContexts::default()),
+            Err(error) => Err(CliFailure::file(path, error)),
         }
     }
 
-    fn parse(text: &str) -> Result<Contexts, InputError> {
+    fn parse(text: &str) -> Result<HubContexts, InputError> {
         let mut table: Table = text.parse().map_err(|error| no_toml(text, &error))?;
         let used = table.remove("use").map(|used| match used {
             toml::Value::String(used) => Ok(used),
             _ => Err(InputError::from("`use` is not text in quotes")),
         });
-        let mut contexts = Contexts { used: used.transpose()?, all: vec![] };
+        let mut contexts = HubContexts { used: used.transpose()?, all: vec![] };
         match table.remove("context") {
             None => {}
             Some(toml::Value::Table(all)) => {
@@ -58,16 +58,16 @@ impl Contexts {
     /// Changes the file while no other command does.
     pub(super) fn change<T>(
         path: &Path,
-        change: impl FnOnce(&mut Contexts) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let failed = |cause: io::Error| Failure::file(path, cause);
+        change: impl FnOnce(&mut HubContexts) -> Result<T, CliFailure>,
+    ) -> Result<T, CliFailure> {
+        let failed = |cause: io::Error| CliFailure::file(path, cause);
         let folder = path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(path.with_extension("lock")).map_err(failed)?;
         lock.lock().map_err(failed)?;
-        let mut contexts = Contexts::read(path)?;
+        let mut contexts = HubContexts::read(path)?;
         let outcome = change(&mut contexts)?;
         contexts.write(path).map_err(failed)?;
         Ok(outcome)
@@ -104,25 +104,25 @@ impl Contexts {
         text
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<&Context, Failure> {
+    pub(super) fn get(&self, name: &str) -> Result<&HubContext, CliFailure> {
         self.all.iter().find(|context| context.name == name).ok_or_else(|| self.unknown(name))
     }
 
-    fn unknown(&self, name: &str) -> Failure {
+    fn unknown(&self, name: &str) -> CliFailure {
         let known: Vec<&str> = self.all.iter().map(|context| context.name.as_str()).collect();
         let known = if known.is_empty() {
             String::new()
         } else {
             format!("; the contexts are {}", known.join(", "))
         };
-        Failure::UnknownContext { name: name.to_owned(), known }
+        CliFailure::UnknownContext { name: name.to_owned(), known }
     }
 
     /// Adds a context, and says whether there was none of its name.
-    pub(super) fn add(&mut self, context: Context) -> Result<bool, Failure> {
+    pub(super) fn add(&mut self, context: HubContext) -> Result<bool, CliFailure> {
         if !is_name(&context.name) {
             let named = "the name of a context has 1 to 64 letters, digits, `-`, `_` and `.`";
-            return Err(Failure::Usage(named));
+            return Err(CliFailure::Usage(named));
         }
         let before = self.all.len();
         self.all.retain(|other| other.name != context.name);
@@ -132,7 +132,7 @@ impl Contexts {
         Ok(is_new)
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Result<(), Failure> {
+    pub(super) fn remove(&mut self, name: &str) -> Result<(), CliFailure> {
         self.get(name)?;
         self.all.retain(|context| context.name != name);
         self.used.take_if(|used| used == name);
@@ -140,14 +140,16 @@ impl Contexts {
     }
 }
 
-fn parse_one(name: String, context: toml::Value) -> Result<Context, InputError> {
+fn parse_one(name: String, context: toml::Value) -> Result<HubContext, InputError> {
     let toml::Value::Table(table) = context else {
         return Err(format!("the context `{name}` is no table").into());
     };
-    let mut read = Context { name, ..Context::default() };
+    let mut read = HubContext { name, ..HubContext::default() };
     for (key, value) in table {
         let toml::Value::String(value) = value else {
-            return Err(format!("`{key}` of the context `{}` is not text in quotes", read.name).into());
+            return Err(
+                format!("`{key}` of the context `{}` is not text in quotes", read.name).into()
+            );
         };
         match key.as_str() {
             "server" => read.server = value,
@@ -175,16 +177,16 @@ fn quoted(text: &str) -> String {
     String::from_utf8_lossy(&json).replace('\u{7f}', "\\u007f")
 }
 
-fn wrong(path: &Path, cause: String) -> Failure {
-    Failure::File { file: path.to_owned(), cause }
+fn wrong(path: &Path, cause: String) -> CliFailure {
+    CliFailure::File { file: path.to_owned(), cause }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn context(name: &str) -> Context {
-        Context {
+    fn context(name: &str) -> HubContext {
+        HubContext {
             name: name.to_owned(),
             server: "https://h\"u\\b\u{7f}:1".to_owned(),
             token_file: Some("/tokens/a b".into()),
@@ -195,13 +197,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut contexts = Contexts::default();
+        let mut contexts = HubContexts::default();
         for name in ["b", "a.b-c_D", "a"] {
             assert!(contexts.add(context(name)).unwrap());
         }
         assert!(!contexts.add(context("a")).unwrap());
         contexts.used = Some("b".to_owned());
-        assert_eq!(Contexts::parse(&contexts.to_text()).unwrap(), contexts);
+        assert_eq!(HubContexts::parse(&contexts.to_text()).unwrap(), contexts);
         contexts.remove("b").unwrap();
         assert_eq!(contexts.used, None);
         assert!(contexts.remove("b").is_err());
@@ -219,9 +221,9 @@ mod tests {
             ("[context.'a b']\nserver = 'b'", "1 to 64 letters"),
             ("[context.a]\nserver = 'b", "line 2"),
         ] {
-            let error = Contexts::parse(text).unwrap_err();
+            let error = HubContexts::parse(text).unwrap_err();
             assert!(error.to_string().contains(named), "{text}: {error}");
         }
-        assert_eq!(Contexts::parse("").unwrap(), Contexts::default());
+        assert_eq!(HubContexts::parse("").unwrap(), HubContexts::default());
     }
 }

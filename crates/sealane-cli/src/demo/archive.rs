@@ -6,11 +6,11 @@ use std::time::Instant;
 use sealane_vault::{DrillOptions, Metadata, OpenOptions, PutOptions, Store, Vault};
 
 use super::sealed::holding;
-use crate::Failure;
+use crate::CliFailure;
 use crate::times::show_bytes;
 
 /// The result of the vault's part of the demo.
-pub(super) struct Archive {
+pub(super) struct DemoVaultReport {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) stored_bytes: u64,
@@ -22,7 +22,7 @@ pub(super) struct Archive {
     pub(super) seconds: f64,
 }
 
-impl Archive {
+impl DemoVaultReport {
     /// The result, in one line.
     pub(super) fn told(&self) -> String {
         format!(
@@ -37,7 +37,7 @@ impl Archive {
 }
 
 /// Keeps `data` in a new vault under `folder`, restores it, and looks for `canary`.
-pub(super) fn run(data: &Path, folder: &Path, canary: &str) -> Result<Archive, Failure> {
+pub(super) fn run(data: &Path, folder: &Path, canary: &str) -> Result<DemoVaultReport, CliFailure> {
     let objects = folder.join("objects");
     let options = OpenOptions { state: Some(folder.join("state")), ..OpenOptions::default() };
     let began = Instant::now();
@@ -46,7 +46,7 @@ pub(super) fn run(data: &Path, folder: &Path, canary: &str) -> Result<Archive, F
     let vault = Vault::init(store, b"a passphrase", cost, Metadata::Sealed, &options)?;
     let put = vault.put_paths(&[data.to_owned()], &PutOptions::default())?;
     let drill = vault.drill(&folder.join("scratch"), &DrillOptions::default())?;
-    Ok(Archive {
+    Ok(DemoVaultReport {
         files: put.counts.files,
         bytes: put.counts.bytes,
         stored_bytes: put.counts.stored_bytes,

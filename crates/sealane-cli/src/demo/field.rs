@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Group, Start, Value};
-use sealane_group::{EpochSource, KeyFolder, Member, NewGroup};
+use sealane::{Client, GroupClient, StartPosition, Value};
+use sealane_group::{EpochSource, GroupMember, KeyFolder, NewGroup};
 use sealane_link::RelayCard;
 use sealane_machine::{
     Machine, MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys,
 };
 
-use super::ledger::{Ledger, fingerprint};
+use super::ledger::{PublishedLedger, fingerprint};
 use super::node::end;
-use super::sealed::{Canaries, holding, join};
+use super::sealed::{DemoCanaries, holding, join};
 use super::telemetry::{self, KINDS};
-use crate::Failure;
+use crate::CliFailure;
 
 /// Documents that are written: fewer than the log of a member keeps.
 const DOCUMENTS: usize = 60;
@@ -67,17 +67,17 @@ impl FieldToCloud {
 /// Writes at one end and reads at the other. `folder` is empty.
 pub(super) async fn run(
     hub: &str,
-    machine: &telemetry::Machine,
+    machine: &telemetry::DemoMachine,
     folder: &Path,
-    words: &Canaries,
-) -> Result<FieldToCloud, Failure> {
-    let stage = Stage::set(hub, folder)?;
+    words: &DemoCanaries,
+) -> Result<FieldToCloud, CliFailure> {
+    let stage = DemoFieldStage::set(hub, folder)?;
     let began = Instant::now();
     let _others = [stage.start("relay")?, stage.start("gateway")?];
     let car = stage.car().await?;
-    let mut documents = sealane::Documents::connect(folder.join("car.socket")).await?;
+    let mut documents = sealane::DocumentsClient::connect(folder.join("car.socket")).await?;
     let client = Client::connect(hub)?;
-    let mut ledger = Ledger::default();
+    let mut ledger = PublishedLedger::default();
     let (mut ways, mut after) = (Duration::ZERO, began);
     for number in 0..DOCUMENTS {
         // The others have more numbers than a document has room for.
@@ -109,16 +109,16 @@ pub(super) async fn run(
 }
 
 /// All files, and the member that reads.
-struct Stage {
+struct DemoFieldStage {
     folder: PathBuf,
-    reader: Member,
+    reader: GroupMember,
     /// The stream that the documents land in.
     topic: String,
 }
 
-impl Stage {
+impl DemoFieldStage {
     /// Makes two groups, that of the machines and that of the members, and everybody's files.
-    fn set(hub: &str, folder: &Path) -> Result<Stage, Failure> {
+    fn set(hub: &str, folder: &Path) -> Result<DemoFieldStage, CliFailure> {
         let keys = |name: &str| KeyFolder::create(&folder.join("keys").join(name), name, None);
         let base = keys("base")?;
         let mut roads = base.new_group("roads", NewGroup::default())?;
@@ -133,12 +133,12 @@ impl Stage {
         }
         join(&mut reader, &car)?;
         let topic = format!("mesh/{}/{LOG}", reader.tag());
-        let stage = Stage { folder: folder.to_owned(), reader, topic };
+        let stage = DemoFieldStage { folder: folder.to_owned(), reader, topic };
         stage.write_files(hub)?;
         Ok(stage)
     }
 
-    fn write_files(&self, hub: &str) -> Result<(), Failure> {
+    fn write_files(&self, hub: &str) -> Result<(), CliFailure> {
         let reader = &self.reader;
         let card = RelayCard::new(reader.tag(), reader.epochs().newest(), reader.addresses());
         let [before, behind] = [free_port()?, free_port()?];
@@ -172,11 +172,11 @@ impl Stage {
     }
 
     /// A relay or a gateway, as a process of its own.
-    fn start(&self, verb: &str) -> Result<Process, Failure> {
+    fn start(&self, verb: &str) -> Result<DemoProcess, CliFailure> {
         let file = self.folder.join("transit").join(format!("{verb}.toml"));
         let log = file.with_extension("log");
         let refused = |error| failed(&log, error);
-        let program = std::env::current_exe().map_err(|e| Failure::Demo(e.to_string()))?;
+        let program = std::env::current_exe().map_err(|e| CliFailure::Demo(e.to_string()))?;
         let mut child = Command::new(program)
             .args(["--json", verb])
             .arg(&file)
@@ -186,21 +186,21 @@ impl Stage {
             .spawn()
             .map_err(refused)?;
         let out = child.stdout.take();
-        let process = Process { child };
+        let process = DemoProcess { child };
         let mut line = String::new();
         if let Some(out) = out {
             BufReader::new(out).read_line(&mut line).map_err(refused)?;
         }
         if line.is_empty() {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
-            return Err(Failure::Demo(format!("the {verb} did not start: {}", said.trim())));
+            return Err(CliFailure::Demo(format!("the {verb} did not start: {}", said.trim())));
         }
         Ok(process)
     }
 
     /// The member in the field. What programs send over a mesh needs an interface, and so root;
     /// documents do not.
-    async fn car(&self) -> Result<MachineHandle, Failure> {
+    async fn car(&self) -> Result<MachineHandle, CliFailure> {
         let config = MachineConfig::read(&self.folder.join("car.toml"))?;
         let folder = KeyFolder::open(&self.folder.join("keys").join("car"), None)?;
         let mesh = Some(folder.group("roads")?);
@@ -210,18 +210,18 @@ impl Stage {
 }
 
 /// A process. It is killed when this is dropped.
-struct Process {
+struct DemoProcess {
     child: Child,
 }
 
-impl Drop for Process {
+impl Drop for DemoProcess {
     fn drop(&mut self) {
         end(&mut self.child);
     }
 }
 
 /// One end of a link on which machines find each other: those with the same port for everybody.
-fn link(name: &str, everybody: u16) -> Result<String, Failure> {
+fn link(name: &str, everybody: u16) -> Result<String, CliFailure> {
     let own = free_port()?;
     Ok(format!(
         "[[link]]\nname = \"{name}\"\nudp = \"{}:{own}\"\ndiscover = true\n\
@@ -231,39 +231,47 @@ fn link(name: &str, everybody: u16) -> Result<String, Failure> {
 }
 
 /// A port of UDP that nobody has now.
-fn free_port() -> Result<u16, Failure> {
+fn free_port() -> Result<u16, CliFailure> {
     let bound = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
-    bound.map(|address| address.port()).map_err(|error| Failure::Demo(error.to_string()))
+    bound.map(|address| address.port()).map_err(|error| CliFailure::Demo(error.to_string()))
 }
 
-fn failed(path: &Path, error: std::io::Error) -> Failure {
-    Failure::Demo(format!("{}: {error}", path.display()))
+fn failed(path: &Path, error: std::io::Error) -> CliFailure {
+    CliFailure::Demo(format!("{}: {error}", path.display()))
 }
 
 /// Waits until the hub has the first document.
-async fn until_stored(client: &Client, topic: &str) -> Result<(), Failure> {
+async fn until_stored(client: &Client, topic: &str) -> Result<(), CliFailure> {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         // Before it, there is no such stream.
-        if client.read(topic, Start::First, 1).await.is_ok_and(|page| !page.messages.is_empty()) {
+        if client
+            .read(topic, StartPosition::First, 1)
+            .await
+            .is_ok_and(|page| !page.messages.is_empty())
+        {
             return Ok(());
         }
         tokio::time::sleep(LOOK).await;
     }
-    Err(Failure::Demo("nothing came from the field to the hub".into()))
+    Err(CliFailure::Demo("nothing came from the field to the hub".into()))
 }
 
 /// The messages that a member has read.
 #[derive(Default)]
-struct Received {
+struct DemoFieldReceived {
     prints: HashMap<String, u64>,
     /// Messages that hold a word.
     found: u64,
 }
 
-async fn read_back(group: &Group, topic: &str, word: &str) -> Result<Received, Failure> {
-    let mut sealed = group.subscribe(topic).from(Start::First).await?;
-    let mut received = Received::default();
+async fn read_back(
+    group: &GroupClient,
+    topic: &str,
+    word: &str,
+) -> Result<DemoFieldReceived, CliFailure> {
+    let mut sealed = group.subscribe(topic).from(StartPosition::First).await?;
+    let mut received = DemoFieldReceived::default();
     while received.prints.len() < DOCUMENTS {
         let Ok(Some(message)) = tokio::time::timeout(PATIENCE, sealed.next()).await else { break };
         let envelope = message?.value()?;

@@ -5,11 +5,11 @@ use sealane::{Codec, Value};
 
 /// The published messages: a fingerprint of each message under its id.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct PublishedLedger {
     messages: HashMap<String, u64>,
 }
 
-impl Ledger {
+impl PublishedLedger {
     pub(super) fn add(&mut self, id: String, envelope: &Value) {
         self.messages.insert(id, fingerprint(envelope));
     }
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn what_is_missing_or_differs_is_lost() {
         let value = |n: u64| Value::Map(vec![("n".into(), n.into())]);
-        let mut ledger = Ledger::default();
+        let mut ledger = PublishedLedger::default();
         (0..4).for_each(|n| ledger.add(n.to_string(), &value(n)));
         let mut received: HashMap<_, _> =
             (0..4).map(|n| (n.to_string(), fingerprint(&value(n)))).collect();

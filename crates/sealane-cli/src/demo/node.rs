@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use sealane::{Codec, Value};
 
-use crate::Failure;
+use crate::CliFailure;
 
 /// How often a node whose port is still held is started again.
 const MAX_STARTS: u32 = 20;
 
 /// A node as a process of its own. It is killed when this is dropped.
-pub(super) struct NodeProcess {
+pub(super) struct DemoNodeProcess {
     program: PathBuf,
     folder: PathBuf,
     child: Child,
@@ -21,19 +21,23 @@ pub(super) struct NodeProcess {
     began: Instant,
 }
 
-impl NodeProcess {
+impl DemoNodeProcess {
     /// Starts a node over `folder`, on a free port where none is named.
     pub(super) async fn start(
         program: PathBuf,
         folder: PathBuf,
         address: Option<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliFailure> {
         let started = tokio::task::spawn_blocking(move || Self::spawn(program, folder, address));
-        started.await.map_err(|error| Failure::Demo(error.to_string()))?
+        started.await.map_err(|error| CliFailure::Demo(error.to_string()))?
     }
 
-    fn spawn(program: PathBuf, folder: PathBuf, address: Option<String>) -> Result<Self, Failure> {
-        let failed = |error: std::io::Error| Failure::Demo(format!("the node: {error}"));
+    fn spawn(
+        program: PathBuf,
+        folder: PathBuf,
+        address: Option<String>,
+    ) -> Result<Self, CliFailure> {
+        let failed = |error: std::io::Error| CliFailure::Demo(format!("the node: {error}"));
         let log = folder.join("node.log");
         let mut child = Command::new(&program)
             .args(["up", "--json", "--level", "disk", "--data"])
@@ -55,13 +59,13 @@ impl NodeProcess {
         let (Some(address), Some(version)) = (text("address"), text("version")) else {
             end(&mut child);
             let log = std::fs::read_to_string(&log).unwrap_or_default();
-            return Err(Failure::Demo(format!("the node did not start: {}", log.trim())));
+            return Err(CliFailure::Demo(format!("the node did not start: {}", log.trim())));
         };
         Ok(Self { program, folder, child, address, version, began: Instant::now() })
     }
 
     /// Starts it again on the same data and port.
-    pub(super) async fn restart(self) -> Result<Self, Failure> {
+    pub(super) async fn restart(self) -> Result<Self, CliFailure> {
         let mut starts = 0;
         loop {
             starts += 1;
@@ -76,9 +80,9 @@ impl NodeProcess {
     }
 
     /// Ends it as a crash does: SIGKILL, which it cannot see coming.
-    pub(super) fn kill(&mut self) -> Result<(), Failure> {
-        self.child.kill().map_err(|error| Failure::Demo(error.to_string()))?;
-        self.child.wait().map(drop).map_err(|error| Failure::Demo(error.to_string()))
+    pub(super) fn kill(&mut self) -> Result<(), CliFailure> {
+        self.child.kill().map_err(|error| CliFailure::Demo(error.to_string()))?;
+        self.child.wait().map(drop).map_err(|error| CliFailure::Demo(error.to_string()))
     }
 
     pub(super) fn address(&self) -> &str {
@@ -99,7 +103,7 @@ impl NodeProcess {
     }
 }
 
-impl Drop for NodeProcess {
+impl Drop for DemoNodeProcess {
     fn drop(&mut self) {
         end(&mut self.child);
     }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, Error, Message, Subscription, Value};
+use sealane::{Client, Codec, Error, ReceivedMessage, Subscription, Value};
 use tokio::sync::watch;
 
 use super::ledger::fingerprint;
 
 /// The messages that a reader has received.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct DemoReaderTally {
     /// The fingerprint of each message under its id.
     pub(super) received: HashMap<String, u64>,
     /// Deliveries, repeated ones included.
@@ -24,18 +24,23 @@ pub(super) struct Tally {
 }
 
 /// A consumer that reads all streams in one codec.
-pub(super) struct Reader {
+pub(super) struct DemoReader {
     subscription: Subscription,
     count: Arc<AtomicU64>,
-    tally: Tally,
+    tally: DemoReaderTally,
     again: Vec<u8>,
 }
 
-impl Reader {
+impl DemoReader {
     pub(super) async fn join(client: &Client, pattern: &str, codec: Codec) -> Result<Self, Error> {
         let name = format!("demo-{}", codec.name());
         let subscription = client.subscribe(pattern).consumer(name).codec(codec).await?;
-        Ok(Self { subscription, count: Arc::default(), tally: Tally::default(), again: Vec::new() })
+        Ok(Self {
+            subscription,
+            count: Arc::default(),
+            tally: DemoReaderTally::default(),
+            again: Vec::new(),
+        })
     }
 
     /// How many different messages have come.
@@ -47,8 +52,8 @@ impl Reader {
     pub(super) async fn run(
         mut self,
         mut stop: watch::Receiver<bool>,
-        shown: Option<watch::Sender<Option<Message>>>,
-    ) -> Result<Tally, Error> {
+        shown: Option<watch::Sender<Option<ReceivedMessage>>>,
+    ) -> Result<DemoReaderTally, Error> {
         loop {
             let next = tokio::select! {
                 next = self.subscription.next() => next,
@@ -66,7 +71,7 @@ impl Reader {
         Ok(self.tally)
     }
 
-    fn take(&mut self, message: &Message) -> Result<(), Error> {
+    fn take(&mut self, message: &ReceivedMessage) -> Result<(), Error> {
         let began = Instant::now();
         let envelope = message.value()?;
         self.again.clear();

@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 
 use sealane::{Codec, DataType, Value};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag};
-use sealane_group::{EpochSource, LiveReader, Member, Sender};
+use sealane_group::{EpochSource, GroupMember, GroupSender, LiveReader};
 use sealane_link::{
-    Address, Config, Inbox, Link, LinkConfig, LinkError, MemoryNet, Ready, Relay, RelayCard, Wire,
+    Config, LinkAddress, LinkConfig, LinkError, LinkInbox, LinkReady, LinkRelay, LinkWire,
+    MemoryNet, RelayCard, RelayLink,
 };
 use sealane_seal::{Binding, Class};
 
-use super::ledger::{Ledger, fingerprint};
+use super::ledger::{PublishedLedger, fingerprint};
 use super::sealed;
-use super::telemetry::{KINDS, Machine};
-use crate::Failure;
+use super::telemetry::{DemoMachine, KINDS};
+use crate::CliFailure;
 use crate::times::now_ms;
 
 /// Messages that are carried.
@@ -31,7 +32,7 @@ const BEHIND: u32 = 2;
 const RELAY: PeerTag = PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]);
 
 /// The result of the relayed part of the demo.
-pub(super) struct Relayed {
+pub(super) struct DemoRelayReport {
     pub(super) messages: u64,
     pub(super) lost: u64,
     /// From a message to the same message at its reader, sealed, relayed and opened.
@@ -42,21 +43,25 @@ pub(super) struct Relayed {
     pub(super) open_found: u64,
 }
 
-impl Relayed {
+impl DemoRelayReport {
     /// The carried messages, in a line.
     pub(super) fn told(&self) -> String {
-        let Relayed { messages, lost, us_per_message, .. } = self;
+        let DemoRelayReport { messages, lost, us_per_message, .. } = self;
         let each = format!("{us_per_message:.0} us each");
         format!("{messages} messages from member to member, {each}, {lost} lost")
     }
 }
 
 /// Carries telemetry and a word that is looked for. `keys` is an empty folder.
-pub(super) fn run(machine: &Machine, keys: &Path, word: &str) -> Result<Relayed, Failure> {
+pub(super) fn run(
+    machine: &DemoMachine,
+    keys: &Path,
+    word: &str,
+) -> Result<DemoRelayReport, CliFailure> {
     let (gateway, dashboard) = sealed::members(keys)?;
-    let mut way = Way::open(&dashboard)?;
+    let mut way = DemoRelayPath::open(&dashboard)?;
     let (mut sender, mut buf) = (gateway.sender()?, FrameBuf::new());
-    let mut end = End { reader: dashboard.live_reader()?, word, found: 0, open_found: 0 };
+    let mut end = DemoRelayEnd { reader: dashboard.live_reader()?, word, found: 0, open_found: 0 };
     way.send(sender.announce(&mut buf)?)?;
     end.hear(&mut way.receive()?)?;
     let fields = HeaderFields {
@@ -65,7 +70,7 @@ pub(super) fn run(machine: &Machine, keys: &Path, word: &str) -> Result<Relayed,
         codec: 0,
         ..sender.fields(Class::Group, DataType::VITALS.number())
     };
-    let mut ledger = Ledger::default();
+    let mut ledger = PublishedLedger::default();
     let mut received = HashMap::new();
     let began = Instant::now();
     for number in 0..MESSAGES {
@@ -82,7 +87,7 @@ pub(super) fn run(machine: &Machine, keys: &Path, word: &str) -> Result<Relayed,
     }
     let spent = began.elapsed();
     way.relay.stop();
-    Ok(Relayed {
+    Ok(DemoRelayReport {
         messages: MESSAGES as u64,
         lost: ledger.missing(&received),
         us_per_message: spent.as_secs_f64() * 1e6 / MESSAGES as f64,
@@ -92,26 +97,26 @@ pub(super) fn run(machine: &Machine, keys: &Path, word: &str) -> Result<Relayed,
 }
 
 fn seal<'b>(
-    sender: &mut Sender,
+    sender: &mut GroupSender,
     fields: &HeaderFields,
     envelope: &Value,
     buf: &'b mut FrameBuf,
-) -> Result<&'b [u8], Failure> {
+) -> Result<&'b [u8], CliFailure> {
     let mut body = Vec::new();
     sealane_codec::encode(Codec::Cbor, envelope, &mut body);
     Ok(sender.seal(fields, &Binding::link(), &body, buf)?)
 }
 
 /// The reader, and what it looks for in frames before it opens them.
-struct End<'w> {
+struct DemoRelayEnd<'w> {
     reader: LiveReader,
     word: &'w str,
     found: u64,
     open_found: u64,
 }
 
-impl End<'_> {
-    fn hear(&mut self, frame: &mut [u8]) -> Result<(), Failure> {
+impl DemoRelayEnd<'_> {
+    fn hear(&mut self, frame: &mut [u8]) -> Result<(), CliFailure> {
         self.reader.announced(frame, now_ms())?;
         Ok(())
     }
@@ -130,40 +135,40 @@ impl End<'_> {
 }
 
 /// A relay, and the links of its two neighbours.
-struct Way {
-    relay: Relay,
-    before: Link,
-    behind: Link,
-    inbox: Inbox,
+struct DemoRelayPath {
+    relay: LinkRelay,
+    before: RelayLink,
+    behind: RelayLink,
+    inbox: LinkInbox,
 }
 
-impl Way {
-    fn open(member: &Member) -> Result<Way, Failure> {
+impl DemoRelayPath {
+    fn open(member: &GroupMember) -> Result<DemoRelayPath, CliFailure> {
         let card = RelayCard::new(member.tag(), member.epochs().newest(), member.addresses());
         let net = MemoryNet::new();
         let link = |port| {
-            let config = LinkConfig::new("own", Wire::Memory(port), 1500);
-            Link::open(&config, Some(&net)).map_err(failed)
+            let config = LinkConfig::new("own", LinkWire::Memory(port), 1500);
+            RelayLink::open(&config, Some(&net)).map_err(failed)
         };
         let (before, behind) = (link(BEFORE)?, link(BEHIND)?);
         let mut config = Config::parse(&config()).map_err(failed)?;
         config.memory = Some(net.clone());
-        let relay = Relay::start(&config, &[card]).map_err(failed)?;
-        Ok(Way { relay, before, behind, inbox: Inbox::new() })
+        let relay = LinkRelay::start(&config, &[card]).map_err(failed)?;
+        Ok(DemoRelayPath { relay, before, behind, inbox: LinkInbox::new() })
     }
 
-    fn send(&self, frame: &[u8]) -> Result<(), Failure> {
-        match self.before.send(Address::Memory(OWN), frame, frame.len()).stopped {
+    fn send(&self, frame: &[u8]) -> Result<(), CliFailure> {
+        match self.before.send(LinkAddress::Memory(OWN), frame, frame.len()).stopped {
             None => Ok(()),
-            Some(error) => Err(Failure::Demo(format!("a frame: {error}"))),
+            Some(error) => Err(CliFailure::Demo(format!("a frame: {error}"))),
         }
     }
 
     /// The next frame that the relay passes on; its notes are passed over.
-    fn receive(&mut self) -> Result<Vec<u8>, Failure> {
-        let lost = || Failure::Demo("nothing came over the relay".to_owned());
+    fn receive(&mut self) -> Result<Vec<u8>, CliFailure> {
+        let lost = || CliFailure::Demo("nothing came over the relay".to_owned());
         loop {
-            if !self.behind.wait(Ready::ToReceive, PATIENCE).map_err(|_| lost())? {
+            if !self.behind.wait(LinkReady::ToReceive, PATIENCE).map_err(|_| lost())? {
                 return Err(lost());
             }
             let Ok(count) = self.behind.receive(&mut self.inbox) else { continue };
@@ -179,8 +184,8 @@ impl Way {
 /// The first byte of a relay's notes: `spec/link.md`, section *Notes*.
 const NOTE: u8 = 1;
 
-fn failed(error: LinkError) -> Failure {
-    Failure::Demo(format!("the relay: {error}"))
+fn failed(error: LinkError) -> CliFailure {
+    CliFailure::Demo(format!("the relay: {error}"))
 }
 
 /// A relay between the founder of a group, which has slot 0, and who joined it.

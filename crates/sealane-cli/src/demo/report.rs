@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use sealane::{Codec, Value};
 
-use super::archive::Archive;
+use super::archive::DemoVaultReport;
 use super::field::FieldToCloud;
-use super::ledger::Ledger;
-use super::reader::Tally;
-use super::relayed::Relayed;
-use super::sealed::Sealed;
-use super::show::{Claim, Show, count};
+use super::ledger::PublishedLedger;
+use super::reader::DemoReaderTally;
+use super::relayed::DemoRelayReport;
+use super::sealed::DemoSealedReport;
+use super::show::{DemoClaim, DemoOutput, count};
 use crate::terminal::table;
 use crate::times::show_bytes;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// The commands to type next.
 const NEXT: &str = "
@@ -21,27 +21,27 @@ Try it yourself:
    sealane pub fleet/7/location '{\"lat\": 48.2}'";
 
 /// The result of the demo.
-pub(super) struct Report {
+pub(super) struct DemoReport {
     pub(super) acknowledged: u64,
     pub(super) down: Duration,
-    pub(super) rows: Vec<Row>,
-    pub(super) hidden: Hidden,
+    pub(super) rows: Vec<DemoCodecRow>,
+    pub(super) hidden: DemoSecrecyReport,
 }
 
 /// The sealed parts of the demo, and in how many of the node's files a word of them was found.
-pub(super) struct Hidden {
-    pub(super) sealed: Sealed,
-    pub(super) relayed: Relayed,
+pub(super) struct DemoSecrecyReport {
+    pub(super) sealed: DemoSealedReport,
+    pub(super) relayed: DemoRelayReport,
     pub(super) field: FieldToCloud,
     /// Files with a word that was published in the open: what shows that the search can find.
     pub(super) open_found: u64,
     /// Files with a word that was sealed.
     pub(super) sealed_found: u64,
-    pub(super) archive: Archive,
+    pub(super) archive: DemoVaultReport,
 }
 
 /// The messages that one codec's reader received.
-pub(super) struct Row {
+pub(super) struct DemoCodecRow {
     codec: Codec,
     messages: u64,
     bytes: u64,
@@ -51,8 +51,8 @@ pub(super) struct Row {
     lost: u64,
 }
 
-impl Row {
-    pub(super) fn new(codec: Codec, tally: Tally, ledger: &Ledger) -> Self {
+impl DemoCodecRow {
+    pub(super) fn new(codec: Codec, tally: DemoReaderTally, ledger: &PublishedLedger) -> Self {
         let deliveries = tally.deliveries.max(1) as f64;
         Self {
             codec,
@@ -90,22 +90,23 @@ impl Row {
     }
 }
 
-impl Report {
+impl DemoReport {
     pub(super) fn lost(&self) -> u64 {
         let open: u64 = self.rows.iter().map(|row| row.lost).sum();
-        let Hidden { sealed, relayed, field, archive, .. } = &self.hidden;
+        let DemoSecrecyReport { sealed, relayed, field, archive, .. } = &self.hidden;
         open + sealed.lost + relayed.lost + field.lost + archive.failed
     }
 
     /// Whether what was to be hidden was found, or the search found nothing at all.
     pub(super) fn shows(&self) -> bool {
-        let Hidden { open_found, sealed_found, archive, relayed, field, .. } = &self.hidden;
+        let DemoSecrecyReport { open_found, sealed_found, archive, relayed, field, .. } =
+            &self.hidden;
         let found = sealed_found + archive.found + relayed.found + field.found;
         // Where the search finds nothing, it shows nothing.
         found > 0 || [*open_found, relayed.open_found, field.open_found].contains(&0)
     }
 
-    pub(super) fn show(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+    pub(super) fn show(&self, terminal: &mut Terminal) -> Result<(), CliFailure> {
         if terminal.json() {
             self.rows.iter().try_for_each(|row| terminal.record(row.fields()))?;
             return terminal.record(vec![
@@ -125,18 +126,19 @@ impl Report {
         }
         let head =
             ["CODEC", "MESSAGES", "BYTES", "BYTES/MSG", "DECODE+ENCODE", "REDELIVERED", "LOST"];
-        let rows: Vec<_> = self.rows.iter().map(Row::cells).collect();
-        let mut show = Show::new(terminal);
+        let rows: Vec<_> = self.rows.iter().map(DemoCodecRow::cells).collect();
+        let mut show = DemoOutput::new(terminal);
         show.tell(&format!("\n{}", table(&head, &rows).trim_end()))?;
         show.claims(&self.claims())?;
         show.tell(NEXT)
     }
 
     /// The claims that a newcomer may doubt, and their measurements of this moment.
-    fn claims(&self) -> [Claim; 5] {
-        let Hidden { sealed, relayed, field, open_found, sealed_found, archive } = &self.hidden;
+    fn claims(&self) -> [DemoClaim; 5] {
+        let DemoSecrecyReport { sealed, relayed, field, open_found, sealed_found, archive } =
+            &self.hidden;
         [
-            Claim {
+            DemoClaim {
                 claim: "A message that is acknowledged is kept.",
                 measured: format!(
                     "{} messages acknowledged, 1 kill -9, {:.0} ms without a node: {} lost.",
@@ -145,7 +147,7 @@ impl Report {
                     self.lost()
                 ),
             },
-            Claim {
+            DemoClaim {
                 claim: "The hub cannot read what members seal.",
                 measured: format!(
                     "{} messages sealed, stored, read and opened, {:.0} us each. A word that was \
@@ -155,7 +157,7 @@ impl Report {
                     sealed.us_per_message
                 ),
             },
-            Claim {
+            DemoClaim {
                 claim: "A relay carries what members seal, and holds no key.",
                 measured: format!(
                     "{} messages sealed, relayed and opened, {:.0} us each. A word that was sealed \
@@ -167,7 +169,7 @@ impl Report {
                     count(relayed.open_found)
                 ),
             },
-            Claim {
+            DemoClaim {
                 claim: "Field to cloud: what a member writes far from the hub is read elsewhere, \
                         over machines that find their ways.",
                 measured: format!(
@@ -182,7 +184,7 @@ impl Report {
                     field.found
                 ),
             },
-            Claim {
+            DemoClaim {
                 claim: "The vault gives back what it took, and its store cannot read it.",
                 measured: format!(
                     "{} of {} files came back as they were, in {:.1} s. The word that was \

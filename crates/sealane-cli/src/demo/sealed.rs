@@ -7,22 +7,22 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
-use sealane::{Client, DataType, Start, Value};
+use sealane::{Client, DataType, StartPosition, Value};
 use sealane_frame::FrameView;
-use sealane_group::{Card, KeyFolder, Member, NewGroup, Past};
+use sealane_group::{GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets};
 
 use super::STALLED;
-use super::ledger::{Ledger, fingerprint};
+use super::ledger::{PublishedLedger, fingerprint};
 use super::show::{hex, json};
-use super::telemetry::{KINDS, Machine};
-use crate::Failure;
+use super::telemetry::{DemoMachine, KINDS};
+use crate::CliFailure;
 use crate::sealed::read;
 
 /// Messages that are sealed.
 const MESSAGES: usize = 1000;
 
 /// The result of the sealed part of the demo.
-pub(super) struct Sealed {
+pub(super) struct DemoSealedReport {
     pub(super) messages: u64,
     pub(super) lost: u64,
     /// Time to seal and to store, and to read and to open, for each message.
@@ -36,23 +36,23 @@ pub(super) struct Sealed {
 }
 
 /// Words that are looked for in what the node has written.
-pub(super) struct Canaries {
+pub(super) struct DemoCanaries {
     /// Published as it is.
     pub(super) open: String,
     /// Published sealed.
     pub(super) hidden: String,
 }
 
-impl Canaries {
-    pub(super) fn new() -> Result<Self, Failure> {
+impl DemoCanaries {
+    pub(super) fn new() -> Result<Self, CliFailure> {
         Ok(Self { open: canary("open")?, hidden: canary("sealed")? })
     }
 }
 
 /// A word that is nowhere by chance.
-fn canary(kind: &str) -> Result<String, Failure> {
+fn canary(kind: &str) -> Result<String, CliFailure> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| Failure::Demo(error.to_string()))?;
+    getrandom::fill(&mut random).map_err(|error| CliFailure::Demo(error.to_string()))?;
     let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("{kind}-{digits}"))
 }
@@ -60,10 +60,10 @@ fn canary(kind: &str) -> Result<String, Failure> {
 /// Seals, publishes, reads and opens. `keys` is an empty folder.
 pub(super) async fn run(
     hub: &str,
-    machine: &Machine,
+    machine: &DemoMachine,
     keys: &Path,
-    words: &Canaries,
-) -> Result<Sealed, Failure> {
+    words: &DemoCanaries,
+) -> Result<DemoSealedReport, CliFailure> {
     let (gateway, dashboard) = members(keys)?;
     let client = Client::connect(hub)?;
     client.publish("demo/open", &note(&words.open)).await?;
@@ -71,7 +71,7 @@ pub(super) async fn run(
     gateway.publish("demo/sealed", DataType::CHAT, &note(&words.hidden)).await?;
 
     let began = Instant::now();
-    let mut ledger = Ledger::default();
+    let mut ledger = PublishedLedger::default();
     let publisher = gateway.publisher("demo/sealed", DataType::VITALS)?;
     for number in 0..MESSAGES {
         let kind = KINDS.get(number % KINDS.len()).unwrap_or(&KINDS[0]);
@@ -83,7 +83,7 @@ pub(super) async fn run(
     let received = read_back(&client, dashboard).await?;
     let spent = began.elapsed();
     let (kept, body) = as_kept(&client).await?;
-    Ok(Sealed {
+    Ok(DemoSealedReport {
         messages: MESSAGES as u64,
         lost: ledger.missing(&received.prints),
         us_per_message: spent.as_secs_f64() * 1e6 / MESSAGES as f64,
@@ -94,12 +94,12 @@ pub(super) async fn run(
 }
 
 /// The first telemetry as the hub has it: what its header says, and the beginning of its body.
-async fn as_kept(client: &Client) -> Result<(String, String), Failure> {
-    let page = client.read("demo/sealed", Start::Offset(1), 1).await?;
-    let missing = || Failure::Demo("the sealed message is not there".into());
+async fn as_kept(client: &Client) -> Result<(String, String), CliFailure> {
+    let page = client.read("demo/sealed", StartPosition::Offset(1), 1).await?;
+    let missing = || CliFailure::Demo("the sealed message is not there".into());
     let message = page.messages.first().ok_or_else(missing)?;
     let frame = read(message)?.ok_or_else(missing)?.frame;
-    let view = FrameView::parse(&frame).map_err(|error| Failure::Demo(error.to_string()))?;
+    let view = FrameView::parse(&frame).map_err(|error| CliFailure::Demo(error.to_string()))?;
     let header = view.header();
     let kept = format!(
         "{} B: group {}, sender {}, data type {}, class {}, number {}",
@@ -114,7 +114,7 @@ async fn as_kept(client: &Client) -> Result<(String, String), Failure> {
 }
 
 /// Two key folders in one group, joined as two machines would be.
-pub(super) fn members(keys: &Path) -> Result<(Member, Member), Failure> {
+pub(super) fn members(keys: &Path) -> Result<(GroupMember, GroupMember), CliFailure> {
     let gateway = KeyFolder::create(&keys.join("gateway"), "gateway", None)?;
     let dashboard = KeyFolder::create(&keys.join("dashboard"), "dashboard", None)?;
     let mut founder = gateway.new_group("demo", NewGroup::default())?;
@@ -123,9 +123,12 @@ pub(super) fn members(keys: &Path) -> Result<(Member, Member), Failure> {
 }
 
 /// Invites the owner of a key folder, who joins.
-pub(super) fn join(founder: &mut Member, folder: &KeyFolder) -> Result<Member, Failure> {
-    let card = Card::from_bytes(&folder.card()?)?;
-    let invited = founder.invite(&card, Past::All)?;
+pub(super) fn join(
+    founder: &mut GroupMember,
+    folder: &KeyFolder,
+) -> Result<GroupMember, CliFailure> {
+    let card = IdentityCard::from_bytes(&folder.card()?)?;
+    let invited = founder.invite(&card, PastSecrets::All)?;
     Ok(folder.join(&invited.invitation, Some(founder.authority()), None)?)
 }
 
@@ -134,16 +137,16 @@ fn note(text: &str) -> Value {
 }
 
 /// The messages that a member has read.
-struct Received {
+struct DemoSealedReceived {
     prints: HashMap<String, u64>,
     /// The first message, as JSON.
     first: String,
 }
 
 /// Everything that the sealed stream holds, opened.
-async fn read_back(client: &Client, member: Member) -> Result<Received, Failure> {
+async fn read_back(client: &Client, member: GroupMember) -> Result<DemoSealedReceived, CliFailure> {
     let group = client.group(member).await?;
-    let mut sealed = group.subscribe("demo/sealed").from(Start::First).await?;
+    let mut sealed = group.subscribe("demo/sealed").from(StartPosition::First).await?;
     let (mut received, mut first) = (HashMap::new(), String::new());
     while received.len() < MESSAGES {
         let next = tokio::time::timeout(STALLED, sealed.next()).await;
@@ -157,12 +160,12 @@ async fn read_back(client: &Client, member: Member) -> Result<Received, Failure>
         }
     }
     sealed.close().await;
-    Ok(Received { prints: received, first })
+    Ok(DemoSealedReceived { prints: received, first })
 }
 
 /// How many files below a folder hold a text.
-pub(super) fn holding(folder: &Path, text: &str) -> Result<u64, Failure> {
-    let failed = |error: std::io::Error| Failure::Demo(format!("{}: {error}", folder.display()));
+pub(super) fn holding(folder: &Path, text: &str) -> Result<u64, CliFailure> {
+    let failed = |error: std::io::Error| CliFailure::Demo(format!("{}: {error}", folder.display()));
     let mut found = 0;
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

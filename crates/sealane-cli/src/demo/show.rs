@@ -7,7 +7,7 @@ use std::time::Instant;
 use sealane::{Codec, Value};
 
 use crate::terminal::{cut, wrap};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Columns of the widest line.
 const MAX_WIDTH: usize = 100;
@@ -19,14 +19,14 @@ const HEX_BYTES: usize = 24;
 const CLAIM: usize = 38;
 
 /// Where the demo tells what happens. It says nothing where output is JSON.
-pub(super) struct Show<'a> {
+pub(super) struct DemoOutput<'a> {
     terminal: &'a mut Terminal,
     width: usize,
     began: Instant,
     parts: u32,
 }
 
-impl<'a> Show<'a> {
+impl<'a> DemoOutput<'a> {
     pub(super) fn new(terminal: &'a mut Terminal) -> Self {
         let columns = terminal.size().map_or(MAX_WIDTH, |size| size.columns);
         let width = columns.clamp(MIN_WIDTH, MAX_WIDTH);
@@ -34,27 +34,27 @@ impl<'a> Show<'a> {
     }
 
     /// Begins a part.
-    pub(super) fn part(&mut self, title: &str) -> Result<(), Failure> {
+    pub(super) fn part(&mut self, title: &str) -> Result<(), CliFailure> {
         self.parts += 1;
         let gap = if self.parts == 1 { "" } else { "\n" };
         self.tell(&format!("{gap}{}  {title}", self.parts))
     }
 
     /// Tells something of the part.
-    pub(super) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
+    pub(super) fn line(&mut self, text: impl Display) -> Result<(), CliFailure> {
         self.tell(&cut(&format!("   {text}"), self.width))
     }
 
     /// Tells what happens now, with the time since the beginning.
-    pub(super) fn now(&mut self, text: impl Display) -> Result<(), Failure> {
+    pub(super) fn now(&mut self, text: impl Display) -> Result<(), CliFailure> {
         let seconds = self.began.elapsed().as_secs_f64();
         self.line(format_args!("{seconds:>5.1} s  {text}"))
     }
 
     /// A table of what was claimed and what was measured.
-    pub(super) fn claims(&mut self, claims: &[Claim]) -> Result<(), Failure> {
+    pub(super) fn claims(&mut self, claims: &[DemoClaim]) -> Result<(), CliFailure> {
         self.tell(&format!("\n{:<CLAIM$}  MEASURED JUST NOW", "CLAIM"))?;
-        for Claim { claim, measured } in claims {
+        for DemoClaim { claim, measured } in claims {
             let mut left = wrap(claim, CLAIM);
             let mut right = wrap(measured, self.width - CLAIM - 2);
             let rows = left.len().max(right.len());
@@ -68,7 +68,7 @@ impl<'a> Show<'a> {
     }
 
     /// Tells the lines as they are.
-    pub(super) fn tell(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn tell(&mut self, text: &str) -> Result<(), CliFailure> {
         if self.terminal.json() {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl<'a> Show<'a> {
 }
 
 /// Something that Sealane promises, and what was seen of it.
-pub(super) struct Claim {
+pub(super) struct DemoClaim {
     pub(super) claim: &'static str,
     pub(super) measured: String,
 }

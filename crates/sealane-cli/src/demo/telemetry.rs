@@ -3,20 +3,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealane::Value;
 
-use crate::Failure;
+use crate::CliFailure;
 
 /// The measured kinds, each in a stream of its own.
 pub(super) const KINDS: [&str; 5] = ["load", "cpu", "memory", "disk", "network"];
 
 /// This machine, as Linux shows it under `/proc`.
-pub(super) struct Machine {
+pub(super) struct DemoMachine {
     host: String,
 }
 
-impl Machine {
-    pub(super) fn find() -> Result<Self, Failure> {
+impl DemoMachine {
+    pub(super) fn find() -> Result<Self, CliFailure> {
         let name = fs::read_to_string("/proc/sys/kernel/hostname").map_err(|_| {
-            Failure::Demo("this machine has no /proc to read its telemetry from".into())
+            CliFailure::Demo("this machine has no /proc to read its telemetry from".into())
         })?;
         let usable = |c: char| !c.is_control() && c != '/' && c != '*';
         let host: String = name.trim().chars().filter(|&c| usable(c)).take(64).collect();
@@ -28,7 +28,7 @@ impl Machine {
     }
 
     /// One measurement, and its id, which ends in `number`.
-    pub(super) fn sample(&self, kind: &str, number: usize) -> Result<(String, Value), Failure> {
+    pub(super) fn sample(&self, kind: &str, number: usize) -> Result<(String, Value), CliFailure> {
         let data = match kind {
             "load" => read("loadavg").map(|text| load(&text)),
             "cpu" => read("stat").map(|text| cpu(&text)),
@@ -49,9 +49,9 @@ impl Machine {
     }
 }
 
-fn read(name: &str) -> Result<String, Failure> {
+fn read(name: &str) -> Result<String, CliFailure> {
     let path = format!("/proc/{name}");
-    fs::read_to_string(&path).map_err(|error| Failure::Demo(format!("{path}: {error}")))
+    fs::read_to_string(&path).map_err(|error| CliFailure::Demo(format!("{path}: {error}")))
 }
 
 fn map<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {

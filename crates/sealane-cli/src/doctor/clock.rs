@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane::Client;
 
-use super::Findings;
+use super::DoctorFindings;
 
 /// So much newer than now a file may be: a clock that is set goes back by moments.
 const MAX_NEWER: Duration = Duration::from_secs(60);
@@ -17,13 +17,13 @@ const MAX_APART: Duration = Duration::from_secs(5);
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// The newest write, and its time.
-struct Written {
+struct LatestWrite {
     what: String,
     at: SystemTime,
 }
 
 /// Looks whether anything in the data folder is of a time that has not come yet.
-pub(super) fn of_this_machine(data: &Path, findings: &mut Findings) {
+pub(super) fn of_this_machine(data: &Path, findings: &mut DoctorFindings) {
     let now = SystemTime::now();
     let Some(newest) = newest(data) else { return };
     match newest.at.duration_since(now) {
@@ -45,19 +45,19 @@ pub(super) fn of_this_machine(data: &Path, findings: &mut Findings) {
 }
 
 /// The newest of the files of a data folder and of the messages in its store.
-fn newest(data: &Path) -> Option<Written> {
+fn newest(data: &Path) -> Option<LatestWrite> {
     let files = fs::read_dir(data).ok()?.flatten().filter_map(|entry| {
         let what = entry.file_name().to_string_lossy().into_owned();
-        Some(Written { what, at: entry.metadata().ok()?.modified().ok()? })
+        Some(LatestWrite { what, at: entry.metadata().ok()?.modified().ok()? })
     });
     let newest = sealane_stream::newest_ms(data).ok().flatten();
     let message = newest.and_then(|ms| UNIX_EPOCH.checked_add(Duration::from_millis(ms)));
-    let message = message.map(|at| Written { what: "the newest message".to_owned(), at });
+    let message = message.map(|at| LatestWrite { what: "the newest message".to_owned(), at });
     files.chain(message).max_by_key(|written| written.at)
 }
 
 /// Compares the hub's clock with that of this machine.
-pub(super) async fn of_the_hub(client: &Client, findings: &mut Findings) {
+pub(super) async fn of_the_hub(client: &Client, findings: &mut DoctorFindings) {
     let asked = SystemTime::now();
     // A proxy may have taken the time out of the answer: then there is nothing to compare.
     let Ok(Some(hub)) = client.clock().await else { return };
@@ -65,8 +65,8 @@ pub(super) async fn of_the_hub(client: &Client, findings: &mut Findings) {
         return findings.good("hub's clock", "as that of this machine");
     };
     let (by, side) = match apart {
-        Apart::Ahead(by) => (by, "ahead of"),
-        Apart::Behind(by) => (by, "behind"),
+        ClockDifference::Ahead(by) => (by, "ahead of"),
+        ClockDifference::Behind(by) => (by, "behind"),
     };
     findings.warning(
         "hub's clock",
@@ -81,19 +81,19 @@ pub(super) async fn of_the_hub(client: &Client, findings: &mut Findings) {
 
 /// How a hub's clock differs from this machine's.
 #[derive(Debug, PartialEq, Eq)]
-enum Apart {
+enum ClockDifference {
     Ahead(Duration),
     Behind(Duration),
 }
 
 /// How far a hub's clock is from this machine's at least, if that is too far. It was asked and has
 /// answered between two moments.
-fn apart(hub: SystemTime, asked: SystemTime, answered: SystemTime) -> Option<Apart> {
+fn apart(hub: SystemTime, asked: SystemTime, answered: SystemTime) -> Option<ClockDifference> {
     let too_far = |by: &Duration| *by > MAX_APART;
     let ahead = hub.duration_since(answered).ok().filter(too_far);
     let latest = hub.checked_add(TOLD_WITHIN)?;
     let behind = asked.duration_since(latest).ok().filter(too_far);
-    ahead.map(Apart::Ahead).or(behind.map(Apart::Behind))
+    ahead.map(ClockDifference::Ahead).or(behind.map(ClockDifference::Behind))
 }
 
 fn shown(time: SystemTime) -> String {
@@ -108,7 +108,7 @@ fn lasting(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::DoctorVerdict;
 
     fn after(seconds: u64) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(seconds)
@@ -121,27 +121,27 @@ mod tests {
             assert_eq!(apart(after(hub), asked, answered), None, "{hub}");
         }
         let day = Duration::from_secs(86_400);
-        assert_eq!(apart(after(1010) + day, asked, answered), Some(Apart::Ahead(day)));
+        assert_eq!(apart(after(1010) + day, asked, answered), Some(ClockDifference::Ahead(day)));
         let six = Duration::from_secs(6);
-        assert_eq!(apart(after(992), asked, answered), Some(Apart::Behind(six)));
-        assert_eq!(apart(after(1016), asked, answered), Some(Apart::Ahead(six)));
+        assert_eq!(apart(after(992), asked, answered), Some(ClockDifference::Behind(six)));
+        assert_eq!(apart(after(1016), asked, answered), Some(ClockDifference::Ahead(six)));
     }
 
     #[test]
     fn a_file_of_a_time_to_come_is_bad() {
         let folder = tempfile::tempdir().unwrap();
-        let mut empty = Findings::default();
+        let mut empty = DoctorFindings::default();
         of_this_machine(folder.path(), &mut empty);
         assert!(empty.0.is_empty());
         let file = fs::File::create(folder.path().join("lock")).unwrap();
         for (ahead, verdict) in [(0, "ok"), (50, "ok"), (7200, "bad")] {
             file.set_modified(SystemTime::now() + Duration::from_secs(ahead)).unwrap();
-            let mut findings = Findings::default();
+            let mut findings = DoctorFindings::default();
             of_this_machine(folder.path(), &mut findings);
             let [found] = findings.0.as_slice() else { panic!("{} findings", findings.0.len()) };
             assert_eq!((found.what, found.verdict.name()), ("clock", verdict), "{}", found.said);
             let is_named = found.said.contains("lock is 1h 59m");
-            assert_eq!(is_named, found.verdict == Verdict::Bad, "{}", found.said);
+            assert_eq!(is_named, found.verdict == DoctorVerdict::Bad, "{}", found.said);
         }
     }
 }

@@ -1,22 +1,22 @@
 //! The printed form of groups.
 
 use sealane::Value;
-use sealane_group::{Entry, EpochSource, KeyFolder, Member};
+use sealane_group::{EpochSource, GroupMember, KeyFolder, RosterEntry};
 use sealane_seal::{Epoch, History};
 
 use crate::key::say;
 use crate::terminal::table;
 use crate::times::{now_ms, show_duration};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
-fn history(member: &Member) -> &'static str {
+fn history(member: &GroupMember) -> &'static str {
     match member.history() {
         History::Kept => "kept",
         History::ForwardSecret => "forward-secret",
     }
 }
 
-fn role(member: &Member) -> &'static str {
+fn role(member: &GroupMember) -> &'static str {
     match (member.is_removed(), member.is_authority()) {
         (true, _) => "removed",
         (_, true) => "authority",
@@ -24,7 +24,7 @@ fn role(member: &Member) -> &'static str {
     }
 }
 
-pub(super) fn list(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn list(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let (mut rows, mut unreadable) = (Vec::new(), None);
     for name in folder.groups()? {
         let member = match folder.group(&name) {
@@ -56,14 +56,14 @@ pub(super) fn list(folder: &KeyFolder, terminal: &mut Terminal) -> Result<(), Fa
     unreadable.map_or(Ok(()), |error| Err(error.into()))
 }
 
-fn suite(member: &Member) -> &'static str {
+fn suite(member: &GroupMember) -> &'static str {
     match member.group().suite() {
         sealane_seal::Suite::Aes256Gcm => "aes-256-gcm",
         sealane_seal::Suite::ChaCha20Poly1305 => "chacha20-poly1305",
     }
 }
 
-pub(super) fn show(member: &Member, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn show(member: &GroupMember, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(fields(member));
     }
@@ -91,7 +91,7 @@ pub(super) fn show(member: &Member, terminal: &mut Terminal) -> Result<(), Failu
     terminal.write(format!("\n{}", table(&head, &rows)).as_bytes())
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &RosterEntry) -> Vec<String> {
     vec![
         entry.name().to_owned(),
         entry.slot().number().to_string(),
@@ -102,8 +102,8 @@ fn row(entry: &Entry) -> Vec<String> {
 }
 
 /// The members that are announced as removed by orders that have not come, and how long ago.
-fn leaving(member: &Member) -> Option<String> {
-    let one = |one: &sealane_group::Leaving| {
+fn leaving(member: &GroupMember) -> Option<String> {
+    let one = |one: &sealane_group::AnnouncedRemoval| {
         let (slot, order) = (one.removal.slot.number(), one.removal.order);
         let ago = show_duration(now_ms().saturating_sub(one.came_ms));
         format!("slot {slot}, by order {order}, told {ago} ago")
@@ -113,12 +113,12 @@ fn leaving(member: &Member) -> Option<String> {
 }
 
 /// The beginning of a member's key, by which it can be named.
-fn key(entry: &Entry) -> String {
+fn key(entry: &RosterEntry) -> String {
     entry.verifying_key().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How old heartbeats may be, if the charter says so, and whether the newest is older.
-fn heartbeats(member: &Member) -> Option<String> {
+fn heartbeats(member: &GroupMember) -> Option<String> {
     let allowed_s = u64::from(member.heartbeat_age_s());
     if allowed_s == 0 {
         return None;
@@ -132,7 +132,7 @@ fn heartbeats(member: &Member) -> Option<String> {
 }
 
 /// How many orders were obeyed, and why nothing is sealed if that is so.
-fn orders(member: &Member) -> String {
+fn orders(member: &GroupMember) -> String {
     match member.check_sealing() {
         Ok(()) => member.orders().to_string(),
         Err(error) => format!("{}: {error}", member.orders()),
@@ -140,7 +140,7 @@ fn orders(member: &Member) -> String {
 }
 
 /// Ranges of the epochs whose secrets are held.
-fn held(member: &Member) -> String {
+fn held(member: &GroupMember) -> String {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for (Epoch(epoch), _) in member.epochs().held() {
         match ranges.last_mut() {
@@ -154,8 +154,8 @@ fn held(member: &Member) -> String {
     ranges.iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
-fn fields(member: &Member) -> Vec<(&'static str, Value)> {
-    let entry = |entry: &Entry| {
+fn fields(member: &GroupMember) -> Vec<(&'static str, Value)> {
+    let entry = |entry: &RosterEntry| {
         let fields = [
             ("name", entry.name().into()),
             ("slot", u64::from(entry.slot().number()).into()),
@@ -165,7 +165,7 @@ fn fields(member: &Member) -> Vec<(&'static str, Value)> {
         ];
         Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
     };
-    let going = |one: &sealane_group::Leaving| {
+    let going = |one: &sealane_group::AnnouncedRemoval| {
         let removal = one.removal;
         let fields = [
             ("slot", u64::from(removal.slot.number()).into()),

@@ -2,34 +2,34 @@
 
 use sealane::Value;
 use sealane_frame::FrameError;
-use sealane_link::Address;
+use sealane_link::LinkAddress;
 use sealane_message::ErrorInfo;
 
-use super::body::Body;
+use super::body::InspectBody;
 use super::form::FrameForm;
-use super::keys::Opening;
+use super::keys::FrameOpening;
 
 /// The kind of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum InspectedKind {
     Frame,
     Fragment,
     Batch,
 }
 
-impl What {
+impl InspectedKind {
     pub(super) fn name(self) -> &'static str {
         match self {
-            What::Frame => "frame",
-            What::Fragment => "fragment",
-            What::Batch => "batch",
+            InspectedKind::Frame => "frame",
+            InspectedKind::Fragment => "fragment",
+            InspectedKind::Batch => "batch",
         }
     }
 }
 
 /// Where bytes stand with respect to the seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum SealCoverage {
     /// No seal protects them.
     Relay,
     /// Covered by the tag.
@@ -48,38 +48,40 @@ pub(super) enum Part {
     Unknown,
 }
 
-impl Part {
+impl SealCoverage {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Part::Relay => "relay",
-            Part::Authenticated => "authenticated",
-            Part::SealHeader => "sframe",
-            Part::Body => "body",
-            Part::Tag => "tag",
-            Part::Link => "link",
-            Part::Unit => "unit",
-            Part::Unknown => "unknown",
+            SealCoverage::Relay => "relay",
+            SealCoverage::Authenticated => "authenticated",
+            SealCoverage::SealHeader => "sframe",
+            SealCoverage::Body => "body",
+            SealCoverage::Tag => "tag",
+            SealCoverage::Link => "link",
+            SealCoverage::Unit => "unit",
+            SealCoverage::Unknown => "unknown",
         }
     }
 
     pub(super) fn heading(self) -> &'static str {
         match self {
-            Part::Relay => "a relay could change: no seal protects these bytes",
-            Part::Authenticated => "authenticated: a change is noticed when the frame is opened",
-            Part::SealHeader => "SFrame header, authenticated",
-            Part::Body => "body, authenticated",
-            Part::Tag => "tag: covers all but what a relay could change",
-            Part::Link => "authenticated too, but not in these bytes: the link says it",
-            Part::Unit => "not authenticated: the frames within are, when they are opened",
-            Part::Unknown => "of these bytes nothing can be said",
+            SealCoverage::Relay => "a relay could change: no seal protects these bytes",
+            SealCoverage::Authenticated => {
+                "authenticated: a change is noticed when the frame is opened"
+            }
+            SealCoverage::SealHeader => "SFrame header, authenticated",
+            SealCoverage::Body => "body, authenticated",
+            SealCoverage::Tag => "tag: covers all but what a relay could change",
+            SealCoverage::Link => "authenticated too, but not in these bytes: the link says it",
+            SealCoverage::Unit => "not authenticated: the frames within are, when they are opened",
+            SealCoverage::Unknown => "of these bytes nothing can be said",
         }
     }
 }
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
-    pub(super) part: Part,
+pub(super) struct InspectRow {
+    pub(super) part: SealCoverage,
     /// From the first byte of the frame or unit; none for what is not in its bytes.
     pub(super) at: Option<usize>,
     pub(super) bytes: Vec<u8>,
@@ -90,31 +92,31 @@ pub(super) struct Row {
 
 /// Where a unit was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Captured {
+pub(super) enum CaptureSource {
     /// The whole input.
     Whole,
     /// A line of hexadecimal digits.
     Line(u64),
     /// A UDP payload.
-    Packet(Packet),
+    Packet(CapturedPacket),
 }
 
 /// A packet of a capture: a datagram of UDP, or a frame of Ethernet with a unit in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Packet {
+pub(super) struct CapturedPacket {
     /// From 1.
     pub(super) number: u64,
     /// Where its record begins in the capture.
     pub(super) offset: u64,
     pub(super) time_ms: Option<u64>,
-    pub(super) source: Address,
-    pub(super) destination: Address,
+    pub(super) source: LinkAddress,
+    pub(super) destination: LinkAddress,
 }
 
 /// Where a frame or unit comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
-    pub(super) captured: Captured,
+pub(super) struct InspectOrigin {
+    pub(super) captured: CaptureSource,
     /// Its place in a batch, from 1.
     pub(super) item: Option<usize>,
     /// Id and number of the fragments that it was put together from.
@@ -123,21 +125,21 @@ pub(super) struct Origin {
     pub(super) whole_bytes: Option<usize>,
 }
 
-impl Origin {
+impl InspectOrigin {
     /// Whether it is all that a packet carried.
     pub(super) fn is_whole_packet(&self) -> bool {
-        matches!(self.captured, Captured::Packet(_)) && self.whole_bytes.is_none()
+        matches!(self.captured, CaptureSource::Packet(_)) && self.whole_bytes.is_none()
     }
 }
 
 /// Why bytes are not what they should be.
 #[derive(Debug, Clone)]
-pub(super) struct Refusal {
+pub(super) struct InspectRefusal {
     pub(super) info: &'static ErrorInfo,
     pub(super) message: String,
 }
 
-impl From<FrameError> for Refusal {
+impl From<FrameError> for InspectRefusal {
     fn from(error: FrameError) -> Self {
         Self { info: error.info(), message: error.to_string() }
     }
@@ -145,23 +147,23 @@ impl From<FrameError> for Refusal {
 
 /// All that is said about one unit or frame.
 #[derive(Debug)]
-pub(super) struct Account {
-    pub(super) what: What,
-    pub(super) origin: Origin,
+pub(super) struct InspectAccount {
+    pub(super) what: InspectedKind,
+    pub(super) origin: InspectOrigin,
     pub(super) form: Option<FrameForm>,
     pub(super) bytes: usize,
     /// In a few words.
     pub(super) summary: String,
-    pub(super) rows: Vec<Row>,
-    pub(super) refusal: Option<Refusal>,
+    pub(super) rows: Vec<InspectRow>,
+    pub(super) refusal: Option<InspectRefusal>,
     /// The facts that are missing to explain the rest.
     pub(super) missing: Option<String>,
-    pub(super) body: Option<Body>,
-    pub(super) opening: Option<Opening>,
+    pub(super) body: Option<InspectBody>,
+    pub(super) opening: Option<FrameOpening>,
 }
 
-impl Account {
-    pub(super) fn new(what: What, origin: &Origin, bytes: usize) -> Self {
+impl InspectAccount {
+    pub(super) fn new(what: InspectedKind, origin: &InspectOrigin, bytes: usize) -> Self {
         Self {
             what,
             origin: origin.clone(),
@@ -187,9 +189,9 @@ impl Account {
     }
 
     /// Why it was refused: its form, or its seal.
-    pub(super) fn refused(&self) -> Option<&Refusal> {
+    pub(super) fn refused(&self) -> Option<&InspectRefusal> {
         self.refusal.as_ref().or(match &self.opening {
-            Some(Opening::Refused(refusal)) => Some(refusal),
+            Some(FrameOpening::Refused(refusal)) => Some(refusal),
             _ => None,
         })
     }

@@ -4,36 +4,37 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sealane_frame::{
-    Announced, Dictionary, ENTRY_BYTES, Entry, GroupTag, LinkContext, PeerTag, Roster,
+    DictionaryEntry, ENTRY_BYTES, FrameAnnouncement, FrameDictionary, FrameRoster, GroupTag,
+    LinkContext, PeerTag,
 };
 use sealane_message::InputError;
 use sealane_seal::{Epoch, SenderContext, Slot};
 
 use super::hex;
-use crate::Failure;
+use crate::CliFailure;
 
 /// Dictionary and roster of one direction of a link.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) dictionary: Dictionary,
-    pub(super) roster: Roster,
+pub(super) struct LinkKnowledge {
+    pub(super) dictionary: FrameDictionary,
+    pub(super) roster: FrameRoster,
     /// Near which epoch each group is.
     pub(super) epochs: BTreeMap<GroupTag, Epoch>,
 }
 
-impl Known {
+impl LinkKnowledge {
     /// Reads a dictionary file.
     ///
     /// # Errors
-    /// [`Failure::File`] with the line.
-    pub(super) fn read(path: &Path) -> Result<Known, Failure> {
-        let file = |cause: String| Failure::File { file: path.to_owned(), cause };
+    /// [`CliFailure::SettingsFile`] with the line.
+    pub(super) fn read(path: &Path) -> Result<LinkKnowledge, CliFailure> {
+        let file = |cause: String| CliFailure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
-        Known::parse(&text).map_err(|cause| file(cause.to_string()))
+        LinkKnowledge::parse(&text).map_err(|cause| file(cause.to_string()))
     }
 
-    fn parse(text: &str) -> Result<Known, InputError> {
-        let mut known = Known::default();
+    fn parse(text: &str) -> Result<LinkKnowledge, InputError> {
+        let mut known = LinkKnowledge::default();
         for (index, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -61,7 +62,7 @@ impl Known {
                 let context = hex::array(context).ok_or("a context has 8 bytes")?;
                 let orders: u64 = orders.parse().map_err(|_| "the orders are a number")?;
                 let [orders, ..] = orders.to_le_bytes();
-                let announced = Announced { context: SenderContext(context), orders };
+                let announced = FrameAnnouncement { context: SenderContext(context), orders };
                 let known = self.roster.announce(GroupTag::from_bytes(group), slot, announced);
                 known.map_err(|_| "the slot's own line comes before its context".into())
             }
@@ -78,7 +79,8 @@ impl Known {
                 let [byte] = hex::array(byte).ok_or_else(|| format!("a line is {LINES}"))?;
                 let entry: Option<[u8; ENTRY_BYTES]> = hex::array(&entry.concat());
                 let entry = entry.ok_or_else(|| format!("an entry has {ENTRY_BYTES} bytes"))?;
-                let entry = Entry::from_bytes(entry).map_err(|error| error.to_string())?;
+                let entry =
+                    DictionaryEntry::from_bytes(entry).map_err(|error| error.to_string())?;
                 self.dictionary.define(byte, entry).map_err(|error| error.to_string().into())
             }
         }
@@ -109,7 +111,7 @@ mod tests {
             "# link\n{entry} # chat\nslot 7 a1a2a3a4 5151515151515151\n\n\
              context 7 a1a2a3a4 0102030405060708 300\nepoch a1a2a3a4 21\n"
         );
-        let known = Known::parse(&text).unwrap();
+        let known = LinkKnowledge::parse(&text).unwrap();
         assert!(known.dictionary.entry(4).is_some() && known.dictionary.entry(3).is_none());
         let group = GroupTag::from_bytes([0xa1, 0xa2, 0xa3, 0xa4]);
         let slot = Slot::new(7).unwrap();
@@ -127,7 +129,7 @@ mod tests {
             (&entry.replace("05", "ff"), "must be zero"),
             (&format!("{entry}\n{other}"), "line 2: a dictionary byte was defined twice"),
         ] {
-            let said = Known::parse(text).unwrap_err();
+            let said = LinkKnowledge::parse(text).unwrap_err();
             assert!(said.to_string().contains(cause), "{text}: {said}");
         }
     }

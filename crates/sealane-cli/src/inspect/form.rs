@@ -2,7 +2,7 @@
 
 /// The content of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Holding {
+pub enum InspectInputKind {
     /// The bytes of one frame of the full form
     Full,
     /// The bytes of one unit: a frame of either form, a fragment or a batch

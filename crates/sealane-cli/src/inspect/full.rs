@@ -4,15 +4,15 @@ use sealane_frame::{CompactUnit, FrameView, PeerTag, VERSION};
 use sealane_mesh::HOP_SEAL_BYTES;
 use sealane_seal::{Class, Epoch};
 
-use super::account::{Account, Origin, Part, What};
-use super::body::{self, Body};
+use super::account::{InspectAccount, InspectOrigin, InspectedKind, SealCoverage};
+use super::body::{self, InspectBody};
 use super::form::FrameForm;
-use super::seal::{self, Sealed};
-use super::walk::{Walk, count};
+use super::seal::{self, InspectedSeal};
+use super::walk::{FrameWalk, count};
 use super::words;
 
 /// The header's fields about the bytes behind it.
-struct Head {
+struct FullHeaderSummary {
     kind: String,
     flags: u8,
     codec: u8,
@@ -20,9 +20,9 @@ struct Head {
 }
 
 /// Explains a frame of the full form.
-pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
-    let mut account = Account::new(What::Frame, origin, frame.len());
-    let mut walk = Walk::new(frame);
+pub(super) fn explain(frame: &[u8], origin: &InspectOrigin) -> InspectAccount {
+    let mut account = InspectAccount::new(InspectedKind::Frame, origin, frame.len());
+    let mut walk = FrameWalk::new(frame);
     account.summary = "full form".into();
     if hops(&mut walk).is_some() {
         explain_rest(&mut walk, &mut account);
@@ -35,20 +35,23 @@ pub(super) fn explain(frame: &[u8], origin: &Origin) -> Account {
 /// Explains a frame of the full form as a compact link carries it: without its hops, and perhaps
 /// within a hop seal (`spec/frame.md`, *Units of compact links*; `spec/mesh.md`, *Hop seals*).
 /// Gives its full form, if it is a frame.
-pub(super) fn explain_long(unit: &[u8], origin: &Origin) -> (Account, Option<Vec<u8>>) {
-    let mut account = Account::new(What::Frame, origin, unit.len());
+pub(super) fn explain_long(
+    unit: &[u8],
+    origin: &InspectOrigin,
+) -> (InspectAccount, Option<Vec<u8>>) {
+    let mut account = InspectAccount::new(InspectedKind::Frame, origin, unit.len());
     let (long, hop_seal) = split_hop_seal(unit);
-    let mut walk = Walk::new(long);
+    let mut walk = FrameWalk::new(long);
     account.summary = "full form".into();
     let mark = |mark: u64| (mark.into(), "2: of the full form, without its hops".to_owned());
-    let _ = walk.number::<1>(Part::Unit, "mark", mark);
-    let _ = walk.number::<1>(Part::Relay, "hop limit", words::hop_limit);
+    let _ = walk.number::<1>(SealCoverage::Unit, "mark", mark);
+    let _ = walk.number::<1>(SealCoverage::Relay, "hop limit", words::hop_limit);
     explain_rest(&mut walk, &mut account);
     if !hop_seal.is_empty() {
         let low = |low: u64| (low.into(), format!("{low}: low bytes of the hop's counter"));
-        let mut behind = Walk::behind(unit, long.len());
-        let _ = behind.number::<2>(Part::Unit, "hop counter", low);
-        behind.remainder(Part::Unit, "hop tag", "checked by the next neighbour".into());
+        let mut behind = FrameWalk::behind(unit, long.len());
+        let _ = behind.number::<2>(SealCoverage::Unit, "hop counter", low);
+        behind.remainder(SealCoverage::Unit, "hop tag", "checked by the next neighbour".into());
         walk.rows.extend(behind.rows);
     }
     account.rows = walk.rows;
@@ -82,7 +85,7 @@ fn split_hop_seal(unit: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Explains what is behind the hops.
-fn explain_rest(walk: &mut Walk<'_>, account: &mut Account) {
+fn explain_rest(walk: &mut FrameWalk<'_>, account: &mut InspectAccount) {
     account.form = Some(FrameForm::Full);
     if let Some(head) = header(walk) {
         let class = Class::from_bits(head.flags);
@@ -99,12 +102,12 @@ fn explain_rest(walk: &mut Walk<'_>, account: &mut Account) {
 }
 
 /// Whether it is a frame, and what its body is then.
-fn judge(frame: &[u8], account: &mut Account) {
+fn judge(frame: &[u8], account: &mut InspectAccount) {
     account.form = Some(FrameForm::Full);
     match FrameView::parse(frame) {
         Ok(view) => {
-            let head = body::Head::of(view.header());
-            account.body = view.clear_body().map(|clear| Body::read(head, clear));
+            let head = body::BodyHeader::of(view.header());
+            account.body = view.clear_body().map(|clear| InspectBody::read(head, clear));
         }
         Err(error) => account.refusal = Some(error.into()),
     }
@@ -117,15 +120,15 @@ pub(super) fn is_likely(bytes: &[u8]) -> bool {
         && at(18).is_some_and(|kind| kind < 4)
 }
 
-fn hops(walk: &mut Walk<'_>) -> Option<u64> {
-    use Part::Relay;
+fn hops(walk: &mut FrameWalk<'_>) -> Option<u64> {
+    use SealCoverage::Relay;
     walk.take(Relay, 8, "next hop", words::next_hop)?;
     walk.take(Relay, 8, "previous hop", |tag| words::told(tag, "who put it on this link"))?;
     walk.number::<1>(Relay, "hop limit", words::hop_limit)
 }
 
-fn header(walk: &mut Walk<'_>) -> Option<Head> {
-    use Part::Authenticated;
+fn header(walk: &mut FrameWalk<'_>) -> Option<FullHeaderSummary> {
+    use SealCoverage::Authenticated;
     walk.number::<1>(Authenticated, "version", words::version)?;
     let mut kind = String::new();
     walk.number::<1>(Authenticated, "kind", |id| {
@@ -146,12 +149,16 @@ fn header(walk: &mut Walk<'_>) -> Option<Head> {
     walk.take(Authenticated, 8, "context", words::context)?;
     walk.number::<1>(Authenticated, "orders", words::orders)?;
     let body_bytes = usize::try_from(body_bytes).ok()?;
-    Some(Head { kind, flags: byte(flags), codec: byte(codec), body_bytes })
+    Some(FullHeaderSummary { kind, flags: byte(flags), codec: byte(codec), body_bytes })
 }
 
-fn behind_header(walk: &mut Walk<'_>, head: &Head, class: Class) -> Option<Sealed> {
+fn behind_header(
+    walk: &mut FrameWalk<'_>,
+    head: &FullHeaderSummary,
+    class: Class,
+) -> Option<InspectedSeal> {
     if class == Class::Authenticated && head.body_bytes > 0 {
-        walk.take(Part::Body, head.body_bytes, "body", |_| seal::clear(head.codec))?;
+        walk.take(SealCoverage::Body, head.body_bytes, "body", |_| seal::clear(head.codec))?;
     }
     let sealed = seal::header(walk, sealane_seal::Form::Full, Epoch(0))?;
     // Were the class of the key id another, the lengths of neither would be right.

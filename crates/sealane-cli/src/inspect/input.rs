@@ -4,36 +4,36 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::account::{Captured, Origin};
+use super::account::{CaptureSource, InspectOrigin};
 use super::capture::CaptureError;
-use super::form::Holding;
+use super::form::InspectInputKind;
 use super::packet;
-use super::pcap::{Capture, MAX_RECORD_BYTES};
+use super::pcap::{MAX_RECORD_BYTES, PcapCapture};
 
 /// The next item of the input.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(super) enum InspectItem {
     /// A unit.
-    Unit(Origin, Vec<u8>),
+    Unit(InspectOrigin, Vec<u8>),
     /// A packet that carries none, and why.
     Skipped(&'static str),
 }
 
 /// The input, read as it comes.
-pub(super) enum Input {
-    Whole(Option<Source>),
-    Hex { source: Source, line: u64 },
-    Pcap(Box<Capture<Source>>),
+pub(super) enum InspectInput {
+    Whole(Option<InspectSource>),
+    Hex { source: InspectSource, line: u64 },
+    Pcap(Box<PcapCapture<InspectSource>>),
 }
 
-type Source = BufReader<Box<dyn Read>>;
+type InspectSource = BufReader<Box<dyn Read>>;
 
-impl Input {
+impl InspectInput {
     /// Opens a file, or standard input for `-`, and tells what it holds unless that is said.
     pub(super) fn open(
         path: &Path,
-        holding: Option<Holding>,
-    ) -> Result<(Input, Holding), CaptureError> {
+        holding: Option<InspectInputKind>,
+    ) -> Result<(InspectInput, InspectInputKind), CaptureError> {
         let source: Box<dyn Read> = if path == Path::new("-") {
             Box::new(std::io::stdin())
         } else {
@@ -45,51 +45,51 @@ impl Input {
             None => tell(source.fill_buf()?),
         };
         let input = match holding {
-            Holding::Full | Holding::Unit => Input::Whole(Some(source)),
-            Holding::Hex => Input::Hex { source, line: 0 },
-            Holding::Pcap => Input::Pcap(Box::new(Capture::open(source)?)),
+            InspectInputKind::Full | InspectInputKind::Unit => InspectInput::Whole(Some(source)),
+            InspectInputKind::Hex => InspectInput::Hex { source, line: 0 },
+            InspectInputKind::Pcap => InspectInput::Pcap(Box::new(PcapCapture::open(source)?)),
         };
         Ok((input, holding))
     }
 
     /// The next item, or nothing at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Item>, CaptureError> {
+    pub(super) fn next(&mut self) -> Result<Option<InspectItem>, CaptureError> {
         match self {
-            Input::Whole(source) => {
+            InspectInput::Whole(source) => {
                 let Some(source) = source.take() else { return Ok(None) };
                 let bytes = read_bounded(source)?;
-                Ok(Some(Item::Unit(origin(Captured::Whole), bytes)))
+                Ok(Some(InspectItem::Unit(origin(CaptureSource::Whole), bytes)))
             }
-            Input::Hex { source, line } => next_line(source, line),
-            Input::Pcap(capture) => {
+            InspectInput::Hex { source, line } => next_line(source, line),
+            InspectInput::Pcap(capture) => {
                 let Some(record) = capture.next()? else { return Ok(None) };
                 Ok(Some(match packet::read(&record) {
-                    Ok((origin, payload)) => Item::Unit(origin, payload),
-                    Err(reason) => Item::Skipped(reason),
+                    Ok((origin, payload)) => InspectItem::Unit(origin, payload),
+                    Err(reason) => InspectItem::Skipped(reason),
                 }))
             }
         }
     }
 }
 
-pub(super) fn origin(captured: Captured) -> Origin {
-    Origin { captured, item: None, parts: None, whole_bytes: None }
+pub(super) fn origin(captured: CaptureSource) -> InspectOrigin {
+    InspectOrigin { captured, item: None, parts: None, whole_bytes: None }
 }
 
 /// Told by the first bytes: packets by their mark, text by its characters.
-fn tell(start: &[u8]) -> Holding {
-    if Capture::<Source>::is_begun_by(start) {
-        return Holding::Pcap;
+fn tell(start: &[u8]) -> InspectInputKind {
+    if PcapCapture::<InspectSource>::is_begun_by(start) {
+        return InspectInputKind::Pcap;
     }
     let is_text = |line: &[u8]| {
         let digits = line.split(|&byte| byte == b'#').next().unwrap_or_default();
         digits.iter().all(|&byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace())
     };
     let is_hex = !start.is_empty() && start.split(|&byte| byte == b'\n').all(is_text);
-    if is_hex { Holding::Hex } else { Holding::Unit }
+    if is_hex { InspectInputKind::Hex } else { InspectInputKind::Unit }
 }
 
-fn read_bounded(source: Source) -> Result<Vec<u8>, CaptureError> {
+fn read_bounded(source: InspectSource) -> Result<Vec<u8>, CaptureError> {
     let mut bytes = Vec::new();
     source.take(MAX_RECORD_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > MAX_RECORD_BYTES {
@@ -99,7 +99,10 @@ fn read_bounded(source: Source) -> Result<Vec<u8>, CaptureError> {
     Ok(bytes)
 }
 
-fn next_line(source: &mut Source, line: &mut u64) -> Result<Option<Item>, CaptureError> {
+fn next_line(
+    source: &mut InspectSource,
+    line: &mut u64,
+) -> Result<Option<InspectItem>, CaptureError> {
     /// Two digits per byte, and as much again for blanks and comments.
     const MAX_LINE_BYTES: u64 = 4 * MAX_RECORD_BYTES as u64;
     loop {
@@ -117,7 +120,7 @@ fn next_line(source: &mut Source, line: &mut u64) -> Result<Option<Item>, Captur
         let digits = std::str::from_utf8(digits).map_err(|_| fault("this is not UTF-8"))?;
         let bytes = super::hex::decode(digits).map_err(fault)?;
         if !bytes.is_empty() {
-            return Ok(Some(Item::Unit(origin(Captured::Line(*line)), bytes)));
+            return Ok(Some(InspectItem::Unit(origin(CaptureSource::Line(*line)), bytes)));
         }
     }
 }
@@ -128,11 +131,11 @@ mod tests {
 
     #[test]
     fn what_an_input_holds_is_told_by_its_first_bytes() {
-        assert_eq!(tell(b"# a frame\n53 53 ff\n"), Holding::Hex);
-        assert_eq!(tell(b"53\r\n"), Holding::Hex);
-        assert_eq!(tell(&[0x53, 0x53, 1]), Holding::Unit);
-        assert_eq!(tell(&[]), Holding::Unit);
-        assert_eq!(tell(&[0xd4, 0xc3, 0xb2, 0xa1, 2]), Holding::Pcap);
-        assert_eq!(tell(&[0x0a, 0x0d, 0x0d, 0x0a, 9]), Holding::Pcap);
+        assert_eq!(tell(b"# a frame\n53 53 ff\n"), InspectInputKind::Hex);
+        assert_eq!(tell(b"53\r\n"), InspectInputKind::Hex);
+        assert_eq!(tell(&[0x53, 0x53, 1]), InspectInputKind::Unit);
+        assert_eq!(tell(&[]), InspectInputKind::Unit);
+        assert_eq!(tell(&[0xd4, 0xc3, 0xb2, 0xa1, 2]), InspectInputKind::Pcap);
+        assert_eq!(tell(&[0x0a, 0x0d, 0x0d, 0x0a, 9]), InspectInputKind::Pcap);
     }
 }

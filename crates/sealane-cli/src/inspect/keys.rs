@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sealane_frame::{FrameError, FrameView, GroupTag, Kind, open_stored};
+use sealane_frame::{FrameError, FrameKind, FrameView, GroupTag, open_stored};
 use sealane_message::InputError;
 use sealane_seal::limits::MAX_SLOT;
 use sealane_seal::{
@@ -10,33 +10,33 @@ use sealane_seal::{
 };
 use toml::{Table, Value};
 
-use super::account::Refusal;
-use super::body::{self, Body};
+use super::account::InspectRefusal;
+use super::body::{self, InspectBody};
 use super::hex;
-use crate::Failure;
+use crate::CliFailure;
 
 /// The groups whose keys are held.
 #[derive(Debug)]
 pub(super) struct CaptureKeys {
-    groups: Vec<Held>,
+    groups: Vec<HeldGroupKeys>,
     /// The stream that the frames were kept in, if they were.
     topic: Option<String>,
 }
 
 /// The outcome of opening a frame.
 #[derive(Debug)]
-pub(super) enum Opening {
+pub(super) enum FrameOpening {
     /// It is authentic.
-    Opened { epoch: u64, slot: u16, counter: u64, body: Body },
+    Opened { epoch: u64, slot: u16, counter: u64, body: InspectBody },
     /// No keys of its group are held.
     NoKeys,
     /// It did not open.
-    Refused(Refusal),
+    Refused(InspectRefusal),
 }
 
 /// One group's keys of one epoch.
 #[derive(Debug)]
-struct Held {
+struct HeldGroupKeys {
     tag: GroupTag,
     start: Epoch,
     opener: Opener,
@@ -48,9 +48,9 @@ impl CaptureKeys {
     /// Reads a file of keys. What it says of a fault never holds a value of the file.
     ///
     /// # Errors
-    /// [`Failure::File`].
-    pub(super) fn read(path: &Path, topic: Option<&str>) -> Result<CaptureKeys, Failure> {
-        let file = |cause: String| Failure::File { file: path.to_owned(), cause };
+    /// [`CliFailure::SettingsFile`].
+    pub(super) fn read(path: &Path, topic: Option<&str>) -> Result<CaptureKeys, CliFailure> {
+        let file = |cause: String| CliFailure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
         let keys = CaptureKeys::parse(&text).map_err(|cause| file(cause.to_string()))?;
         Ok(CaptureKeys { topic: topic.map(str::to_owned), ..keys })
@@ -65,22 +65,24 @@ impl CaptureKeys {
         let groups = groups.ok_or("there is no [[group]]")?.iter().enumerate();
         let held = |(index, group): (usize, &Value)| {
             let group = group.as_table().ok_or_else(|| InputError::from("a group is a table"));
-            let held = group.and_then(Held::read);
-            held.map_err(|cause| InputError::from(format!("[[group]] number {}: {cause}", index + 1)))
+            let held = group.and_then(HeldGroupKeys::read);
+            held.map_err(|cause| {
+                InputError::from(format!("[[group]] number {}: {cause}", index + 1))
+            })
         };
         Ok(CaptureKeys { groups: groups.map(held).collect::<Result<_, _>>()?, topic: None })
     }
 
     /// Opens a frame of the full form.
-    pub(super) fn open(&mut self, frame: &[u8]) -> Opening {
+    pub(super) fn open(&mut self, frame: &[u8]) -> FrameOpening {
         let (tag, kind) = match FrameView::parse(frame) {
             Ok(view) => (view.header().group(), view.header().kind()),
-            Err(error) => return Opening::Refused(error.into()),
+            Err(error) => return FrameOpening::Refused(error.into()),
         };
         let bindings = match &self.topic {
             Some(topic) => vec![Binding::stream(topic)],
             // An order is made for the control stream of its group, however it travels.
-            None if kind == Kind::Control => {
+            None if kind == FrameKind::Control => {
                 vec![Binding::stream(&sealane_group::control_topic(tag)), Binding::link()]
             }
             None => vec![Binding::link()],
@@ -92,14 +94,16 @@ impl CaptureKeys {
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
-        refusal.map_or(Opening::NoKeys, |error| Opening::Refused(error.into()))
+        refusal.map_or(FrameOpening::NoKeys, |error| FrameOpening::Refused(error.into()))
     }
 }
 
-impl Held {
-    fn read(table: &Table) -> Result<Held, InputError> {
+impl HeldGroupKeys {
+    fn read(table: &Table) -> Result<HeldGroupKeys, InputError> {
         if let Some(name) = table.keys().find(|name| !NAMES.contains(&name.as_str())) {
-            return Err(format!("`{name}` is no key of a group; they are {}", NAMES.join(", ")).into());
+            return Err(
+                format!("`{name}` is no key of a group; they are {}", NAMES.join(", ")).into()
+            );
         }
         let tag = GroupTag::from_bytes(bytes(table, "tag")?.ok_or("`tag` is missing")?);
         let id = GroupId(bytes(table, "id")?.ok_or("`id` is missing")?);
@@ -120,11 +124,11 @@ impl Held {
             let set = signed.set_terms(terms.iter().copied());
             set.map_err(|_| format!("the key of signer {slot} is no Ed25519 key"))?;
         }
-        Ok(Held { tag, start, opener: opener(epochs)?, signed })
+        Ok(HeldGroupKeys { tag, start, opener: opener(epochs)?, signed })
     }
 
     /// Tries the places that the frame may be made for.
-    fn open(&mut self, frame: &[u8], bindings: &[Binding]) -> Result<Opening, FrameError> {
+    fn open(&mut self, frame: &[u8], bindings: &[Binding]) -> Result<FrameOpening, FrameError> {
         let class = FrameView::parse(frame)?.header().class();
         let opener = if class == Class::Signed { &mut self.signed } else { &mut self.opener };
         let mut refusal = None;
@@ -133,11 +137,11 @@ impl Held {
             match open_stored(opener, self.start, binding, &mut copy) {
                 Ok(stored) => {
                     let header = stored.header;
-                    return Ok(Opening::Opened {
+                    return Ok(FrameOpening::Opened {
                         epoch: stored.opened.epoch().0,
                         slot: stored.opened.slot().number(),
                         counter: stored.opened.counter(),
-                        body: Body::read(body::Head::of(&header), stored.body),
+                        body: InspectBody::read(body::BodyHeader::of(&header), stored.body),
                     });
                 }
                 Err(error) => refusal = refusal.or(Some(error)),
@@ -184,8 +188,7 @@ fn flag(table: &Table, name: &str) -> Result<Option<bool>, InputError> {
 
 /// Hexadecimal digits of exactly `N` bytes.
 fn bytes<const N: usize>(table: &Table, name: &str) -> Result<Option<[u8; N]>, InputError> {
-    let fault =
-        || InputError::from(format!("`{name}` is no text of {} hexadecimal digits", 2 * N));
+    let fault = || InputError::from(format!("`{name}` is no text of {} hexadecimal digits", 2 * N));
     let read = |value: &Value| value.as_str().and_then(hex::array).ok_or_else(fault);
     table.get(name).map(read).transpose()
 }

@@ -2,28 +2,28 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use sealane_link::{Address, ETHER_TYPE};
+use sealane_link::{ETHER_TYPE, LinkAddress};
 
-use super::account::{Captured, Origin, Packet};
+use super::account::{CaptureSource, CapturedPacket, InspectOrigin};
 use super::input::origin;
-use super::pcap::Record;
+use super::pcap::PcapRecord;
 
 /// Why a packet carries no unit.
-type Reason = &'static str;
+type PacketReason = &'static str;
 
 /// The unit that a packet carries, and where it comes from.
 ///
 /// # Errors
 /// Why it carries none.
-pub(super) fn read(record: &Record) -> Result<(Origin, Vec<u8>), Reason> {
-    let Carried { source, destination, unit, whole_bytes } =
+pub(super) fn read(record: &PcapRecord) -> Result<(InspectOrigin, Vec<u8>), PacketReason> {
+    let CarriedUnit { source, destination, unit, whole_bytes } =
         match behind_link(record.link_type, &record.bytes)? {
-            Behind::Ip(packet) => datagram(packet)?,
-            Behind::Unit { source, destination, unit } => {
-                Carried { source, destination, unit, whole_bytes: unit.len() }
+            LinkPayload::Ip(packet) => datagram(packet)?,
+            LinkPayload::Unit { source, destination, unit } => {
+                CarriedUnit { source, destination, unit, whole_bytes: unit.len() }
             }
         };
-    let mut origin = origin(Captured::Packet(Packet {
+    let mut origin = origin(CaptureSource::Packet(CapturedPacket {
         number: record.number,
         offset: record.offset,
         time_ms: record.time_ms,
@@ -35,25 +35,25 @@ pub(super) fn read(record: &Record) -> Result<(Origin, Vec<u8>), Reason> {
 }
 
 /// The content behind the header of a link.
-enum Behind<'a> {
+enum LinkPayload<'a> {
     Ip(&'a [u8]),
     /// A unit of raw Ethernet (`spec/link.md`).
     Unit {
-        source: Address,
-        destination: Address,
+        source: LinkAddress,
+        destination: LinkAddress,
         unit: &'a [u8],
     },
 }
 
 /// A unit, and how long it was before the capture cut it.
-struct Carried<'a> {
-    source: Address,
-    destination: Address,
+struct CarriedUnit<'a> {
+    source: LinkAddress,
+    destination: LinkAddress,
     unit: &'a [u8],
     whole_bytes: usize,
 }
 
-fn datagram(packet: &[u8]) -> Result<Carried<'_>, Reason> {
+fn datagram(packet: &[u8]) -> Result<CarriedUnit<'_>, PacketReason> {
     let (addresses, datagram) = match packet.first().ok_or(SHORT)? >> 4 {
         4 => ipv4(packet)?,
         6 => ipv6(packet)?,
@@ -68,19 +68,19 @@ fn datagram(packet: &[u8]) -> Result<Carried<'_>, Reason> {
         _ => announced.checked_sub(head.len()).ok_or("UDP in disorder")?,
     };
     let port = |high, low| u16::from_be_bytes([high, low]);
-    Ok(Carried {
-        source: Address::Udp(SocketAddr::new(addresses.0, port(source_0, source_1))),
-        destination: Address::Udp(SocketAddr::new(addresses.1, port(target_0, target_1))),
+    Ok(CarriedUnit {
+        source: LinkAddress::Udp(SocketAddr::new(addresses.0, port(source_0, source_1))),
+        destination: LinkAddress::Udp(SocketAddr::new(addresses.1, port(target_0, target_1))),
         unit: rest.get(..whole_bytes).unwrap_or(rest),
         whole_bytes,
     })
 }
 
-const SHORT: Reason = "cut off before its data";
-const OTHER: Reason = "neither IP nor a unit of Ethernet";
+const SHORT: PacketReason = "cut off before its data";
+const OTHER: PacketReason = "neither IP nor a unit of Ethernet";
 
 /// The numbers of the registry of link types.
-fn behind_link(link_type: u32, bytes: &[u8]) -> Result<Behind<'_>, Reason> {
+fn behind_link(link_type: u32, bytes: &[u8]) -> Result<LinkPayload<'_>, PacketReason> {
     let packet = match link_type {
         // Loopback of BSD and others: a family of four bytes in the order of the machine.
         0 | 108 => bytes.get(4..).ok_or(SHORT),
@@ -91,28 +91,28 @@ fn behind_link(link_type: u32, bytes: &[u8]) -> Result<Behind<'_>, Reason> {
         276 => cooked(bytes, 0, 20),
         _ => Err("of a link type that is not read"),
     };
-    packet.map(Behind::Ip)
+    packet.map(LinkPayload::Ip)
 }
 
 /// Linux's header for packets of any interface, in its two versions.
-fn cooked(bytes: &[u8], type_at: usize, head: usize) -> Result<&[u8], Reason> {
+fn cooked(bytes: &[u8], type_at: usize, head: usize) -> Result<&[u8], PacketReason> {
     let kind = bytes.get(type_at..).and_then(|rest| rest.first_chunk()).ok_or(SHORT)?;
     by_type(*kind, bytes.get(head..).ok_or(SHORT)?)
 }
 
-fn ethernet(bytes: &[u8]) -> Result<Behind<'_>, Reason> {
+fn ethernet(bytes: &[u8]) -> Result<LinkPayload<'_>, PacketReason> {
     let (head, rest) = bytes.split_first_chunk::<14>().ok_or(SHORT)?;
     let [a, b, c, d, e, f, g, h, i, j, k, l, high, low] = *head;
     if u16::from_be_bytes([high, low]) == ETHER_TYPE {
-        let destination = Address::Ethernet([a, b, c, d, e, f]);
-        let source = Address::Ethernet([g, h, i, j, k, l]);
-        return Ok(Behind::Unit { source, destination, unit: rest });
+        let destination = LinkAddress::Ethernet([a, b, c, d, e, f]);
+        let source = LinkAddress::Ethernet([g, h, i, j, k, l]);
+        return Ok(LinkPayload::Unit { source, destination, unit: rest });
     }
-    by_type([high, low], rest).map(Behind::Ip)
+    by_type([high, low], rest).map(LinkPayload::Ip)
 }
 
 /// The content that an Ethernet type announces, behind tags of virtual networks.
-fn by_type(mut kind: [u8; 2], mut rest: &[u8]) -> Result<&[u8], Reason> {
+fn by_type(mut kind: [u8; 2], mut rest: &[u8]) -> Result<&[u8], PacketReason> {
     loop {
         match u16::from_be_bytes(kind) {
             0x0800 | 0x86dd => return Ok(rest),
@@ -125,9 +125,9 @@ fn by_type(mut kind: [u8; 2], mut rest: &[u8]) -> Result<&[u8], Reason> {
     }
 }
 
-type Addressed<'a> = ((IpAddr, IpAddr), &'a [u8]);
+type AddressedPayload<'a> = ((IpAddr, IpAddr), &'a [u8]);
 
-fn ipv4(packet: &[u8]) -> Result<Addressed<'_>, Reason> {
+fn ipv4(packet: &[u8]) -> Result<AddressedPayload<'_>, PacketReason> {
     let (head, _) = packet.split_first_chunk::<20>().ok_or(SHORT)?;
     let [first, _, _, _, _, _, fragment_0, fragment_1, _, protocol, _, _, addresses @ ..] = *head;
     let head_bytes = usize::from(first & 0x0f) * 4;
@@ -143,7 +143,7 @@ fn ipv4(packet: &[u8]) -> Result<Addressed<'_>, Reason> {
     Ok((addresses, rest))
 }
 
-fn ipv6(packet: &[u8]) -> Result<Addressed<'_>, Reason> {
+fn ipv6(packet: &[u8]) -> Result<AddressedPayload<'_>, PacketReason> {
     let (head, mut rest) = packet.split_first_chunk::<40>().ok_or(SHORT)?;
     let (fixed, addresses) = head.split_first_chunk::<8>().ok_or(SHORT)?;
     let (source, addresses) = addresses.split_first_chunk::<16>().ok_or(SHORT)?;
@@ -169,5 +169,5 @@ fn ipv6(packet: &[u8]) -> Result<Addressed<'_>, Reason> {
 }
 
 const UDP: u8 = 17;
-const NOT_UDP: Reason = "not UDP";
-const FRAGMENT: Reason = "a fragment of IP";
+const NOT_UDP: PacketReason = "not UDP";
+const FRAGMENT: PacketReason = "a fragment of IP";

@@ -10,15 +10,15 @@ use super::capture::CaptureError;
 mod blocks;
 mod records;
 
-use blocks::Blocks;
-use records::Records;
+use blocks::PcapBlocks;
+use records::PcapRecords;
 
 /// The longest record, unit or block that is read.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 
 /// A packet as it was captured.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct PcapRecord {
     /// From 1.
     pub(super) number: u64,
     /// Where its record begins.
@@ -30,49 +30,49 @@ pub(super) struct Record {
 }
 
 /// A capture of packets, read one by one.
-pub(super) struct Capture<R> {
-    bytes: Bytes<R>,
-    format: Format,
+pub(super) struct PcapCapture<R> {
+    bytes: PcapBytes<R>,
+    format: PcapFormat,
     packets: u64,
 }
 
-enum Format {
-    Pcap(Records),
-    PcapNg(Blocks),
+enum PcapFormat {
+    Pcap(PcapRecords),
+    PcapNg(PcapBlocks),
 }
 
 /// How numbers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum PcapByteOrder {
     Little,
     Big,
 }
 
-impl<R: BufRead> Capture<R> {
+impl<R: BufRead> PcapCapture<R> {
     /// Whether these are the first bytes of a capture.
     pub(super) fn is_begun_by(start: &[u8]) -> bool {
         let start = start.first_chunk::<4>();
-        start.is_some_and(|mark| *mark == blocks::MARK || Records::order(*mark).is_some())
+        start.is_some_and(|mark| *mark == blocks::MARK || PcapRecords::order(*mark).is_some())
     }
 
     /// Reads what stands before the first packet.
     pub(super) fn open(source: R) -> Result<Self, CaptureError> {
-        let mut bytes = Bytes { source, offset: 0 };
+        let mut bytes = PcapBytes { source, offset: 0 };
         let mark = bytes.array("the header of the capture")?;
         let format = if mark == blocks::MARK {
-            Format::PcapNg(Blocks::open(&mut bytes)?)
+            PcapFormat::PcapNg(PcapBlocks::open(&mut bytes)?)
         } else {
-            Format::Pcap(Records::open(mark, &mut bytes)?)
+            PcapFormat::Pcap(PcapRecords::open(mark, &mut bytes)?)
         };
         Ok(Self { bytes, format, packets: 0 })
     }
 
     /// The next packet, or nothing at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Record>, CaptureError> {
+    pub(super) fn next(&mut self) -> Result<Option<PcapRecord>, CaptureError> {
         let number = self.packets + 1;
         let next = match &mut self.format {
-            Format::Pcap(records) => records.next(&mut self.bytes, number),
-            Format::PcapNg(blocks) => blocks.next(&mut self.bytes, number),
+            PcapFormat::Pcap(records) => records.next(&mut self.bytes, number),
+            PcapFormat::PcapNg(blocks) => blocks.next(&mut self.bytes, number),
         };
         if let Ok(Some(_)) = next {
             self.packets = number;
@@ -82,12 +82,12 @@ impl<R: BufRead> Capture<R> {
 }
 
 /// A source that knows how far it was read.
-struct Bytes<R> {
+struct PcapBytes<R> {
     source: R,
     offset: u64,
 }
 
-impl<R: BufRead> Bytes<R> {
+impl<R: BufRead> PcapBytes<R> {
     fn is_at_end(&mut self) -> Result<bool, CaptureError> {
         Ok(self.source.fill_buf()?.is_empty())
     }
@@ -108,23 +108,23 @@ impl<R: BufRead> Bytes<R> {
         Ok(bytes)
     }
 
-    fn u32(&mut self, order: Order, within: &'static str) -> Result<u32, CaptureError> {
+    fn u32(&mut self, order: PcapByteOrder, within: &'static str) -> Result<u32, CaptureError> {
         Ok(order.u32(self.array(within)?))
     }
 }
 
-impl Order {
+impl PcapByteOrder {
     fn u16(self, bytes: [u8; 2]) -> u16 {
         match self {
-            Order::Little => u16::from_le_bytes(bytes),
-            Order::Big => u16::from_be_bytes(bytes),
+            PcapByteOrder::Little => u16::from_le_bytes(bytes),
+            PcapByteOrder::Big => u16::from_be_bytes(bytes),
         }
     }
 
     fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
-            Order::Little => u32::from_le_bytes(bytes),
-            Order::Big => u32::from_be_bytes(bytes),
+            PcapByteOrder::Little => u32::from_le_bytes(bytes),
+            PcapByteOrder::Big => u32::from_be_bytes(bytes),
         }
     }
 }

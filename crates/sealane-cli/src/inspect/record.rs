@@ -2,13 +2,13 @@
 
 use sealane::Value;
 
-use super::account::{Account, Captured, Origin, Refusal, Row};
-use super::body::{Body, Shown};
+use super::account::{CaptureSource, InspectAccount, InspectOrigin, InspectRefusal, InspectRow};
+use super::body::{InspectBody, ShownBody};
 use super::hex;
-use super::keys::Opening;
+use super::keys::FrameOpening;
 
 /// The fields behind `"v"`.
-pub(super) fn fields(account: &Account, number: u64) -> Vec<(&'static str, Value)> {
+pub(super) fn fields(account: &InspectAccount, number: u64) -> Vec<(&'static str, Value)> {
     let mut fields = vec![("what", account.what.name().into()), ("number", number.into())];
     origin(&account.origin, &mut fields);
     if let Some(form) = account.form {
@@ -27,7 +27,7 @@ pub(super) fn fields(account: &Account, number: u64) -> Vec<(&'static str, Value
         fields.push(("opening", opened(opening)));
     }
     let opened = match &account.opening {
-        Some(Opening::Opened { body, .. }) => Some(body),
+        Some(FrameOpening::Opened { body, .. }) => Some(body),
         _ => None,
     };
     if let Some(shown) = opened.or(account.body.as_ref()) {
@@ -36,11 +36,11 @@ pub(super) fn fields(account: &Account, number: u64) -> Vec<(&'static str, Value
     fields
 }
 
-fn origin(origin: &Origin, fields: &mut Vec<(&'static str, Value)>) {
+fn origin(origin: &InspectOrigin, fields: &mut Vec<(&'static str, Value)>) {
     match &origin.captured {
-        Captured::Whole => {}
-        Captured::Line(line) => fields.push(("line", (*line).into())),
-        Captured::Packet(packet) => {
+        CaptureSource::Whole => {}
+        CaptureSource::Line(line) => fields.push(("line", (*line).into())),
+        CaptureSource::Packet(packet) => {
             fields.push(("packet", packet.number.into()));
             fields.push(("captureOffset", packet.offset.into()));
             if let Some(time_ms) = packet.time_ms {
@@ -62,7 +62,7 @@ fn origin(origin: &Origin, fields: &mut Vec<(&'static str, Value)>) {
     }
 }
 
-fn row(row: &Row) -> Value {
+fn row(row: &InspectRow) -> Value {
     let at = row.at.map_or(Value::Null, length);
     map(vec![
         ("part", row.part.name().into()),
@@ -75,36 +75,36 @@ fn row(row: &Row) -> Value {
     ])
 }
 
-fn opened(opening: &Opening) -> Value {
+fn opened(opening: &FrameOpening) -> Value {
     match opening {
-        Opening::Opened { epoch, slot, counter, .. } => map(vec![
+        FrameOpening::Opened { epoch, slot, counter, .. } => map(vec![
             ("result", "opened".into()),
             ("epoch", (*epoch).into()),
             ("slot", u64::from(*slot).into()),
             ("counter", (*counter).into()),
         ]),
-        Opening::NoKeys => map(vec![("result", "noKeys".into())]),
-        Opening::Refused(refusal) => {
+        FrameOpening::NoKeys => map(vec![("result", "noKeys".into())]),
+        FrameOpening::Refused(refusal) => {
             map(vec![("result", "refused".into()), ("error", error(refusal))])
         }
     }
 }
 
-fn body(body: &Body, fields: &mut Vec<(&'static str, Value)>) {
+fn body(body: &InspectBody, fields: &mut Vec<(&'static str, Value)>) {
     if let Some(time_ms) = body.time_ms {
         fields.push(("bodyTimeMs", time_ms.into()));
     }
     fields.push(match &body.shown {
-        Shown::Value(value) => ("body", value.clone()),
-        Shown::Text(text) => ("bodyText", text.as_str().into()),
-        Shown::Bytes(bytes) => ("bodyHex", hex::encode(bytes).into()),
+        ShownBody::Value(value) => ("body", value.clone()),
+        ShownBody::Text(text) => ("bodyText", text.as_str().into()),
+        ShownBody::Bytes(bytes) => ("bodyHex", hex::encode(bytes).into()),
     });
     if let Some(note) = &body.note {
         fields.push(("bodyNote", note.as_str().into()));
     }
 }
 
-fn error(refusal: &Refusal) -> Value {
+fn error(refusal: &InspectRefusal) -> Value {
     map(vec![
         ("code", refusal.info.code.into()),
         ("name", refusal.info.name.into()),

@@ -4,51 +4,57 @@ use sealane::{Codec, Value};
 use sealane_seal::limits::{SIGNATURE_BYTES, TAG_BYTES};
 use sealane_seal::{Class, Epoch, Form, SframeHeader};
 
-use super::account::Part;
-use super::walk::{Walk, count};
-use super::words::{self, Meaning};
+use super::account::SealCoverage;
+use super::walk::{FrameWalk, count};
+use super::words::{self, FieldMeaning};
 
 /// The SFrame header that was read.
-pub(super) struct Sealed {
+pub(super) struct InspectedSeal {
     pub(super) header: SframeHeader,
 }
 
 /// Explains the SFrame header, byte by byte. `near` completes the epoch of the compact form.
-pub(super) fn header(walk: &mut Walk<'_>, form: Form, near: Epoch) -> Option<Sealed> {
+pub(super) fn header(walk: &mut FrameWalk<'_>, form: Form, near: Epoch) -> Option<InspectedSeal> {
     let parsed = SframeHeader::parse(walk.rest(), form, near);
     let at = Some(walk.at());
-    let config = walk.take(Part::SealHeader, 1, "config byte", config)?;
+    let config = walk.take(SealCoverage::SealHeader, 1, "config byte", config)?;
     let config = config.first().copied()?;
     let parsed = match parsed {
         Ok((header, _)) => header,
         Err(error) => {
             for (field, bits) in [("key id", config >> 4), ("counter", config)] {
                 if let Some(len) = own_bytes(bits) {
-                    walk.take(Part::SealHeader, len, field, |_| (Value::Null, error.to_string()))?;
+                    walk.take(SealCoverage::SealHeader, len, field, |_| {
+                        (Value::Null, error.to_string())
+                    })?;
                 }
             }
-            walk.remainder(Part::Unknown, "the rest", "behind an SFrame header in disorder".into());
+            walk.remainder(
+                SealCoverage::Unknown,
+                "the rest",
+                "behind an SFrame header in disorder".into(),
+            );
             return None;
         }
     };
     let key = key_id(&parsed, form);
     match own_bytes(config >> 4) {
-        Some(len) => drop(walk.take(Part::SealHeader, len, "key id", |_| key)?),
-        None => walk.note(Part::SealHeader, at, "key id", key.0, key.1),
+        Some(len) => drop(walk.take(SealCoverage::SealHeader, len, "key id", |_| key)?),
+        None => walk.note(SealCoverage::SealHeader, at, "key id", key.0, key.1),
     }
-    let counter: Meaning =
+    let counter: FieldMeaning =
         (parsed.counter.into(), format!("{}: the sender's counter", parsed.counter));
     match own_bytes(config) {
-        Some(len) => drop(walk.take(Part::SealHeader, len, "counter", |_| counter)?),
-        None => walk.note(Part::SealHeader, at, "counter", counter.0, counter.1),
+        Some(len) => drop(walk.take(SealCoverage::SealHeader, len, "counter", |_| counter)?),
+        None => walk.note(SealCoverage::SealHeader, at, "counter", counter.0, counter.1),
     }
-    Some(Sealed { header: parsed })
+    Some(InspectedSeal { header: parsed })
 }
 
 /// Explains all behind the SFrame header, but for the body of class A.
-pub(super) fn behind(walk: &mut Walk<'_>, class: Class) {
+pub(super) fn behind(walk: &mut FrameWalk<'_>, class: Class) {
     let Some(text_bytes) = walk.rest().len().checked_sub(TAG_BYTES) else {
-        let _ = walk.take(Part::Tag, TAG_BYTES, "tag", |_| (Value::Null, String::new()));
+        let _ = walk.take(SealCoverage::Tag, TAG_BYTES, "tag", |_| (Value::Null, String::new()));
         return;
     };
     let signature_bytes = if class == Class::Signed { SIGNATURE_BYTES } else { 0 };
@@ -56,11 +62,12 @@ pub(super) fn behind(walk: &mut Walk<'_>, class: Class) {
     let length = |bytes| count(bytes, "byte", "bytes");
     if class == Class::Authenticated && text_bytes > 0 {
         let meaning = "class A has nothing between SFrame header and tag".to_owned();
-        let _ = walk.take(Part::Unknown, text_bytes, "surplus", |_| (Value::Null, meaning));
+        let _ = walk.take(SealCoverage::Unknown, text_bytes, "surplus", |_| (Value::Null, meaning));
     } else if body_bytes > 0 {
         let meaning = format!("{}: the body, encrypted", length(body_bytes));
-        let _ = walk
-            .take(Part::Body, body_bytes, "ciphertext", |_| (body_bytes_of(body_bytes), meaning));
+        let _ = walk.take(SealCoverage::Body, body_bytes, "ciphertext", |_| {
+            (body_bytes_of(body_bytes), meaning)
+        });
     }
     if signature_bytes > 0 {
         let bytes = signature_bytes.min(text_bytes);
@@ -69,14 +76,14 @@ pub(super) fn behind(walk: &mut Walk<'_>, class: Class) {
         } else {
             format!("cut off: {bytes} of {signature_bytes} bytes")
         };
-        let _ = walk.take(Part::Body, bytes, "signature", |_| (Value::Null, meaning));
+        let _ = walk.take(SealCoverage::Body, bytes, "signature", |_| (Value::Null, meaning));
     }
     let meaning = "16 bytes of authentication".to_owned();
-    let _ = walk.take(Part::Tag, TAG_BYTES, "tag", |_| (Value::Null, meaning));
+    let _ = walk.take(SealCoverage::Tag, TAG_BYTES, "tag", |_| (Value::Null, meaning));
 }
 
 /// The meaning of a body in clear.
-pub(super) fn clear(codec: u8) -> Meaning {
+pub(super) fn clear(codec: u8) -> FieldMeaning {
     let codec = Codec::from_id(codec).map_or("bytes", Codec::name);
     (Value::Null, format!("in clear ({codec}): whoever hears it can read it"))
 }
@@ -90,7 +97,7 @@ fn body_bytes_of(bytes: usize) -> Value {
     Value::from(bytes as u64)
 }
 
-fn config(byte: &[u8]) -> Meaning {
+fn config(byte: &[u8]) -> FieldMeaning {
     let byte = byte.first().copied().unwrap_or_default();
     let [x, k, y, c] = [byte >> 7, byte >> 4 & 7, byte >> 3 & 1, byte & 7];
     let own = |name: &str, bits: u8, low: u8| match own_bytes(bits) {
@@ -113,7 +120,7 @@ fn own_bytes(bits: u8) -> Option<usize> {
     (bits & 8 != 0).then(|| usize::from(bits & 7) + 1)
 }
 
-fn key_id(header: &SframeHeader, form: Form) -> Meaning {
+fn key_id(header: &SframeHeader, form: Form) -> FieldMeaning {
     let key = header.key;
     let (slot, class) = (key.slot.number(), key.class);
     let (span, low) = match form {

@@ -2,10 +2,13 @@
 
 use std::io::IsTerminal;
 
-use super::account::{Account, Captured, Origin, Part, Refusal, Row, What};
-use super::body::{Body, printable};
+use super::account::{
+    CaptureSource, InspectAccount, InspectOrigin, InspectRefusal, InspectRow, InspectedKind,
+    SealCoverage,
+};
+use super::body::{InspectBody, printable};
 use super::hex;
-use super::keys::Opening;
+use super::keys::FrameOpening;
 use super::words;
 use crate::config;
 
@@ -22,7 +25,7 @@ const BODY_LINES_MAX: usize = 64;
 
 /// How text is set off.
 #[derive(Debug, Clone, Copy)]
-enum Style {
+enum InspectStyle {
     Heading,
     Good,
     Changeable,
@@ -32,11 +35,11 @@ enum Style {
 
 /// Writes accounts as text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Show {
+pub(super) struct AccountPrinter {
     colour: bool,
 }
 
-impl Show {
+impl AccountPrinter {
     /// In colour if somebody watches standard output and has not asked for none.
     pub(super) fn standard() -> Self {
         let asks_for_none = config::environment("NO_COLOR").is_some()
@@ -44,7 +47,7 @@ impl Show {
         Self { colour: std::io::stdout().is_terminal() && !asks_for_none }
     }
 
-    pub(super) fn account(self, account: &Account, number: u64) -> String {
+    pub(super) fn account(self, account: &InspectAccount, number: u64) -> String {
         let mut lines = vec![self.headline(account, number), self.origin(&account.origin)];
         lines.retain(|line| !line.is_empty());
         self.table(&account.rows, &mut lines);
@@ -58,7 +61,7 @@ impl Show {
         }
         if let Some(missing) = &account.missing {
             for line in wrap(&format!("missing: {missing}"), COLUMNS - 2) {
-                lines.push(format!("  {}", self.paint(Style::Changeable, &line)));
+                lines.push(format!("  {}", self.paint(InspectStyle::Changeable, &line)));
             }
         }
         lines.push(String::new());
@@ -69,37 +72,42 @@ impl Show {
     pub(super) fn end(self, lines: &[String]) -> String {
         let Some((first, rest)) = lines.split_first() else { return String::new() };
         let rest = rest.iter().flat_map(|line| wrap_at(line, COLUMNS, "          "));
-        let first = self.paint(Style::Heading, first);
+        let first = self.paint(InspectStyle::Heading, first);
         std::iter::once(first).chain(rest).map(|line| line + "\n").collect()
     }
 
-    fn headline(self, account: &Account, number: u64) -> String {
+    fn headline(self, account: &InspectAccount, number: u64) -> String {
         let name = match account.what {
-            What::Frame => "frame",
-            What::Fragment => "fragment",
-            What::Batch => "batch",
+            InspectedKind::Frame => "frame",
+            InspectedKind::Fragment => "fragment",
+            InspectedKind::Batch => "batch",
         };
         let bytes = super::walk::count(account.bytes, "byte", "bytes");
         let title = format!("{name} {number}: {bytes}: {}", account.summary);
         let status = match account.refused() {
-            Some(refusal) => self.paint(Style::Bad, &format!("refused [{}]", refusal.info.code)),
-            None if account.missing.is_some() => self.paint(Style::Changeable, "explained in part"),
-            None if matches!(account.opening, Some(Opening::Opened { .. })) => {
-                self.paint(Style::Good, "opened")
+            Some(refusal) => {
+                self.paint(InspectStyle::Bad, &format!("refused [{}]", refusal.info.code))
             }
-            None => self.paint(Style::Good, "well-formed"),
+            None if account.missing.is_some() => {
+                self.paint(InspectStyle::Changeable, "explained in part")
+            }
+            None if matches!(account.opening, Some(FrameOpening::Opened { .. })) => {
+                self.paint(InspectStyle::Good, "opened")
+            }
+            None => self.paint(InspectStyle::Good, "well-formed"),
         };
         let lines = wrap_at(&title, COLUMNS - 24, "  ");
-        let lines: Vec<_> = lines.iter().map(|line| self.paint(Style::Heading, line)).collect();
+        let lines: Vec<_> =
+            lines.iter().map(|line| self.paint(InspectStyle::Heading, line)).collect();
         format!("{}: {status}", lines.join("\n"))
     }
 
-    fn origin(self, origin: &Origin) -> String {
+    fn origin(self, origin: &InspectOrigin) -> String {
         let mut parts = Vec::new();
         match &origin.captured {
-            Captured::Whole => {}
-            Captured::Line(line) => parts.push(format!("line {line}")),
-            Captured::Packet(packet) => {
+            CaptureSource::Whole => {}
+            CaptureSource::Line(line) => parts.push(format!("line {line}")),
+            CaptureSource::Packet(packet) => {
                 parts.push(format!("packet {} at byte {}", packet.number, packet.offset));
                 parts.extend(packet.time_ms.filter(|ms| *ms > 0).map(words::moment));
                 parts.push(format!("{} to {}", packet.source, packet.destination));
@@ -113,19 +121,19 @@ impl Show {
         let lines = wrap_at(&parts.join(", "), COLUMNS - 2, "  ");
         let lines = lines.iter().filter(|line| !line.is_empty());
         let lines: Vec<_> =
-            lines.map(|line| self.paint(Style::Faint, &format!("  {line}"))).collect();
+            lines.map(|line| self.paint(InspectStyle::Faint, &format!("  {line}"))).collect();
         lines.join("\n")
     }
 
-    fn table(self, rows: &[Row], lines: &mut Vec<String>) {
+    fn table(self, rows: &[InspectRow], lines: &mut Vec<String>) {
         if rows.is_empty() {
             return;
         }
         let head =
             format!("  {:>7} {:>7}  {:<23}  {:<15}  meaning", "offset", "length", "hex", "field");
-        lines.push(self.paint(Style::Faint, &head));
+        lines.push(self.paint(InspectStyle::Faint, &head));
         // Each part once, in the order in which it begins.
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<SealCoverage> = Vec::new();
         for row in rows {
             if !parts.contains(&row.part) {
                 parts.push(row.part);
@@ -133,16 +141,16 @@ impl Show {
         }
         for part in parts {
             let style = match part {
-                Part::Relay | Part::Unit => Style::Changeable,
-                Part::Unknown => Style::Bad,
-                _ => Style::Good,
+                SealCoverage::Relay | SealCoverage::Unit => InspectStyle::Changeable,
+                SealCoverage::Unknown => InspectStyle::Bad,
+                _ => InspectStyle::Good,
             };
             lines.push(format!("  {}", self.paint(style, part.heading())));
             rows.iter().filter(|row| row.part == part).for_each(|row| self.row(row, lines));
         }
     }
 
-    fn row(self, row: &Row, lines: &mut Vec<String>) {
+    fn row(self, row: &InspectRow, lines: &mut Vec<String>) {
         let mut bytes: Vec<String> = row.bytes.chunks(ROW_BYTES).map(hex::spaced).collect();
         if bytes.len() > HEX_LINES_MAX {
             bytes.truncate(HEX_LINES_MAX);
@@ -163,54 +171,56 @@ impl Show {
         }
     }
 
-    fn body(self, title: &str, body: &Body, lines: &mut Vec<String>) {
-        lines.push(format!("  {}", self.paint(Style::Heading, title)));
+    fn body(self, title: &str, body: &InspectBody, lines: &mut Vec<String>) {
+        lines.push(format!("  {}", self.paint(InspectStyle::Heading, title)));
         if let Some(time_ms) = body.time_ms {
             lines.push(format!("    made {} by its sender's clock", words::moment(time_ms)));
         }
         if let Some(note) = &body.note {
             let note = wrap(&printable(note), COLUMNS - 4);
-            lines.extend(note.iter().map(|line| format!("    {}", self.paint(Style::Bad, line))));
+            lines.extend(
+                note.iter().map(|line| format!("    {}", self.paint(InspectStyle::Bad, line))),
+            );
         }
         let shown = body.lines(COLUMNS - 4);
         lines.extend(shown.iter().take(BODY_LINES_MAX).map(|line| format!("    {line}")));
         if let Some(more) = shown.len().checked_sub(BODY_LINES_MAX + 1) {
             let more = format!("    … and {} lines; --json has all of it", more + 1);
-            lines.push(self.paint(Style::Faint, &more));
+            lines.push(self.paint(InspectStyle::Faint, &more));
         }
     }
 
-    fn opening(self, account: &Account, lines: &mut Vec<String>) {
+    fn opening(self, account: &InspectAccount, lines: &mut Vec<String>) {
         match &account.opening {
             None => {}
-            Some(Opening::Opened { epoch, slot, counter, body }) => {
+            Some(FrameOpening::Opened { epoch, slot, counter, body }) => {
                 let title =
                     format!("opened: authentic, epoch {epoch}, slot {slot}, counter {counter}");
                 self.body(&title, body, lines);
             }
-            Some(Opening::NoKeys) => {
+            Some(FrameOpening::NoKeys) => {
                 let said = "not opened: the file of keys has none of this group tag";
-                lines.push(format!("  {}", self.paint(Style::Changeable, said)));
+                lines.push(format!("  {}", self.paint(InspectStyle::Changeable, said)));
             }
-            Some(Opening::Refused(refusal)) => self.refusal("did not open", refusal, lines),
+            Some(FrameOpening::Refused(refusal)) => self.refusal("did not open", refusal, lines),
         }
     }
 
-    fn refusal(self, title: &str, refusal: &Refusal, lines: &mut Vec<String>) {
+    fn refusal(self, title: &str, refusal: &InspectRefusal, lines: &mut Vec<String>) {
         let said = format!("{title}: {} [{}]", refusal.message, refusal.info.code);
         let said = wrap(&said, COLUMNS - 2);
-        lines.extend(said.iter().map(|line| format!("  {}", self.paint(Style::Bad, line))));
+        lines.extend(said.iter().map(|line| format!("  {}", self.paint(InspectStyle::Bad, line))));
         let hint = wrap(&format!("hint: {}", refusal.info.hint), COLUMNS - 4);
         lines.extend(hint.iter().map(|line| format!("    {line}")));
     }
 
-    fn paint(self, style: Style, text: &str) -> String {
+    fn paint(self, style: InspectStyle, text: &str) -> String {
         let code = match style {
-            Style::Heading => "1",
-            Style::Good => "32",
-            Style::Changeable => "33",
-            Style::Bad => "31",
-            Style::Faint => "2",
+            InspectStyle::Heading => "1",
+            InspectStyle::Good => "32",
+            InspectStyle::Changeable => "33",
+            InspectStyle::Bad => "31",
+            InspectStyle::Faint => "2",
         };
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -239,14 +249,15 @@ fn wrap_at(text: &str, columns: usize, indent: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::input::origin;
-    use super::super::walk::Walk;
+    use super::super::walk::FrameWalk;
     use super::*;
 
-    fn account() -> Account {
-        let mut account = Account::new(What::Frame, &origin(Captured::Whole), 40);
-        let mut walk = Walk::new(&[0xab; 40]);
+    fn account() -> InspectAccount {
+        let mut account =
+            InspectAccount::new(InspectedKind::Frame, &origin(CaptureSource::Whole), 40);
+        let mut walk = FrameWalk::new(&[0xab; 40]);
         let long = "a meaning that is longer than its column and has to be broken into lines";
-        walk.remainder(Part::Body, "body", long.into());
+        walk.remainder(SealCoverage::Body, "body", long.into());
         account.rows = walk.rows;
         account.summary = "x".repeat(150);
         account
@@ -254,9 +265,9 @@ mod tests {
 
     #[test]
     fn colour_is_there_or_not_at_all() {
-        let plain = Show { colour: false }.account(&account(), 1);
+        let plain = AccountPrinter { colour: false }.account(&account(), 1);
         assert!(!plain.contains('\u{1b}'));
-        let painted = Show { colour: true }.account(&account(), 1);
+        let painted = AccountPrinter { colour: true }.account(&account(), 1);
         assert!(painted.contains("\u{1b}[32m"), "{painted:?}");
         let mut stripped = painted;
         for code in ["1", "2", "31", "32", "33", "0"] {
@@ -267,7 +278,7 @@ mod tests {
 
     #[test]
     fn lines_fit() {
-        let shown = Show { colour: false }.account(&account(), 1);
+        let shown = AccountPrinter { colour: false }.account(&account(), 1);
         let widest = shown.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(COLUMNS), "{shown}");
         assert!(shown.contains("ab …") && shown.contains("to be broken"), "{shown}");

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use sealane::Value;
 
-use super::account::{Account, What};
-use super::keys::Opening;
+use super::account::{InspectAccount, InspectedKind};
+use super::keys::FrameOpening;
 use super::walk::count;
 
 /// Counts by outcome and reason.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct InspectTally {
     frames: u64,
     fragments: u64,
     batches: u64,
@@ -25,27 +25,27 @@ pub(super) struct Tally {
     crowded_out: u64,
 }
 
-impl Tally {
+impl InspectTally {
     /// Counts an account, and gives its number among those of its sort.
-    pub(super) fn add(&mut self, account: &Account) -> u64 {
+    pub(super) fn add(&mut self, account: &InspectAccount) -> u64 {
         let number = match account.what {
-            What::Frame => &mut self.frames,
-            What::Fragment => &mut self.fragments,
-            What::Batch => &mut self.batches,
+            InspectedKind::Frame => &mut self.frames,
+            InspectedKind::Fragment => &mut self.fragments,
+            InspectedKind::Batch => &mut self.batches,
         };
         *number += 1;
         let number = *number;
         if let Some(refusal) = account.refused() {
             let row = (refusal.info.name, 0);
             self.refused.entry(refusal.info.code).or_insert(row).1 += 1;
-        } else if account.what == What::Frame {
+        } else if account.what == InspectedKind::Frame {
             let is_partial = account.missing.is_some();
             *(if is_partial { &mut self.partial } else { &mut self.explained }) += 1;
         }
         match account.opening {
-            Some(Opening::Opened { .. }) => self.opened += 1,
-            Some(Opening::NoKeys) => self.no_keys += 1,
-            Some(Opening::Refused(_)) | None => {}
+            Some(FrameOpening::Opened { .. }) => self.opened += 1,
+            Some(FrameOpening::NoKeys) => self.no_keys += 1,
+            Some(FrameOpening::Refused(_)) | None => {}
         }
         number
     }

@@ -2,16 +2,16 @@
 
 use sealane::Value;
 
-use super::account::{Part, Row};
+use super::account::{InspectRow, SealCoverage};
 
 /// The explained part of a frame, and the rest.
-pub(super) struct Walk<'a> {
+pub(super) struct FrameWalk<'a> {
     bytes: &'a [u8],
     at: usize,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<InspectRow>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FrameWalk<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, rows: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl<'a> Walk<'a> {
     /// Explains the next `len` bytes. If the frame ends before, says so, and gives nothing.
     pub(super) fn take(
         &mut self,
-        part: Part,
+        part: SealCoverage,
         len: usize,
         field: &'static str,
         explain: impl FnOnce(&'a [u8]) -> (Value, String),
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
     /// Explains the next number of `N` bytes, lowest first.
     pub(super) fn number<const N: usize>(
         &mut self,
-        part: Part,
+        part: SealCoverage,
         field: &'static str,
         explain: impl FnOnce(u64) -> (Value, String),
     ) -> Option<u64> {
@@ -61,19 +61,19 @@ impl<'a> Walk<'a> {
     /// Says something about the byte before, or about what stands in no byte of its own.
     pub(super) fn note(
         &mut self,
-        part: Part,
+        part: SealCoverage,
         at: Option<usize>,
         field: &'static str,
         value: Value,
         meaning: String,
     ) {
-        self.rows.push(Row { part, at, bytes: Vec::new(), field, value, meaning });
+        self.rows.push(InspectRow { part, at, bytes: Vec::new(), field, value, meaning });
     }
 
     /// Explains the same bytes once more, in other words.
     pub(super) fn again(
         &mut self,
-        part: Part,
+        part: SealCoverage,
         len: usize,
         field: &'static str,
         value: Value,
@@ -81,11 +81,11 @@ impl<'a> Walk<'a> {
     ) {
         let at = self.at.saturating_sub(len);
         let bytes = self.bytes.get(at..self.at).unwrap_or_default().to_vec();
-        self.rows.push(Row { part, at: Some(at), bytes, field, value, meaning });
+        self.rows.push(InspectRow { part, at: Some(at), bytes, field, value, meaning });
     }
 
     /// All that is left, in one row, if anything is.
-    pub(super) fn remainder(&mut self, part: Part, field: &'static str, meaning: String) {
+    pub(super) fn remainder(&mut self, part: SealCoverage, field: &'static str, meaning: String) {
         let rest = self.rest();
         if !rest.is_empty() {
             self.push(part, rest, field, Value::Null, meaning);
@@ -98,13 +98,14 @@ impl<'a> Walk<'a> {
 
     fn push(
         &mut self,
-        part: Part,
+        part: SealCoverage,
         bytes: &[u8],
         field: &'static str,
         value: Value,
         meaning: String,
     ) {
-        let row = Row { part, at: Some(self.at), bytes: bytes.to_vec(), field, value, meaning };
+        let row =
+            InspectRow { part, at: Some(self.at), bytes: bytes.to_vec(), field, value, meaning };
         self.rows.push(row);
         self.at += bytes.len();
     }

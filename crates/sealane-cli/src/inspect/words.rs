@@ -2,7 +2,7 @@
 
 use sealane::{Codec, Value};
 use sealane_frame::limits::MAX_HOP_LIMIT;
-use sealane_frame::{Kind, VERSION};
+use sealane_frame::{FrameKind, VERSION};
 use sealane_message::DataType;
 use sealane_seal::Class;
 
@@ -11,7 +11,7 @@ use super::walk::count;
 use crate::times;
 
 /// A field's value for programs, and its meaning for people.
-pub(super) type Meaning = (Value, String);
+pub(super) type FieldMeaning = (Value, String);
 
 pub(super) fn class_name(class: Class) -> &'static str {
     match class {
@@ -22,16 +22,16 @@ pub(super) fn class_name(class: Class) -> &'static str {
     }
 }
 
-pub(super) fn kind_name(kind: Kind) -> &'static str {
+pub(super) fn kind_name(kind: FrameKind) -> &'static str {
     match kind {
-        Kind::Message => "message",
-        Kind::Control => "control",
-        Kind::Routing => "routing",
-        Kind::Gossip => "gossip",
+        FrameKind::Message => "message",
+        FrameKind::Control => "control",
+        FrameKind::Routing => "routing",
+        FrameKind::Gossip => "gossip",
     }
 }
 
-pub(super) fn next_hop(tag: &[u8]) -> Meaning {
+pub(super) fn next_hop(tag: &[u8]) -> FieldMeaning {
     let meaning = match () {
         () if tag.iter().all(|&byte| byte == 0xff) => "everybody in reach takes it from this link",
         () if tag.iter().all(|&byte| byte == 0) => "nobody yet",
@@ -40,17 +40,17 @@ pub(super) fn next_hop(tag: &[u8]) -> Meaning {
     told(tag, meaning)
 }
 
-pub(super) fn destination(tag: &[u8]) -> Meaning {
+pub(super) fn destination(tag: &[u8]) -> FieldMeaning {
     let all = tag.iter().all(|&byte| byte == 0xff);
     told(tag, if all { "the whole group" } else { "whom it is for" })
 }
 
 /// A tag with these words.
-pub(super) fn told(tag: &[u8], meaning: &str) -> Meaning {
+pub(super) fn told(tag: &[u8], meaning: &str) -> FieldMeaning {
     (hex::encode(tag).into(), meaning.to_owned())
 }
 
-pub(super) fn hop_limit(limit: u64) -> Meaning {
+pub(super) fn hop_limit(limit: u64) -> FieldMeaning {
     let most = u64::from(MAX_HOP_LIMIT);
     let meaning = match limit {
         0 => "may not be relayed any more".to_owned(),
@@ -61,21 +61,21 @@ pub(super) fn hop_limit(limit: u64) -> Meaning {
     (limit.into(), meaning)
 }
 
-pub(super) fn version(version: u64) -> Meaning {
+pub(super) fn version(version: u64) -> FieldMeaning {
     let is_known = version == u64::from(VERSION);
     let meaning = if is_known { "of the frame".into() } else { format!("unknown: not {VERSION}") };
     (version.into(), meaning)
 }
 
-pub(super) fn kind(id: u64) -> Meaning {
-    match u8::try_from(id).ok().and_then(Kind::from_id) {
+pub(super) fn kind(id: u64) -> FieldMeaning {
+    match u8::try_from(id).ok().and_then(FrameKind::from_id) {
         Some(kind) => (kind_name(kind).into(), kind_name(kind).into()),
-        None => (id.into(), format!("unknown: 0 to {} are known", Kind::ALL.len() - 1)),
+        None => (id.into(), format!("unknown: 0 to {} are known", FrameKind::ALL.len() - 1)),
     }
 }
 
 /// Class, priority and compression.
-pub(super) fn flags(flags: u8) -> Meaning {
+pub(super) fn flags(flags: u8) -> FieldMeaning {
     let class = Class::from_bits(flags);
     let priority = match flags >> 2 & 3 {
         0 => "low",
@@ -107,7 +107,7 @@ pub(super) fn compression(flags: u8) -> &'static str {
     }
 }
 
-pub(super) fn codec(id: u64) -> Meaning {
+pub(super) fn codec(id: u64) -> FieldMeaning {
     match u8::try_from(id).ok().and_then(Codec::from_id) {
         Some(codec) => (codec.name().into(), format!("{} is the codec of the body", codec.name())),
         None if id == 0 => ("none".into(), "bytes of no codec".into()),
@@ -115,14 +115,14 @@ pub(super) fn codec(id: u64) -> Meaning {
     }
 }
 
-pub(super) fn data_type(id: u64) -> Meaning {
+pub(super) fn data_type(id: u64) -> FieldMeaning {
     let name = u16::try_from(id).ok().and_then(|id| DataType::from_number(id).name());
     // Frames of other kinds number their bodies themselves.
     let said = name.map_or("none that this program knows".into(), |name| format!("`{name}`"));
     (id.into(), format!("type {id}; of a message: {said}"))
 }
 
-pub(super) fn body_length(bytes: u64) -> Meaning {
+pub(super) fn body_length(bytes: u64) -> FieldMeaning {
     let bytes_shown = usize::try_from(bytes).unwrap_or(usize::MAX);
     let length = count(bytes_shown, "byte", "bytes");
     (bytes.into(), format!("{length}, without signature and tag"))
@@ -136,11 +136,11 @@ pub(super) fn moment(ms: u64) -> String {
     }
 }
 
-pub(super) fn context(bytes: &[u8]) -> Meaning {
+pub(super) fn context(bytes: &[u8]) -> FieldMeaning {
     let shown = hex::encode(bytes);
     (shown.into(), "the sender context: drawn at each start, part of every key".into())
 }
 
-pub(super) fn orders(low: u64) -> Meaning {
+pub(super) fn orders(low: u64) -> FieldMeaning {
     (low.into(), format!("{low}: low byte of how many orders the sender had obeyed"))
 }

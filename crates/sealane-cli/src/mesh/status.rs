@@ -11,10 +11,10 @@ use sealane_machine::limits::{MAX_STATUS_BYTES, MAX_STATUS_MS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::args::mesh::Status as Args;
+use crate::args::mesh::MeshStatusArgs as Args;
 use crate::terminal::table;
 use crate::times::{show_bytes, show_duration, show_time};
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Back to the upper left corner, and nothing left of what stood there.
 const CLEAR: &str = "\x1b[H\x1b[J";
@@ -22,8 +22,8 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 /// Shows what a relay or end on this machine does now, once or until Ctrl-C.
 ///
 /// # Errors
-/// [`Failure::Machine`] if its configuration names no place for it, or nobody answers there.
-pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Failure> {
+/// [`CliFailure::Machine`] if its configuration names no place for it, or nobody answers there.
+pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let config = MachineConfig::read(&args.file)?;
     if !args.watch {
         return show(&ask(&config, "/status").await?, terminal);
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), Fail
 }
 
 /// Asks a relay or end for something, and gives its JSON.
-pub(super) async fn ask(config: &MachineConfig, path: &str) -> Result<Vec<u8>, Failure> {
+pub(super) async fn ask(config: &MachineConfig, path: &str) -> Result<Vec<u8>, CliFailure> {
     let address = config.status_address()?;
     let patience = Duration::from_millis(MAX_STATUS_MS);
     let answer = tokio::time::timeout(patience, read(address, path)).await;
@@ -74,7 +74,7 @@ async fn read(address: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.write(told);
     }
@@ -107,7 +107,7 @@ fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// Shows the state of the machine that routes.
-fn show_routing(routing: &Value, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show_routing(routing: &Value, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let of = |name: &str| said(routing, &[name]);
     let mut text = format!(
         "\nmesh {}, slot {}, epoch {}, {}\n",

@@ -1,7 +1,7 @@
 //! `sealane mesh trace`.
 
 use sealane::{Codec, Value};
-use sealane_group::{EpochSource, Member};
+use sealane_group::{EpochSource, GroupMember};
 use sealane_link::LinkError;
 use sealane_machine::MachineConfig;
 use sealane_mesh::margin;
@@ -9,21 +9,21 @@ use sealane_seal::Slot;
 
 use super::status::{all, ask, number, said, span};
 use crate::args::key::KeysArgs;
-use crate::args::mesh::Trace as Args;
+use crate::args::mesh::MeshTraceArgs as Args;
 use crate::relay::{mesh_member, open_mesh_member};
 use crate::terminal::table;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Shows which way leads from this machine to another one of its mesh.
 ///
 /// # Errors
-/// [`Failure::Machine`] if its configuration names no place for its status, nobody answers there,
+/// [`CliFailure::Machine`] if its configuration names no place for its status, nobody answers there,
 /// or no machine has answered; what the key folder refuses, if the machine is given by its name.
 pub(super) async fn run(
     keys: &KeysArgs,
     args: &Args,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let config = MachineConfig::read(&args.file)?;
     if config.links.routing.is_none() {
         let missing = "[routing] is missing: without it there are the routes of this file";
@@ -58,12 +58,12 @@ pub(super) async fn run(
 }
 
 /// The slot of the member that is called so.
-fn slot_of(member: &Member, name: &str) -> Result<u16, Failure> {
+fn slot_of(member: &GroupMember, name: &str) -> Result<u16, CliFailure> {
     let found = member.roster().find(name).map(|entry| entry.slot().number());
     found.ok_or_else(|| sealane_group::Error::UnknownMember(name.to_owned()).into())
 }
 
-fn name_of(member: &Member, slot: u64) -> Option<String> {
+fn name_of(member: &GroupMember, slot: u64) -> Option<String> {
     let slot = u16::try_from(slot).ok().and_then(Slot::new)?;
     member.name_of(slot, member.epochs().newest()).map(str::to_owned)
 }
@@ -103,7 +103,7 @@ fn explained(told: Value) -> Value {
 
 /// Why a machine uses the first of its ways, as far as their metrics tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum RouteReason {
     Only,
     Least,
     Kept,
@@ -111,50 +111,56 @@ enum Why {
     Unused,
 }
 
-impl Why {
-    const ALL: [Why; 5] = [Why::Only, Why::Least, Why::Kept, Why::Passed, Why::Unused];
+impl RouteReason {
+    const ALL: [RouteReason; 5] = [
+        RouteReason::Only,
+        RouteReason::Least,
+        RouteReason::Kept,
+        RouteReason::Passed,
+        RouteReason::Unused,
+    ];
 
     fn name(self) -> &'static str {
         match self {
-            Why::Only => "only",
-            Why::Least => "least",
-            Why::Kept => "kept",
-            Why::Passed => "passed",
-            Why::Unused => "unused",
+            RouteReason::Only => "only",
+            RouteReason::Least => "least",
+            RouteReason::Kept => "kept",
+            RouteReason::Passed => "passed",
+            RouteReason::Unused => "unused",
         }
     }
 
     fn said(self) -> &'static str {
         match self {
-            Why::Only => "the only one",
-            Why::Least => "the least metric",
-            Why::Kept => "kept: none is better by three eighths",
-            Why::Passed => "a better one is too new, avoided, or may be a loop",
-            Why::Unused => "none is used: each may be a loop",
+            RouteReason::Only => "the only one",
+            RouteReason::Least => "the least metric",
+            RouteReason::Kept => "kept: none is better by three eighths",
+            RouteReason::Passed => "a better one is too new, avoided, or may be a loop",
+            RouteReason::Unused => "none is used: each may be a loop",
         }
     }
 }
 
 /// Nothing of a machine without ways, as the target is.
-fn why(ways: &[Value], is_used: bool) -> Option<Why> {
+fn why(ways: &[Value], is_used: bool) -> Option<RouteReason> {
     let metrics: Vec<Option<u16>> = ways
         .iter()
         .map(|way| way.field("metric").and_then(Value::as_u64)?.try_into().ok())
         .collect();
     let (used, others) = metrics.split_first()?;
-    let Some(used) = used.filter(|_| is_used) else { return Some(Why::Unused) };
-    let Some(best) = others.iter().flatten().min() else { return Some(Why::Only) };
+    let Some(used) = used.filter(|_| is_used) else { return Some(RouteReason::Unused) };
+    let Some(best) = others.iter().flatten().min() else { return Some(RouteReason::Only) };
     Some(match best {
-        best if *best >= used => Why::Least,
-        best if best.saturating_add(margin(used)) >= used => Why::Kept,
-        _ => Why::Passed,
+        best if *best >= used => RouteReason::Least,
+        best if best.saturating_add(margin(used)) >= used => RouteReason::Kept,
+        _ => RouteReason::Passed,
     })
 }
 
 /// The fields of a trace that hold the slot of a machine.
 const SLOTS: [&str; 3] = ["to", "slot", "via"];
 
-fn show(told: &Value, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(told: &Value, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let hops = all(told, "hops");
     if told.field("roundTripUs").is_some() {
         let (count, trip) = (hops.len().saturating_sub(1), number(told, &["roundTripUs"]));
@@ -187,7 +193,10 @@ fn hop(hop: &Value) -> Vec<String> {
     let next = ways.next().unwrap_or_default();
     let others: Vec<_> = ways.collect();
     let why = hop.field("why").and_then(Value::as_text);
-    let why = Why::ALL.into_iter().find(|one| why == Some(one.name())).map_or("", Why::said);
+    let why = RouteReason::ALL
+        .into_iter()
+        .find(|one| why == Some(one.name()))
+        .map_or("", RouteReason::said);
     let trip = trip.unwrap_or_default();
     vec![machine(hop, "slot"), trip, next, why.to_owned(), others.join("; ")]
 }
@@ -208,13 +217,13 @@ mod tests {
     fn the_metrics_of_its_ways_tell_why_a_machine_uses_one() {
         let of = |metrics: &[Option<u64>]| why(&told(metrics), true);
         assert_eq!(of(&[]), None);
-        assert_eq!(of(&[Some(512)]), Some(Why::Only));
-        assert_eq!(of(&[Some(512), None]), Some(Why::Only), "the other one is none now");
-        assert_eq!(of(&[Some(512), Some(512), Some(900)]), Some(Why::Least));
-        assert_eq!(of(&[Some(800), Some(501)]), Some(Why::Kept));
-        assert_eq!(of(&[Some(800), Some(900), Some(499)]), Some(Why::Passed));
-        assert_eq!(of(&[None, Some(499)]), Some(Why::Unused));
-        assert_eq!(why(&told(&[Some(512)]), false), Some(Why::Unused));
+        assert_eq!(of(&[Some(512)]), Some(RouteReason::Only));
+        assert_eq!(of(&[Some(512), None]), Some(RouteReason::Only), "the other one is none now");
+        assert_eq!(of(&[Some(512), Some(512), Some(900)]), Some(RouteReason::Least));
+        assert_eq!(of(&[Some(800), Some(501)]), Some(RouteReason::Kept));
+        assert_eq!(of(&[Some(800), Some(900), Some(499)]), Some(RouteReason::Passed));
+        assert_eq!(of(&[None, Some(499)]), Some(RouteReason::Unused));
+        assert_eq!(why(&told(&[Some(512)]), false), Some(RouteReason::Unused));
     }
 
     #[test]

@@ -5,17 +5,17 @@ use std::path::Path;
 use sealane::Value;
 use sealane_vault::{DrillOptions, DrillReport, GetOptions};
 
-use super::{Location, ms, size, skipped};
+use super::{VaultAccess, ms, size, skipped};
 use crate::args::vault::VaultDrill;
 use crate::terminal::one_line;
 use crate::times::count;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 pub(super) fn verify(
     read_data: bool,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let report = location.open()?.verify(read_data)?;
     if terminal.json() {
         terminal.record(vec![
@@ -40,9 +40,9 @@ pub(super) fn verify(
 
 pub(super) fn drill(
     args: &VaultDrill,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let sample = (!args.all).then_some(args.sample);
     let allow_older = args.allow_older;
@@ -50,7 +50,7 @@ pub(super) fn drill(
     let report = match &args.scratch {
         Some(scratch) => vault.drill(scratch, &options)?,
         None => {
-            let scratch = tempfile::tempdir().map_err(|cause| Failure::File {
+            let scratch = tempfile::tempdir().map_err(|cause| CliFailure::File {
                 file: std::env::temp_dir(),
                 cause: cause.to_string(),
             })?;
@@ -91,9 +91,9 @@ pub(super) fn recover(
     to: &Path,
     snapshot: Option<u64>,
     options: &GetOptions,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let vault = location.open_objects()?;
     let recovered = vault.recover_to(snapshot, to, options)?;
     if !terminal.json() {

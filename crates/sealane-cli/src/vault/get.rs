@@ -8,23 +8,23 @@ use sealane::Value;
 use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault, Whose};
 
 use super::put::watched;
-use super::{Location, path_bytes, size, skipped, snapshot, wanted, whose};
+use super::{VaultAccess, path_bytes, size, skipped, snapshot, wanted, whose};
 use crate::args::vault::{ByteRange, VaultGet};
 use crate::times::count;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 pub(super) fn run(
     args: &VaultGet,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let paths = wanted(&args.paths);
     let whose = Whose { allow_older: args.allow_older, ..whose(&args.whose) };
     let snapshot = snapshot(&vault, &args.snapshot, &whose, &paths, terminal)?;
     if let Some(range) = args.range {
         let [path] = args.paths.as_slice() else {
-            return Err(Failure::Usage("--range needs a snapshot and the path of one file"));
+            return Err(CliFailure::Usage("--range needs a snapshot and the path of one file"));
         };
         return part(&vault, &snapshot, path, range, terminal);
     }
@@ -53,7 +53,7 @@ pub(super) fn show(
     report: &GetReport,
     snapshot: u64,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     if report.withheld > 0 && !terminal.json() {
         let paths = count(report.withheld, "paths");
         eprintln!(
@@ -88,9 +88,9 @@ fn part(
     path: &Path,
     range: ByteRange,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let mut file = vault.file(snapshot, &path_bytes(path))?;
-    let mut out = Output(terminal, None);
+    let mut out = TerminalWriter(terminal, None);
     let written = file.read_range(range.offset, range.length, &mut out);
     match out.1 {
         Some(failure) => Err(failure),
@@ -99,9 +99,9 @@ fn part(
 }
 
 /// A terminal as a writer. What it fails for is kept, since a gone reader is no failure.
-struct Output<'a>(&'a mut Terminal, Option<Failure>);
+struct TerminalWriter<'a>(&'a mut Terminal, Option<CliFailure>);
 
-impl Write for Output<'_> {
+impl Write for TerminalWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes).map(|()| bytes.len()).map_err(|failure| {
             self.1 = Some(failure);

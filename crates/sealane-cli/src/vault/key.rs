@@ -9,21 +9,21 @@ use sealane::Value;
 use sealane_group::PublicKey;
 use sealane_vault::{Cost, Metadata, OpenOptions, RecoveryCode, SlotKind, Vault};
 
-use super::Location;
+use super::VaultAccess;
 use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
 use crate::passphrase::Passphrase;
 use crate::terminal::table;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 pub(super) fn init(
     args: &VaultInit,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let passphrase = location.new_passphrase()?;
     let metadata = match args.metadata {
-        args::Metadata::Sealed => Metadata::Sealed,
-        args::Metadata::Plain => Metadata::Plain,
+        args::MetadataArg::Sealed => Metadata::Sealed,
+        args::MetadataArg::Plain => Metadata::Plain,
     };
     let (store, cost) = (location.store()?, Cost::default());
     let options = OpenOptions { replace: args.replace, ..location.options.clone() };
@@ -41,9 +41,9 @@ pub(super) fn init(
 
 pub(super) fn run(
     args: &VaultKey,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     if let KeyVerb::Rotate(rotate) = &args.verb {
         return super::rotate::run(rotate, location, terminal);
     }
@@ -75,7 +75,7 @@ pub(super) fn run(
     }
 }
 
-fn added(id: &str, terminal: &mut Terminal) -> Result<(), Failure> {
+fn added(id: &str, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(vec![("slot", Value::from(id))]);
     }
@@ -83,12 +83,12 @@ fn added(id: &str, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// An identity's public key, as a word.
-pub(super) fn public(word: &str) -> Result<PublicKey, Failure> {
-    word.parse().map_err(|_| Failure::Usage("that is no public key in text"))
+pub(super) fn public(word: &str) -> Result<PublicKey, CliFailure> {
+    word.parse().map_err(|_| CliFailure::Usage("that is no public key in text"))
 }
 
 /// Adds a recovery code and prints what is to be kept on paper.
-fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
+fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), CliFailure> {
     kit(vault, &vault.add_recovery("recovery code")?, terminal)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn kit(
     vault: &Vault,
     code: &RecoveryCode,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let text = code.expose();
     let head = vault.head_text()?;
     if terminal.json() {
@@ -119,7 +119,7 @@ pub(super) fn kit(
     ))
 }
 
-fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
+fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let slots = vault.slots()?;
     let kind = |kind: SlotKind| match kind {
         SlotKind::Passphrase => "passphrase",
@@ -156,7 +156,7 @@ fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
 }
 
 /// Writes a secret to a new file that only its owner reads.
-fn secret_file(path: &Path, secret: &[u8]) -> Result<(), Failure> {
+fn secret_file(path: &Path, secret: &[u8]) -> Result<(), CliFailure> {
     let mut options = File::options();
     let written =
         options.write(true).create_new(true).mode(0o600).open(path).and_then(|mut file| {
@@ -164,5 +164,5 @@ fn secret_file(path: &Path, secret: &[u8]) -> Result<(), Failure> {
             file.write_all(b"\n")?;
             file.sync_all()
         });
-    written.map_err(|cause| Failure::File { file: path.to_owned(), cause: cause.to_string() })
+    written.map_err(|cause| CliFailure::File { file: path.to_owned(), cause: cause.to_string() })
 }

@@ -3,16 +3,16 @@
 use sealane::Value;
 use sealane_vault::{Entry, GetOptions, Node, Snapshot, Vault, Whose};
 
-use super::{Location, ms, places, shown, size, snapshot, time, wanted, warn_anew, whose};
+use super::{VaultAccess, ms, places, shown, size, snapshot, time, wanted, warn_anew, whose};
 use crate::args::vault::{VaultFind, VaultLs};
 use crate::terminal::table;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 pub(super) fn run(
     args: &VaultLs,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let whose = whose(&args.whose);
     let Some(name) = &args.snapshot else {
@@ -35,7 +35,7 @@ pub(super) fn run(
     entries(&vault, &snapshot, terminal, |entry| options.wants(&entry.path))
 }
 
-fn snapshots(snapshots: &[Snapshot], terminal: &mut Terminal) -> Result<(), Failure> {
+fn snapshots(snapshots: &[Snapshot], terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return snapshots.iter().try_for_each(|snapshot| terminal.record(record(snapshot)));
     }
@@ -84,7 +84,7 @@ pub(super) fn entries(
     snapshot: &Snapshot,
     terminal: &mut Terminal,
     wanted: impl Fn(&Entry) -> bool,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     for entry in vault.entries(snapshot)? {
         let entry = entry?;
         if wanted(&entry) {
@@ -97,9 +97,9 @@ pub(super) fn entries(
 /// `sealane vault find`.
 pub(super) fn find(
     args: &VaultFind,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let known = vault.warnings();
     let mut outcome = Ok(());
@@ -120,7 +120,7 @@ fn show(
     entry: &Entry,
     with_snapshot: bool,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let (kind, letter) = match entry.node {
         Node::Folder => ("folder", 'd'),
         Node::File { .. } => ("file", '-'),

@@ -8,20 +8,20 @@ use sealane_vault::{
     Group, GroupBy, Keep, PruneOptions, PruneReport, Retention, Skipped, Vault, Verdict,
 };
 
-use super::{Location, ms, places, shown, size, time, warn_anew};
-use crate::args::vault::{GroupBy as By, VaultPrune};
+use super::{VaultAccess, ms, places, shown, size, time, warn_anew};
+use crate::args::vault::{GroupByArg as By, VaultPrune};
 use crate::terminal::one_line;
 use crate::times::count;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 pub(super) fn run(
     args: &VaultPrune,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let keep = keep(args);
     if keep == Keep::default() {
-        return Err(Failure::Usage("say which snapshots to keep, for example --keep-last 10"));
+        return Err(CliFailure::Usage("say which snapshots to keep, for example --keep-last 10"));
     }
     let group_by = group_by(&args.group_by)?;
     let options = PruneOptions {
@@ -60,9 +60,9 @@ fn keep(args: &VaultPrune) -> Keep {
     }
 }
 
-fn group_by(list: &[By]) -> Result<GroupBy, Failure> {
+fn group_by(list: &[By]) -> Result<GroupBy, CliFailure> {
     if list.contains(&By::None) && list.len() > 1 {
-        return Err(Failure::Usage("--group-by none goes with nothing else"));
+        return Err(CliFailure::Usage("--group-by none goes with nothing else"));
     }
     let has = |by| list.contains(&by);
     Ok(GroupBy {
@@ -74,23 +74,23 @@ fn group_by(list: &[By]) -> Result<GroupBy, Failure> {
 }
 
 /// Asks whoever sits at a terminal, unless nothing goes.
-fn ask(count: usize, terminal: &mut Terminal) -> Result<(), Failure> {
+fn ask(count: usize, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if count == 0 || !std::io::stdin().is_terminal() || !terminal.interactive() {
         return Ok(());
     }
     terminal.flush()?;
     eprint!("remove {count} snapshots? [y/N] ");
-    std::io::stderr().flush().map_err(Failure::Output)?;
+    std::io::stderr().flush().map_err(CliFailure::Output)?;
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(Failure::Input)?;
+    std::io::stdin().read_line(&mut answer).map_err(CliFailure::Input)?;
     match answer.trim().eq_ignore_ascii_case("y") {
         true => Ok(()),
-        false => Err(Failure::Declined("nothing was removed")),
+        false => Err(CliFailure::Declined("nothing was removed")),
     }
 }
 
 /// Shows the snapshots that stay and the snapshots that go, and why.
-fn show(groups: &[Retention], terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(groups: &[Retention], terminal: &mut Terminal) -> Result<(), CliFailure> {
     for Retention { group, verdicts, .. } in groups {
         let stay = verdicts.iter().filter(|verdict| verdict.stays).count();
         let goes = verdicts.len() - stay;
@@ -118,7 +118,11 @@ fn title(group: &Group) -> String {
     if parts.is_empty() { "all snapshots".to_owned() } else { parts.join(" ") }
 }
 
-fn summary(vault: &Vault, options: PruneOptions, terminal: &mut Terminal) -> Result<(), Failure> {
+fn summary(
+    vault: &Vault,
+    options: PruneOptions,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let report = vault.prune(&options)?;
     if terminal.json() {
         return terminal.record(record(&report, options.dry_run));

@@ -8,11 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sealane::Value;
 use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
 
-use super::{Location, secret_line, size, skipped};
-use crate::args::vault::{Compression as Method, ImportFrom, Profile, VaultImport, VaultPut};
+use super::{VaultAccess, secret_line, size, skipped};
+use crate::args::vault::{
+    ChunkProfileArgs, CompressionArg as Method, ImportFrom, VaultImport, VaultPut,
+};
 use crate::terminal::one_line;
 use crate::times::count;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 /// Work that ends in this time shows no bar.
 const BAR_AFTER: Duration = Duration::from_millis(500);
@@ -23,9 +25,9 @@ const BAR_STEP: Duration = Duration::from_millis(10);
 
 pub(super) fn run(
     args: &VaultPut,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let begun = Instant::now();
     let progress = Arc::new(Progress::default());
@@ -53,9 +55,9 @@ pub(super) fn run(
 
 pub(super) fn import(
     args: &VaultImport,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let ImportFrom::N2s { store, blob_passphrase_file, note, profile } = &args.from;
     let passphrase = blob_passphrase_file.as_deref().map(secret_line).transpose()?;
     let vault = location.open()?;
@@ -75,7 +77,7 @@ pub(super) fn import(
     skipped(&report.skipped, terminal)
 }
 
-pub(super) fn compression(profile: Profile) -> Compression {
+pub(super) fn compression(profile: ChunkProfileArgs) -> Compression {
     match profile.compression {
         Method::Zstd => Compression::Zstd(profile.compression_level),
         Method::Lz4 => Compression::Lz4,
@@ -88,7 +90,7 @@ fn show(
     took: Duration,
     dry: bool,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let counts = &report.counts;
     if !terminal.json() {
         for file in &report.changed {

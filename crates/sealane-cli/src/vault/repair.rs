@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use sealane::Value;
 use sealane_vault::{Error, PutOptions, RepairReport, Vault};
 
-use super::{Location, skipped, warn_anew};
-use crate::{Failure, Terminal};
+use super::{VaultAccess, skipped, warn_anew};
+use crate::{CliFailure, Terminal};
 
 pub(super) fn run(
     paths: &[PathBuf],
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let vault = opened(location)?;
     let options = PutOptions { note: "repair".to_owned(), ..PutOptions::default() };
     let known = vault.warnings();
@@ -26,9 +26,9 @@ pub(super) fn run(
 }
 
 /// Opens the vault; where its config is lost, that is written again first.
-fn opened(location: &Location) -> Result<Vault, Failure> {
+fn opened(location: &VaultAccess) -> Result<Vault, CliFailure> {
     match location.open() {
-        Err(Failure::Vault(error)) if may_lack_config(&error) => {
+        Err(CliFailure::Vault(error)) if may_lack_config(&error) => {
             location.open_objects()?.mend_config()?;
             location.open()
         }
@@ -44,7 +44,7 @@ fn may_lack_config(error: &Error) -> bool {
     )
 }
 
-fn show(report: &RepairReport, terminal: &mut Terminal) -> Result<(), Failure> {
+fn show(report: &RepairReport, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let new = report.put.as_ref().map_or(0, |put| put.counts.new_chunks);
     if terminal.json() {
         return terminal.record(vec![

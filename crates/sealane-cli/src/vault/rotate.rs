@@ -4,18 +4,18 @@ use sealane::Value;
 use sealane_group::PublicKey;
 use sealane_vault::{RotateOptions, Vault};
 
-use super::Location;
+use super::VaultAccess;
 use super::key::{kit, public};
 use crate::args::vault::KeyRotate;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
 pub(super) fn run(
     args: &KeyRotate,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let identities = args.also.iter().map(|word| public(word));
-    let identities = identities.collect::<Result<Vec<PublicKey>, Failure>>()?;
+    let identities = identities.collect::<Result<Vec<PublicKey>, CliFailure>>()?;
     let options = RotateOptions { recovery: !args.no_recovery, identities };
     let rotated = location.rotate(&options)?;
     let vault = &rotated.vault;
@@ -36,7 +36,7 @@ pub(super) fn run(
     }
 }
 
-fn tell(vault: &Vault, dropped: &[String], terminal: &mut Terminal) -> Result<(), Failure> {
+fn tell(vault: &Vault, dropped: &[String], terminal: &mut Terminal) -> Result<(), CliFailure> {
     terminal.line(format_args!(
         "changed the main key of vault {}, change {}\nexpect  {}",
         vault.id(),

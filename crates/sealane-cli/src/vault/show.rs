@@ -4,11 +4,11 @@ use sealane::Value;
 use sealane_vault::{Metadata, leaks as seen};
 
 use super::care::drill_record;
-use super::{Location, ms, size, time, warn_anew};
+use super::{VaultAccess, ms, size, time, warn_anew};
 use crate::terminal::table;
-use crate::{Failure, Terminal};
+use crate::{CliFailure, Terminal};
 
-pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn status(location: &VaultAccess, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let known = vault.warnings();
     let snapshots = vault.snapshots()?;
@@ -71,9 +71,9 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
 
 pub(super) fn inspect(
     key: Option<&str>,
-    location: &Location,
+    location: &VaultAccess,
     terminal: &mut Terminal,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let Some(key) = key else {
         for object in location.store()?.list("")? {
             if terminal.json() {
@@ -98,7 +98,7 @@ pub(super) fn inspect(
     facts.iter().try_for_each(|(name, value)| terminal.line(format_args!("{name:<10} {value}")))
 }
 
-pub(super) fn leaks(location: &Location, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn leaks(location: &VaultAccess, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let leaks = seen(&location.store()?)?;
     let plain = leaks.metadata == Metadata::Plain;
     if terminal.json() {

@@ -10,10 +10,10 @@ use super::secret_line;
 use crate::args::key::KeysArgs;
 use crate::args::vault as args;
 use crate::passphrase::Passphrase;
-use crate::{Failure, key};
+use crate::{CliFailure, key};
 
 /// Where a vault is and what opens it.
-pub(crate) struct Location {
+pub(crate) struct VaultAccess {
     vault: String,
     keys: KeysArgs,
     identity: bool,
@@ -22,11 +22,11 @@ pub(crate) struct Location {
     pub(super) options: OpenOptions,
 }
 
-impl Location {
-    pub(crate) fn new(args: &args::Vault) -> Result<Location, Failure> {
+impl VaultAccess {
+    pub(crate) fn new(args: &args::VaultArgs) -> Result<VaultAccess, CliFailure> {
         let missing = "name the vault with --vault or SEALANE_VAULT";
-        Ok(Location {
-            vault: args.vault.clone().ok_or(Failure::Usage(missing))?,
+        Ok(VaultAccess {
+            vault: args.vault.clone().ok_or(CliFailure::Usage(missing))?,
             keys: args.keys.clone(),
             identity: args.identity,
             recovery_file: args.recovery_file.clone(),
@@ -41,21 +41,21 @@ impl Location {
         })
     }
 
-    pub(super) fn store(&self) -> Result<Store, Failure> {
+    pub(super) fn store(&self) -> Result<Store, CliFailure> {
         Ok(Store::open(&self.vault)?)
     }
 
     /// Opens the vault with what was given.
-    pub(crate) fn open(&self) -> Result<Vault, Failure> {
+    pub(crate) fn open(&self) -> Result<Vault, CliFailure> {
         self.open_with(&self.options)
     }
 
     /// Opens it without anything that this machine remembers, and without its index.
-    pub(super) fn open_objects(&self) -> Result<Vault, Failure> {
+    pub(super) fn open_objects(&self) -> Result<Vault, CliFailure> {
         self.open_with(&OpenOptions { objects_alone: true, ..self.options.clone() })
     }
 
-    fn open_with(&self, options: &OpenOptions) -> Result<Vault, Failure> {
+    fn open_with(&self, options: &OpenOptions) -> Result<Vault, CliFailure> {
         let vault = self.unlock(options)?;
         if vault.is_first_use() {
             let (place, anchor) = (vault.store().location(), vault.anchor());
@@ -65,13 +65,13 @@ impl Location {
         Ok(vault)
     }
 
-    fn unlock(&self, options: &OpenOptions) -> Result<Vault, Failure> {
+    fn unlock(&self, options: &OpenOptions) -> Result<Vault, CliFailure> {
         let store = self.store()?;
         self.with_secret(|secret| Ok(Vault::open(store, secret, options)?))
     }
 
     /// Changes the main key; what was given opens the vault afterwards, too.
-    pub(super) fn rotate(&self, rotate: &RotateOptions) -> Result<Rotated, Failure> {
+    pub(super) fn rotate(&self, rotate: &RotateOptions) -> Result<Rotated, CliFailure> {
         let store = self.store()?;
         self.with_secret(|secret| {
             let vault = Vault::open(store, secret, &self.options)?;
@@ -83,8 +83,8 @@ impl Location {
     /// Gives what opens the vault to `act`.
     fn with_secret<T>(
         &self,
-        act: impl FnOnce(&Secret<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        act: impl FnOnce(&Secret<'_>) -> Result<T, CliFailure>,
+    ) -> Result<T, CliFailure> {
         if let Some(file) = &self.key_file {
             let key: WriterKey = secret_line(file)?.parse()?;
             return act(&Secret::Writer(&key));
@@ -103,7 +103,7 @@ impl Location {
     }
 
     /// A passphrase for a new vault or slot; on a terminal asked for twice.
-    pub(super) fn new_passphrase(&self) -> Result<Passphrase, Failure> {
+    pub(super) fn new_passphrase(&self) -> Result<Passphrase, CliFailure> {
         Passphrase::choose(self.keys.passphrase_file.as_deref())
     }
 }

@@ -1,15 +1,15 @@
 use super::DocumentError;
-use crate::input::Input;
+use crate::input::DatumInput;
 
 /// The bytes that [`sealane_message::limits::MAX_COUNT`] takes, 7 bits a byte.
 const TOTAL_BYTES_MAX: u32 = 8;
 
 /// The fields of a body, from its front.
-pub(super) struct Reader<'a>(Input<'a>);
+pub(super) struct DocumentBodyReader<'a>(DatumInput<'a>);
 
-impl<'a> Reader<'a> {
+impl<'a> DocumentBodyReader<'a> {
     pub(super) fn new(body: &'a [u8]) -> Self {
-        Reader(Input::new(body))
+        DocumentBodyReader(DatumInput::new(body))
     }
 
     pub(super) fn left(&self) -> usize {

@@ -1,5 +1,7 @@
 use sealane_message::Value;
-use sealane_message::document::{Call, Document, Emergency, Location, Position, Vitals, alert};
+use sealane_message::document::{
+    Document, Emergency, EmergencyCall, Location, Position, Vitals, alert,
+};
 
 /// A document as programs and people are shown it, `spec/document.md`, *As a value*.
 pub(super) fn to_value(document: &Document<'_>) -> Value {
@@ -66,7 +68,7 @@ fn emergency_value(emergency: &Emergency<'_>) -> Value {
     ])
 }
 
-fn call_value(call: Call) -> Value {
+fn call_value(call: EmergencyCall) -> Value {
     map([
         ("slot", Some(u64::from(call.slot).into())),
         ("number", Some(u64::from(call.number).into())),

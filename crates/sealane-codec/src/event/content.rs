@@ -8,7 +8,7 @@ use sealane_message::limits::MAX_POLL_OPTIONS;
 use super::EventError;
 use super::read::MapReader;
 use super::write::MapWriter;
-use crate::input::Input;
+use crate::input::DatumInput;
 use crate::limits::{MAX_ATTACHMENT_FACTS, MAX_LINKS};
 
 const KIND: u8 = 0;
@@ -46,7 +46,7 @@ pub(super) fn write(
 
 /// Refuses what would not be read as unknown content of this kind.
 fn check_unknown(kind: u64, map: &[u8]) -> Result<(), EventError> {
-    let mut input = Input::new(map);
+    let mut input = DatumInput::new(map);
     let content = read(&mut MapReader::new(&mut input, "content", LEVEL)?)?;
     input.finish()?;
     match content {

@@ -3,28 +3,29 @@
 use super::EventError;
 use crate::binary::{plausible, take};
 use crate::cbor;
-use crate::head::Head;
-use crate::input::Input;
+use crate::head::ItemHead;
+use crate::input::DatumInput;
 use crate::limits::MAX_DEPTH;
 use crate::{Codec, CodecError};
 
 /// A head of definite length, and the shortest that there is.
-pub(super) fn head(input: &mut Input<'_>) -> Result<Head, EventError> {
+pub(super) fn head(input: &mut DatumInput<'_>) -> Result<ItemHead, EventError> {
     let at = input.at();
     let head = match cbor::head(input)? {
-        Head::I64(n) if n >= 0 => Head::U64(n.unsigned_abs()),
+        ItemHead::I64(n) if n >= 0 => ItemHead::U64(n.unsigned_abs()),
         head => head,
     };
     let shortest = match head {
-        Head::Null | Head::Bool(_) => Some(1),
-        Head::U64(n) => Some(head_bytes(n)),
+        ItemHead::Null | ItemHead::Bool(_) => Some(1),
+        ItemHead::U64(n) => Some(head_bytes(n)),
         // CBOR writes a negative n as -1 - n.
-        Head::I64(n) => Some(head_bytes(n.unsigned_abs() - 1)),
-        Head::F64(n) => Some(cbor::f64_bytes(n)),
-        Head::Text(length) | Head::Bytes(length) | Head::Array(length) | Head::Map(length) => {
-            length.map(head_bytes)
-        }
-        Head::Record(_) | Head::Break => {
+        ItemHead::I64(n) => Some(head_bytes(n.unsigned_abs() - 1)),
+        ItemHead::F64(n) => Some(cbor::f64_bytes(n)),
+        ItemHead::Text(length)
+        | ItemHead::Bytes(length)
+        | ItemHead::Array(length)
+        | ItemHead::Map(length) => length.map(head_bytes),
+        ItemHead::Record(_) | ItemHead::Break => {
             return Err(CodecError::Malformed { codec: Codec::Cbor, at }.into());
         }
     };
@@ -36,23 +37,23 @@ pub(super) fn head(input: &mut Input<'_>) -> Result<Head, EventError> {
 }
 
 /// The text behind its head.
-pub(super) fn text<'a>(input: &mut Input<'a>, length: u64) -> Result<&'a str, EventError> {
+pub(super) fn text<'a>(input: &mut DatumInput<'a>, length: u64) -> Result<&'a str, EventError> {
     let at = input.at();
     let bytes = take(input, length, at)?;
     Ok(simdutf8::basic::from_utf8(bytes).map_err(|_| CodecError::NotUnicode { at })?)
 }
 
 /// Steps over one item, which stands inside `level` containers, and checks the form of all of it.
-pub(super) fn skip(input: &mut Input<'_>, level: usize) -> Result<(), EventError> {
+pub(super) fn skip(input: &mut DatumInput<'_>, level: usize) -> Result<(), EventError> {
     let at = input.at();
     match head(input)? {
-        Head::Text(Some(length)) => text(input, length).map(drop),
-        Head::Bytes(Some(length)) => Ok(take(input, length, at).map(drop)?),
-        Head::Array(Some(count)) => {
+        ItemHead::Text(Some(length)) => text(input, length).map(drop),
+        ItemHead::Bytes(Some(length)) => Ok(take(input, length, at).map(drop)?),
+        ItemHead::Array(Some(count)) => {
             open(input, count, 1, level, at)?;
             (0..count).try_for_each(|_| skip(input, level + 1))
         }
-        Head::Map(Some(count)) => {
+        ItemHead::Map(Some(count)) => {
             open(input, count, 2, level, at)?;
             skip_fields(input, count, level + 1)
         }
@@ -62,7 +63,7 @@ pub(super) fn skip(input: &mut Input<'_>, level: usize) -> Result<(), EventError
 
 /// Refuses a container that is too deep, or claims more items than there are bytes.
 fn open(
-    input: &Input<'_>,
+    input: &DatumInput<'_>,
     count: u64,
     width: u64,
     level: usize,
@@ -75,7 +76,7 @@ fn open(
 }
 
 /// The fields of a map, whose keys ascend by their bytes.
-fn skip_fields(input: &mut Input<'_>, count: u64, level: usize) -> Result<(), EventError> {
+fn skip_fields(input: &mut DatumInput<'_>, count: u64, level: usize) -> Result<(), EventError> {
     let mut last: Option<&[u8]> = None;
     for _ in 0..count {
         let at = input.at();

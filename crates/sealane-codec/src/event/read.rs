@@ -1,17 +1,17 @@
 use std::borrow::Cow;
 
-use sealane_message::event::{EventId, Pair, Reference};
+use sealane_message::event::{EventId, Reference, TextPair};
 
 use super::form::{self, head};
 use super::{EventError, is_handle};
 use crate::binary;
-use crate::head::Head;
-use crate::input::Input;
+use crate::head::ItemHead;
+use crate::input::DatumInput;
 
 /// Reads a map with ascending integer keys. Fields are asked for in ascending order; those that
 /// nobody asks for are skipped.
 pub(super) struct MapReader<'i, 'a> {
-    input: &'i mut Input<'a>,
+    input: &'i mut DatumInput<'a>,
     /// Where its head stands.
     start: usize,
     /// How many containers its values stand inside.
@@ -26,13 +26,13 @@ pub(super) struct MapReader<'i, 'a> {
 
 impl<'i, 'a> MapReader<'i, 'a> {
     pub(super) fn new(
-        input: &'i mut Input<'a>,
+        input: &'i mut DatumInput<'a>,
         name: &'static str,
         level: usize,
     ) -> Result<Self, EventError> {
         let start = input.at();
         match head(input)? {
-            Head::Map(Some(left)) => {
+            ItemHead::Map(Some(left)) => {
                 Ok(Self { input, start, level, left, last: None, is_open: false })
             }
             _ => Err(EventError::Field { name }),
@@ -85,7 +85,7 @@ impl<'i, 'a> MapReader<'i, 'a> {
 
     fn next_key(&mut self) -> Result<(), EventError> {
         let at = self.input.at();
-        let Head::U64(key) = head(self.input)? else {
+        let ItemHead::U64(key) = head(self.input)? else {
             return Err(EventError::Field { name: "key" });
         };
         if self.last.is_some_and(|last| last >= key) {
@@ -104,7 +104,7 @@ impl<'i, 'a> MapReader<'i, 'a> {
 
     pub(super) fn number(&mut self, name: &'static str) -> Result<u64, EventError> {
         match head(self.input)? {
-            Head::U64(value) => Ok(value),
+            ItemHead::U64(value) => Ok(value),
             _ => Err(EventError::Field { name }),
         }
     }
@@ -122,14 +122,14 @@ impl<'i, 'a> MapReader<'i, 'a> {
 
     pub(super) fn float(&mut self, name: &'static str) -> Result<f64, EventError> {
         match head(self.input)? {
-            Head::F64(value) => Ok(value),
+            ItemHead::F64(value) => Ok(value),
             _ => Err(EventError::Field { name }),
         }
     }
 
     pub(super) fn bytes(&mut self, name: &'static str) -> Result<&'a [u8], EventError> {
         match head(self.input)? {
-            Head::Bytes(Some(length)) => {
+            ItemHead::Bytes(Some(length)) => {
                 let at = self.input.at();
                 Ok(binary::take(self.input, length, at)?)
             }
@@ -160,7 +160,7 @@ impl<'i, 'a> MapReader<'i, 'a> {
 
     pub(super) fn text(&mut self, name: &'static str) -> Result<&'a str, EventError> {
         match head(self.input)? {
-            Head::Text(Some(length)) => form::text(self.input, length),
+            ItemHead::Text(Some(length)) => form::text(self.input, length),
             _ => Err(EventError::Field { name }),
         }
     }
@@ -176,7 +176,7 @@ impl<'i, 'a> MapReader<'i, 'a> {
             return Ok(false);
         }
         match head(self.input)? {
-            Head::Bool(true) => Ok(true),
+            ItemHead::Bool(true) => Ok(true),
             _ => Err(EventError::Field { name }),
         }
     }
@@ -197,7 +197,7 @@ impl<'i, 'a> MapReader<'i, 'a> {
         limit: usize,
         mut one: impl FnMut(&mut Self) -> Result<T, EventError>,
     ) -> Result<Vec<T>, EventError> {
-        let Head::Array(Some(count)) = head(self.input)? else {
+        let ItemHead::Array(Some(count)) = head(self.input)? else {
             return Err(EventError::Field { name });
         };
         let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -236,9 +236,9 @@ impl<'i, 'a> MapReader<'i, 'a> {
         &mut self,
         name: &'static str,
         limit: usize,
-    ) -> Result<Vec<Pair<'a>>, EventError> {
+    ) -> Result<Vec<TextPair<'a>>, EventError> {
         self.list(name, limit, |map| match head(map.input)? {
-            Head::Array(Some(2)) => {
+            ItemHead::Array(Some(2)) => {
                 let first = Cow::Borrowed(map.text(name)?);
                 Ok((first, Cow::Borrowed(map.text(name)?)))
             }

@@ -3,7 +3,7 @@ use sealane_message::event::{Action, Content, Event, EventId, Message, Reference
 
 /// An event as programs and people are shown it, `spec/event.md`, *As a value*.
 pub(super) fn to_value(event: &Event<'_>) -> Value {
-    let mut fields = Fields::default();
+    let mut fields = EventFields::default();
     fields.put("id", hex(event.id));
     fields.put_some("device", event.device.as_deref());
     fields.put("timeMs", event.time_ms);
@@ -12,9 +12,9 @@ pub(super) fn to_value(event: &Event<'_>) -> Value {
 }
 
 #[derive(Default)]
-struct Fields(Vec<(String, Value)>);
+struct EventFields(Vec<(String, Value)>);
 
-impl Fields {
+impl EventFields {
     fn put(&mut self, name: &str, value: impl Into<Value>) {
         self.0.push((name.to_owned(), value.into()));
     }
@@ -26,7 +26,7 @@ impl Fields {
     }
 }
 
-fn put_action(action: &Action<'_>, fields: &mut Fields) {
+fn put_action(action: &Action<'_>, fields: &mut EventFields) {
     fields.put("action", name(action));
     match action {
         Action::Message(message) => put_message(message, fields),
@@ -56,7 +56,7 @@ fn put_action(action: &Action<'_>, fields: &mut Fields) {
     }
 }
 
-fn put_message(message: &Message<'_>, fields: &mut Fields) {
+fn put_message(message: &Message<'_>, fields: &mut EventFields) {
     put_content(&message.content, fields);
     fields.put_some("thread", message.thread.map(reference));
     fields.put_some("replyTo", message.reply_to.map(reference));
@@ -72,7 +72,7 @@ fn put_message(message: &Message<'_>, fields: &mut Fields) {
 }
 
 /// The kind of content, and its words if it has some.
-fn put_content(content: &Content<'_>, fields: &mut Fields) {
+fn put_content(content: &Content<'_>, fields: &mut EventFields) {
     let (kind, text) = match content {
         Content::Text(text) => ("text", Some(text)),
         Content::Rich { raw, .. } => ("rich", Some(raw)),

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use sealane_message::event::{Pair, Reference};
+use sealane_message::event::{Reference, TextPair};
 
 use super::{EventError, is_handle};
 use crate::cbor::{self, major};
@@ -149,7 +149,7 @@ impl<'o> MapWriter<'o> {
         &mut self,
         key: u8,
         name: &'static str,
-        values: &[Pair<'_>],
+        values: &[TextPair<'_>],
         limit: usize,
     ) -> Result<(), EventError> {
         self.list(key, name, values.len(), limit)?;

@@ -1,16 +1,16 @@
 use crate::limits::{MAX_EXPANDED_BYTES, MAX_RECORDS, MAX_STRUCTURE_BYTES};
 
 use crate::CodecError;
-use crate::tape::{Span, Tape};
+use crate::tape::{Tape, TapeSpan};
 
-/// The structures that the peer has defined. Changes count from [`Dictionary::commit`] on.
+/// The structures that the peer has defined. Changes count from [`RecordDictionary::commit`] on.
 #[derive(Debug)]
-pub(super) struct Dictionary {
+pub(super) struct RecordDictionary {
     structures: Vec<Structure>,
     /// The structure of each record byte, as an index. A peer may define a byte again, even
     /// while a record of the old structure is open, so structures outlive their byte.
     by_byte: ByByte,
-    /// The number of structures that [`Dictionary::begin`] found, and the table before the first
+    /// The number of structures that [`RecordDictionary::begin`] found, and the table before the first
     /// change since then.
     committed: usize,
     committed_by_byte: ByByte,
@@ -30,9 +30,9 @@ struct Structure {
     copied: (u64, u32),
 }
 
-impl Default for Dictionary {
+impl Default for RecordDictionary {
     fn default() -> Self {
-        Dictionary {
+        RecordDictionary {
             structures: Vec::new(),
             by_byte: [None; MAX_RECORDS],
             committed: 0,
@@ -43,7 +43,7 @@ impl Default for Dictionary {
     }
 }
 
-impl Dictionary {
+impl RecordDictionary {
     pub(super) fn begin(&mut self) {
         self.committed = self.structures.len();
         self.expanded = 0;
@@ -129,7 +129,7 @@ impl Dictionary {
     }
 
     #[inline]
-    pub(super) fn key(&self, index: usize, nth: usize) -> Option<Span> {
+    pub(super) fn key(&self, index: usize, nth: usize) -> Option<TapeSpan> {
         let structure = self.structures.get(index)?;
         let end = *structure.ends.get(nth)?;
         let start = nth.checked_sub(1).and_then(|before| structure.ends.get(before));

@@ -8,9 +8,9 @@ use serde::de::{
 use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::{RAW, TypedError};
-use crate::head::Head;
+use crate::head::ItemHead;
 use crate::view::{elements, fields, kind, read_bool, read_bytes, read_text, read_u64, scalar};
-use crate::{Codec, CodecError, Field, Kind};
+use crate::{Codec, CodecError, DatumKind, MapField};
 
 /// Reads a datum of a peer that may be newer. An optional field may be null.
 ///
@@ -37,7 +37,7 @@ pub fn read_request<'de, T: Deserialize<'de>>(
 /// As [`read`].
 pub fn read_fields<'de, T: Deserialize<'de>>(
     codec: Codec,
-    fields: &[Field<'de>],
+    fields: &[MapField<'de>],
 ) -> Result<T, TypedError> {
     T::deserialize(FieldsReader { codec, fields, is_strict: false })
 }
@@ -71,17 +71,17 @@ impl<'de> Deserializer<'de> for TypedReader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
         let Self { codec, datum, .. } = self;
         match kind(codec, datum).ok_or(CodecError::Malformed { codec, at: 0 })? {
-            Kind::Null => visitor.visit_unit(),
-            Kind::Bool => self.deserialize_bool(visitor),
-            Kind::Text => self.text(visitor),
-            Kind::Bytes => self.deserialize_bytes(visitor),
-            Kind::Array => self.deserialize_seq(visitor),
-            Kind::Map => self.map(visitor),
-            expected @ (Kind::Int | Kind::Float) => match read_u64(codec, datum) {
+            DatumKind::Null => visitor.visit_unit(),
+            DatumKind::Bool => self.deserialize_bool(visitor),
+            DatumKind::Text => self.text(visitor),
+            DatumKind::Bytes => self.deserialize_bytes(visitor),
+            DatumKind::Array => self.deserialize_seq(visitor),
+            DatumKind::Map => self.map(visitor),
+            expected @ (DatumKind::Int | DatumKind::Float) => match read_u64(codec, datum) {
                 Ok(n) => visitor.visit_u64(n),
                 Err(_) => match scalar(codec, datum, expected)? {
-                    Head::I64(n) => visitor.visit_i64(n),
-                    Head::F64(n) => visitor.visit_f64(n),
+                    ItemHead::I64(n) => visitor.visit_i64(n),
+                    ItemHead::F64(n) => visitor.visit_f64(n),
                     _ => Err(CodecError::WrongKind { expected }.into()),
                 },
             },
@@ -118,7 +118,7 @@ impl<'de> Deserializer<'de> for TypedReader<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
-        if !self.is_strict && kind(self.codec, self.datum) == Some(Kind::Null) {
+        if !self.is_strict && kind(self.codec, self.datum) == Some(DatumKind::Null) {
             return visitor.visit_none();
         }
         visitor.visit_some(self)
@@ -160,7 +160,7 @@ impl<'de> Deserializer<'de> for TypedReader<'de> {
         visitor: V,
     ) -> Result<V::Value, TypedError> {
         let Self { codec, datum, is_strict } = self;
-        if kind(codec, datum) == Some(Kind::Text) {
+        if kind(codec, datum) == Some(DatumKind::Text) {
             let variant: CowStrDeserializer<'_, TypedError> =
                 read_text(codec, datum)?.into_deserializer();
             return visitor.visit_enum(variant).map_err(|error| match error {
@@ -193,7 +193,7 @@ impl<'de> Deserializer<'de> for TypedReader<'de> {
 struct FieldsReader<'f, 'de> {
     codec: Codec,
     /// Those that have not been read to their end.
-    fields: &'f [Field<'de>],
+    fields: &'f [MapField<'de>],
     is_strict: bool,
 }
 

@@ -3,27 +3,27 @@ use serde::de::value::Error;
 use serde::ser::{self, Impossible, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 
 use super::RAW;
-use crate::Writer;
+use crate::DatumWriter;
 
 /// Writes one value as the datum that its type's `Serialize` describes.
 ///
 /// Types of the data model alone are written whole. A value that has no place in it, which only a
 /// `Serialize` by hand can make, ends the datum where it stands; debug builds assert that.
-pub fn write<T: Serialize + ?Sized>(value: &T, writer: &mut Writer<'_>) {
+pub fn write<T: Serialize + ?Sized>(value: &T, writer: &mut DatumWriter<'_>) {
     let written = value.serialize(TypedWriter { writer, is_raw: false });
     debug_assert!(written.is_ok(), "no value of the data model: {written:?}");
 }
 
 /// Writes one datum.
 struct TypedWriter<'w, 'a> {
-    writer: &'w mut Writer<'a>,
+    writer: &'w mut DatumWriter<'a>,
     /// Whether the bytes that come are a datum of the writer's codec.
     is_raw: bool,
 }
 
 /// Writes what stands in a map or an array.
 struct TypedItems<'w, 'a> {
-    writer: &'w mut Writer<'a>,
+    writer: &'w mut DatumWriter<'a>,
     /// Where the head stands, which is written anew when the fields have been counted.
     open: Option<usize>,
     fields: usize,

@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 64;
 
 /// The keys and values that the open containers lack. In release builds this type is empty and
 /// takes no room.
-pub(super) struct Tally {
+pub(super) struct WriterTally {
     /// Keys and values that are missing, outermost container first; none where nobody counts.
     #[cfg(debug_assertions)]
     lacking: Option<[usize; DEPTH_MAX]>,
@@ -18,7 +18,7 @@ pub(super) struct Tally {
 }
 
 #[cfg(debug_assertions)]
-impl Tally {
+impl WriterTally {
     pub(super) fn new() -> Self {
         Self { lacking: Some([0; DEPTH_MAX]), depth: 0 }
     }
@@ -67,7 +67,7 @@ impl Tally {
 }
 
 #[cfg(not(debug_assertions))]
-impl Tally {
+impl WriterTally {
     #[inline]
     pub(super) fn new() -> Self {
         Self {}

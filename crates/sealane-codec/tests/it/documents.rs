@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use sealane_codec::document::{DocumentError, ERRORS, decode, encode};
 use sealane_message::DataType;
 use sealane_message::document::{
-    Activity, Call, Count, Document, Emergency, EmergencyKind, Heartbeat, Incident, IncidentKind,
-    Location, Position, Vitals,
+    Activity, Count, Document, Emergency, EmergencyCall, EmergencyKind, Heartbeat, Incident,
+    IncidentKind, Location, Position, Vitals,
 };
 use sealane_message::limits::{MAX_CALLSIGN_BYTES, MAX_COUNT, MAX_COUNTERS};
 
@@ -107,7 +107,7 @@ fn emergency() -> impl Strategy<Value = Document<'static>> {
 
 fn answer() -> impl Strategy<Value = Document<'static>> {
     (any::<bool>(), any::<u16>(), any::<u32>()).prop_map(|(is_clear, slot, number)| {
-        let call = Call { slot, number };
+        let call = EmergencyCall { slot, number };
         if is_clear { Document::Clear(call) } else { Document::Acknowledgement(call) }
     })
 }
@@ -177,7 +177,7 @@ fn bodies_have_the_sizes_of_the_page() {
     let bare = Emergency { position: None, text: None, ..call.clone() };
     assert_eq!(encoded(&Document::Emergency(bare)).len(), 6);
     assert_eq!(encoded(&Document::Emergency(call)).len(), 78);
-    assert_eq!(encoded(&Document::Clear(Call { slot: 0, number: 0 })).len(), 6);
+    assert_eq!(encoded(&Document::Clear(EmergencyCall { slot: 0, number: 0 })).len(), 6);
 }
 
 #[test]

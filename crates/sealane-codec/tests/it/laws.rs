@@ -4,8 +4,8 @@ use crate::shared::order::ordered;
 use crate::shared::values::value;
 use proptest::prelude::*;
 use sealane_codec::{
-    Codec, Kind, Transcoder, Writer, decode, elements, encode, fields, kind, maps, read_bool,
-    read_bytes, read_text, read_u64, records,
+    Codec, DatumKind, DatumWriter, Transcoder, decode, elements, encode, fields, kind, maps,
+    read_bool, read_bytes, read_text, read_u64, records,
 };
 use sealane_message::Value;
 
@@ -81,7 +81,7 @@ proptest! {
         let map = Value::Map(named.clone().map(|(k, v)| (k.to_string(), v.clone())).collect());
         for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
             let mut out = Vec::new();
-            let mut writer = Writer::new(codec, &mut out);
+            let mut writer = DatumWriter::new(codec, &mut out);
             writer.map(values.len());
             for (key, value) in named.clone() {
                 writer.key(key);
@@ -140,23 +140,23 @@ proptest! {
 
 fn check_views(codec: Codec, bytes: &[u8], value: &Value) {
     let expected = match value {
-        Value::Null => Kind::Null,
+        Value::Null => DatumKind::Null,
         Value::Bool(bool) => {
             assert_eq!(read_bool(codec, bytes), Ok(*bool));
-            Kind::Bool
+            DatumKind::Bool
         }
         Value::I64(_) | Value::U64(_) => {
             assert_eq!(read_u64(codec, bytes).ok(), value.as_u64());
-            Kind::Int
+            DatumKind::Int
         }
-        Value::F64(_) => Kind::Float,
+        Value::F64(_) => DatumKind::Float,
         Value::Text(text) => {
             assert_eq!(read_text(codec, bytes).unwrap(), text.as_str());
-            Kind::Text
+            DatumKind::Text
         }
         Value::Bytes(content) => {
             assert_eq!(read_bytes(codec, bytes).unwrap(), content.as_slice());
-            Kind::Bytes
+            DatumKind::Bytes
         }
         Value::Array(values) => {
             let spans = elements(codec, bytes).unwrap();
@@ -165,7 +165,7 @@ fn check_views(codec: Codec, bytes: &[u8], value: &Value) {
                 assert_eq!(&decode(codec, span).unwrap(), value);
             }
             check_maps(codec, bytes, &spans, values);
-            Kind::Array
+            DatumKind::Array
         }
         Value::Map(pairs) => {
             let spans = fields(codec, bytes).unwrap();
@@ -174,7 +174,7 @@ fn check_views(codec: Codec, bytes: &[u8], value: &Value) {
                 assert_eq!(key, name);
                 assert_eq!(&decode(codec, span).unwrap(), value);
             }
-            Kind::Map
+            DatumKind::Map
         }
     };
     assert_eq!(kind(codec, bytes), Some(expected));

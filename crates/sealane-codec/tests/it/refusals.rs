@@ -1,6 +1,6 @@
 //! Every codec refuses data outside the data model, with its cause and place.
 
-use sealane_codec::{Codec, CodecError, ERRORS, Kind, decode, elements, fields, maps};
+use sealane_codec::{Codec, CodecError, DatumKind, ERRORS, decode, elements, fields, maps};
 use sealane_codec::{read_bool, read_bytes, read_text, read_u64, records};
 
 use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
@@ -110,28 +110,28 @@ fn a_datum_is_whole_and_alone() {
 #[test]
 fn readers_of_one_kind_refuse_others() {
     let wrong = |expected| CodecError::WrongKind { expected };
-    assert_eq!(read_u64(Json, b"\"5\""), Err(wrong(Kind::Int)));
+    assert_eq!(read_u64(Json, b"\"5\""), Err(wrong(DatumKind::Int)));
     assert_eq!(read_u64(Json, b" 5 "), Ok(5));
-    assert_eq!(read_u64(Json, b"5.5"), Err(wrong(Kind::Int)));
-    assert_eq!(read_u64(Json, b"-1"), Err(wrong(Kind::Int)));
+    assert_eq!(read_u64(Json, b"5.5"), Err(wrong(DatumKind::Int)));
+    assert_eq!(read_u64(Json, b"-1"), Err(wrong(DatumKind::Int)));
     assert_eq!(read_u64(Json, b"1e3"), Ok(1000));
-    assert_eq!(read_u64(MsgPack, b"\xd0\xff"), Err(wrong(Kind::Int)));
+    assert_eq!(read_u64(MsgPack, b"\xd0\xff"), Err(wrong(DatumKind::Int)));
     assert_eq!(read_u64(MsgPack, b"\x05\x05"), Err(CodecError::Trailing { at: 1 }));
-    assert_eq!(read_u64(Cbor, b"\xfb\x43\x50\0\0\0\0\0\0"), Err(wrong(Kind::Int)));
-    assert_eq!(read_bool(Cbor, b"\xf6"), Err(wrong(Kind::Bool)));
-    assert_eq!(read_text(MsgPack, b"\x05"), Err(wrong(Kind::Text)));
+    assert_eq!(read_u64(Cbor, b"\xfb\x43\x50\0\0\0\0\0\0"), Err(wrong(DatumKind::Int)));
+    assert_eq!(read_bool(Cbor, b"\xf6"), Err(wrong(DatumKind::Bool)));
+    assert_eq!(read_text(MsgPack, b"\x05"), Err(wrong(DatumKind::Text)));
     assert_eq!(read_text(Json, br#""a\u00fc""#).unwrap(), "a\u{fc}");
     assert_eq!(read_text(Cbor, b"\x7f\x61a\x61b\xff").unwrap(), "ab");
     assert_eq!(read_bytes(Json, br#""_-8""#).unwrap(), [0xff, 0xef].as_slice());
     for text in [br#""_-8=""#.as_slice(), br#""/+8""#, br#""_-9""#, br#""_""#, b"7"] {
-        assert_eq!(read_bytes(Json, text), Err(wrong(Kind::Bytes)));
+        assert_eq!(read_bytes(Json, text), Err(wrong(DatumKind::Bytes)));
     }
     assert_eq!(read_bytes(MsgPack, b"\xc4\x01a").unwrap(), b"a".as_slice());
-    assert_eq!(read_bytes(MsgPack, b"\xa1a"), Err(wrong(Kind::Bytes)));
+    assert_eq!(read_bytes(MsgPack, b"\xa1a"), Err(wrong(DatumKind::Bytes)));
     assert_eq!(read_bytes(Cbor, b"\x5f\x41a\x41b\xff").unwrap(), b"ab".as_slice());
     assert_eq!(read_bytes(Cbor, b"\x41aa"), Err(CodecError::Trailing { at: 2 }));
-    assert_eq!(fields(Json, b"[]"), Err(wrong(Kind::Map)));
-    assert_eq!(elements(Cbor, b"\xa0"), Err(wrong(Kind::Array)));
+    assert_eq!(fields(Json, b"[]"), Err(wrong(DatumKind::Map)));
+    assert_eq!(elements(Cbor, b"\xa0"), Err(wrong(DatumKind::Array)));
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn an_array_of_maps_holds_nothing_else() {
     ];
     let wrong = |expected| Err(CodecError::WrongKind { expected });
     for (codec, [map, mixed, twice, cut]) in cases {
-        assert_eq!(maps(codec, map), wrong(Kind::Array), "{codec:?}");
-        assert_eq!(maps(codec, mixed), wrong(Kind::Map), "{codec:?}");
+        assert_eq!(maps(codec, map), wrong(DatumKind::Array), "{codec:?}");
+        assert_eq!(maps(codec, mixed), wrong(DatumKind::Map), "{codec:?}");
         assert_eq!(maps(codec, twice), Err(CodecError::DuplicateKey { at: twice.len() }));
         assert!(matches!(maps(codec, cut), Err(CodecError::Truncated { .. })), "{codec:?}");
     }

@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sealane_codec::document::decode;
-use sealane_frame::{FrameError, FrameView, GroupTag, Kind, PeerTag, open_stored};
+use sealane_frame::{FrameError, FrameKind, FrameView, GroupTag, PeerTag, open_stored};
 use sealane_message::DataType;
-use sealane_message::document::{Call, Document};
+use sealane_message::document::{Document, EmergencyCall};
 use sealane_seal::{Binding, Class, Epoch, Error, Group, Opener, Slot, Term};
 
-use super::{Agent, Duty, GroupKeys, REFUSED_MAX, opener};
-use crate::entry::{Entry, Stamp};
-use crate::exchange::Wanted;
+use super::{DocumentAgent, DocumentGroupKeys, OriginDuty, REFUSED_MAX, opener};
+use crate::entry::{DocumentStamp, RegisterEntry};
+use crate::exchange::WantedFrame;
 use crate::limits::{MAX_AHEAD, is_register, kept};
-use crate::shelf::Shelf;
-use crate::{Keeper, stream_name};
+use crate::shelf::DocumentShelf;
+use crate::{ShelfKeeper, stream_name};
 
 /// Opens the frames of a group.
-pub(super) struct Reader {
+pub(super) struct DocumentFrameOpener {
     group: Group,
     own: Slot,
     opener: Opener,
@@ -24,12 +24,12 @@ pub(super) struct Reader {
     terms: Vec<Term>,
     /// Frames that neighbours show and this machine cannot take, so that they are not asked for
     /// again.
-    refused: BTreeSet<(Slot, DataType, Stamp)>,
+    refused: BTreeSet<(Slot, DataType, DocumentStamp)>,
 }
 
 /// Why a frame is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum DocumentFrameRefusal {
     StrangeGroup,
     UnknownEpoch,
     NoMember,
@@ -44,8 +44,8 @@ pub(super) enum Refusal {
     Again,
 }
 
-impl Reader {
-    pub(super) fn new(keys: GroupKeys) -> Result<Self, Error> {
+impl DocumentFrameOpener {
+    pub(super) fn new(keys: DocumentGroupKeys) -> Result<Self, Error> {
         let newest = keys.epochs.newest();
         let opener = opener(keys.group, keys.epochs, &keys.terms)?;
         let (group, own, terms) = (keys.group, keys.own, keys.terms);
@@ -66,12 +66,12 @@ impl Reader {
         now.any(|term| term.since <= epoch)
     }
 
-    pub(super) fn has_refused(&self, one: &Wanted) -> bool {
+    pub(super) fn has_refused(&self, one: &WantedFrame) -> bool {
         self.refused.contains(&(one.origin, one.data_type, one.stamp))
     }
 
     /// The body of a frame.
-    pub(super) fn body(&mut self, entry: &Entry) -> Result<Vec<u8>, FrameError> {
+    pub(super) fn body(&mut self, entry: &RegisterEntry) -> Result<Vec<u8>, FrameError> {
         let mut frame = entry.frame().to_vec();
         let group = FrameView::parse(&frame)?.header().group();
         let binding = Binding::stream(&stream_name(group, entry.data_type));
@@ -80,11 +80,11 @@ impl Reader {
     }
 
     /// The call that a frame raises or clears.
-    pub(super) fn call_of(&mut self, entry: &Entry) -> Option<Call> {
+    pub(super) fn call_of(&mut self, entry: &RegisterEntry) -> Option<EmergencyCall> {
         let body = self.body(entry).ok()?;
         match decode(entry.data_type, body.get(URGENT_TIME_BYTES..)?).ok()? {
             Document::Emergency(raised) => {
-                Some(Call { slot: entry.origin.number(), number: raised.number })
+                Some(EmergencyCall { slot: entry.origin.number(), number: raised.number })
             }
             Document::Clear(call) => Some(call),
             _ => None,
@@ -94,25 +94,25 @@ impl Reader {
     /// The call that a clear that leaves is about, if that call is kept.
     pub(super) fn ended_by(
         &mut self,
-        shelf: &Shelf,
+        shelf: &DocumentShelf,
         group: GroupTag,
-        clear: &Entry,
-    ) -> Option<Call> {
+        clear: &RegisterEntry,
+    ) -> Option<EmergencyCall> {
         let call = self.call_of(clear)?;
         let mut raised = shelf.registers(group)?.of(Slot::new(call.slot)?, DataType::EMERGENCY);
         (self.call_of(raised.next()?)? == call).then_some(call)
     }
 
     /// Whether a frame may be looked into at all: asked before any key is used.
-    fn check(&self, entry: &Entry, class: Class) -> Result<(), Refusal> {
+    fn check(&self, entry: &RegisterEntry, class: Class) -> Result<(), DocumentFrameRefusal> {
         if entry.stamp.epoch > self.newest {
-            return Err(Refusal::UnknownEpoch);
+            return Err(DocumentFrameRefusal::UnknownEpoch);
         }
         if !self.is_member(entry.origin, entry.stamp.epoch) {
-            return Err(Refusal::NoMember);
+            return Err(DocumentFrameRefusal::NoMember);
         }
         if self.is_stale(entry.stamp.epoch, class) {
-            return Err(Refusal::StaleEpoch);
+            return Err(DocumentFrameRefusal::StaleEpoch);
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Reader {
     }
 
     /// Whether what was kept before orders were obeyed is kept on.
-    pub(super) fn keeps(&self, entry: &Entry) -> bool {
+    pub(super) fn keeps(&self, entry: &RegisterEntry) -> bool {
         let is_stale =
             entry.origin != self.own && self.is_stale(entry.stamp.epoch, class_of(entry));
         self.is_member(entry.origin, entry.stamp.epoch) && !is_stale
@@ -134,7 +134,7 @@ impl Reader {
 
     /// Whether the origin on this machine seals an own frame anew: one that others would not take
     /// any more, and what tells its present state, for those who do not have older secrets.
-    pub(super) fn is_to_reseal(&self, entry: &Entry) -> bool {
+    pub(super) fn is_to_reseal(&self, entry: &RegisterEntry) -> bool {
         let (epoch, class) = (entry.stamp.epoch, class_of(entry));
         let is_own = entry.origin == self.own && epoch < self.newest;
         is_own && (is_register(entry.data_type) || self.is_stale(epoch, class))
@@ -143,47 +143,47 @@ impl Reader {
 
 /// Which call was over by a clear that leaves, as the reader of its group finds out.
 pub(super) fn ended_by(
-    readers: &mut BTreeMap<GroupTag, Reader>,
-) -> impl FnMut(&Shelf, GroupTag, &Entry) -> Option<Call> {
+    readers: &mut BTreeMap<GroupTag, DocumentFrameOpener>,
+) -> impl FnMut(&DocumentShelf, GroupTag, &RegisterEntry) -> Option<EmergencyCall> {
     |shelf, group, clear| readers.get_mut(&group)?.ended_by(shelf, group, clear)
 }
 
 /// The class of a frame that is kept, which is a frame.
-fn class_of(entry: &Entry) -> Class {
+fn class_of(entry: &RegisterEntry) -> Class {
     let view = FrameView::parse(entry.frame());
     view.map_or(Class::Authenticated, |view| view.header().class())
 }
 
-impl Agent {
+impl DocumentAgent {
     /// Whether a frame is to be taken; `false` if it is here already.
-    pub(super) fn admit(&mut self, frame: &[u8]) -> Result<bool, Refusal> {
-        let view = FrameView::parse(frame).map_err(|_| Refusal::NoDocument)?;
+    pub(super) fn admit(&mut self, frame: &[u8]) -> Result<bool, DocumentFrameRefusal> {
+        let view = FrameView::parse(frame).map_err(|_| DocumentFrameRefusal::NoDocument)?;
         let (header, class) = (*view.header(), view.header().class());
         let group = header.group();
         let newest = self.readers.get(&group).map_or(Epoch(0), |reader| reader.newest);
-        let entry = self.store.entry_of(frame).map_err(|_| Refusal::NoDocument)?.1;
+        let entry = self.store.entry_of(frame).map_err(|_| DocumentFrameRefusal::NoDocument)?.1;
         if self.store.place(group, entry.mark()).is_some() {
             return Ok(false);
         }
         let to = (header.kind(), header.destination());
-        if to != (Kind::Message, PeerTag::BROADCAST) || kept(entry.data_type) == 0 {
-            return Err(Refusal::NoDocument);
+        if to != (FrameKind::Message, PeerTag::BROADCAST) || kept(entry.data_type) == 0 {
+            return Err(DocumentFrameRefusal::NoDocument);
         }
-        if self.store.keeper() == Keeper::Relay {
+        if self.store.keeper() == ShelfKeeper::Relay {
             return self.check_stranger(&entry, group, header.source()).map(|()| true);
         }
         if self.refused.contains(&entry.mark()) {
-            return Err(Refusal::Again);
+            return Err(DocumentFrameRefusal::Again);
         }
-        let reader = self.readers.get_mut(&group).ok_or(Refusal::StrangeGroup)?;
+        let reader = self.readers.get_mut(&group).ok_or(DocumentFrameRefusal::StrangeGroup)?;
         reader.check(&entry, class)?;
         if self.leaving.get(&group).into_iter().flatten().any(|one| one.has_sealed(&entry)) {
-            return Err(Refusal::Leaving);
+            return Err(DocumentFrameRefusal::Leaving);
         }
         let admitted = self.policy.admits(entry.data_type, class, &reader.group);
-        admitted.map_err(|_| Refusal::BelowFloor)?;
+        admitted.map_err(|_| DocumentFrameRefusal::BelowFloor)?;
         self.counters.opened += 1;
-        let body = reader.body(&entry).map_err(|_| Refusal::Forged)?;
+        let body = reader.body(&entry).map_err(|_| DocumentFrameRefusal::Forged)?;
         check_body(entry.data_type, &body)?;
         if entry.origin == reader.own && entry.stamp.epoch == newest {
             let known = self.store.registers(group).into_iter().flat_map(|all| all.iter());
@@ -191,10 +191,10 @@ impl Agent {
             let last = ours.filter(|one| one.stamp.epoch == newest).map(|one| one.stamp.counter);
             let next = last.max().map_or(0, |last| last + 1);
             if entry.stamp.counter.saturating_sub(next) > MAX_AHEAD {
-                return Err(Refusal::TooFarAhead);
+                return Err(DocumentFrameRefusal::TooFarAhead);
             }
             self.counters.ahead += u64::from(entry.stamp.counter >= next);
-            self.duties.push_back(Duty::GoOn { group, counter: entry.stamp.counter });
+            self.duties.push_back(OriginDuty::GoOn { group, counter: entry.stamp.counter });
         }
         Ok(true)
     }
@@ -203,35 +203,39 @@ impl Agent {
     /// be a lie; but who makes up groups and members takes nobody's room.
     fn check_stranger(
         &self,
-        entry: &Entry,
+        entry: &RegisterEntry,
         group: GroupTag,
         source: PeerTag,
-    ) -> Result<(), Refusal> {
-        let members = self.strangers.get(&group).ok_or(Refusal::StrangeGroup)?;
+    ) -> Result<(), DocumentFrameRefusal> {
+        let members = self.strangers.get(&group).ok_or(DocumentFrameRefusal::StrangeGroup)?;
         let is_member = members.get(&entry.origin) == Some(&source);
-        if is_member { Ok(()) } else { Err(Refusal::NoMember) }
+        if is_member { Ok(()) } else { Err(DocumentFrameRefusal::NoMember) }
     }
 
     /// Counts what is refused by its reason, and remembers what no later order can change.
-    pub(super) fn refuse(&mut self, refusal: Refusal, frame: &[u8]) {
+    pub(super) fn refuse(&mut self, refusal: DocumentFrameRefusal, frame: &[u8]) {
         let counters = &mut self.counters;
         let counter = match refusal {
-            Refusal::StrangeGroup => &mut counters.strange_group,
-            Refusal::UnknownEpoch => &mut counters.unknown_epoch,
-            Refusal::NoMember => &mut counters.no_member,
-            Refusal::StaleEpoch => &mut counters.stale_epoch,
-            Refusal::Leaving => &mut counters.leaving,
-            Refusal::BelowFloor => &mut counters.below_floor,
-            Refusal::Forged => &mut counters.forged,
-            Refusal::NoDocument => &mut counters.no_document,
-            Refusal::MalformedBody => &mut counters.malformed_body,
-            Refusal::TooFarAhead => &mut counters.too_far_ahead,
-            Refusal::Again => &mut counters.repeats,
+            DocumentFrameRefusal::StrangeGroup => &mut counters.strange_group,
+            DocumentFrameRefusal::UnknownEpoch => &mut counters.unknown_epoch,
+            DocumentFrameRefusal::NoMember => &mut counters.no_member,
+            DocumentFrameRefusal::StaleEpoch => &mut counters.stale_epoch,
+            DocumentFrameRefusal::Leaving => &mut counters.leaving,
+            DocumentFrameRefusal::BelowFloor => &mut counters.below_floor,
+            DocumentFrameRefusal::Forged => &mut counters.forged,
+            DocumentFrameRefusal::NoDocument => &mut counters.no_document,
+            DocumentFrameRefusal::MalformedBody => &mut counters.malformed_body,
+            DocumentFrameRefusal::TooFarAhead => &mut counters.too_far_ahead,
+            DocumentFrameRefusal::Again => &mut counters.repeats,
         };
         *counter += 1;
-        let may_change = self.store.keeper() == Keeper::Relay;
-        let is_open =
-            matches!(refusal, Refusal::UnknownEpoch | Refusal::Again | Refusal::StrangeGroup);
+        let may_change = self.store.keeper() == ShelfKeeper::Relay;
+        let is_open = matches!(
+            refusal,
+            DocumentFrameRefusal::UnknownEpoch
+                | DocumentFrameRefusal::Again
+                | DocumentFrameRefusal::StrangeGroup
+        );
         if is_open || may_change {
             return;
         }
@@ -250,15 +254,15 @@ impl Agent {
 }
 
 /// Whether a body has the form of its type. Those of applications and chat have their own.
-fn check_body(data_type: DataType, body: &[u8]) -> Result<(), Refusal> {
+fn check_body(data_type: DataType, body: &[u8]) -> Result<(), DocumentFrameRefusal> {
     if data_type == DataType::CHAT || data_type.number() >= 64 {
         return Ok(());
     }
     let body = match data_type.is_urgent() {
-        true => body.get(URGENT_TIME_BYTES..).ok_or(Refusal::MalformedBody)?,
+        true => body.get(URGENT_TIME_BYTES..).ok_or(DocumentFrameRefusal::MalformedBody)?,
         false => body,
     };
-    decode(data_type, body).map(|_| ()).map_err(|_| Refusal::MalformedBody)
+    decode(data_type, body).map(|_| ()).map_err(|_| DocumentFrameRefusal::MalformedBody)
 }
 
 /// The time that stands before the body of an urgent message: `spec/frame.md`.

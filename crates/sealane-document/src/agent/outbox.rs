@@ -5,22 +5,22 @@ use std::collections::VecDeque;
 use sealane_frame::GroupTag;
 use sealane_seal::Slot;
 
-use super::{Audience, Lot, Telling};
-use crate::Store;
+use super::{ExchangeAudience, ExchangeMessage, OutboxScope};
+use crate::DocumentStore;
 use crate::exchange::{FRAMES_HEAD_BYTES, frames_message, put_frame};
-use crate::shelf::Cursor;
+use crate::shelf::DocumentCursor;
 
 /// Frames and messages that wait to be sent.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct DocumentOutbox {
     message_bytes: usize,
     /// Air time is scarce: all is told to all in reach, and frames go before words.
     pub(super) is_scarce: bool,
     /// Messages that are written only when their turn has come.
-    words: VecDeque<Words>,
+    words: VecDeque<OutboxMessage>,
     /// Parts of what was written.
-    said: VecDeque<Telling>,
-    gifts: Vec<Gift>,
+    said: VecDeque<ExchangeMessage>,
+    gifts: Vec<OutboxFrame>,
     /// Messages of frames since the last of words.
     frames: u32,
     /// Messages of words since the last of frames.
@@ -30,19 +30,19 @@ pub(super) struct Outbox {
 
 /// A message that is still to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum OutboxMessage {
     /// Checks of all that is held.
-    Overview { to: Audience, group: GroupTag },
+    Overview { to: ExchangeAudience, group: GroupTag },
     /// All that is held of some origins.
     Inventory { to: Slot, group: GroupTag, origins: Vec<Slot> },
 }
 
-impl Words {
+impl OutboxMessage {
     /// Says what others would say too, if that goes together.
-    fn take_in(&mut self, others: &Words) -> bool {
+    fn take_in(&mut self, others: &OutboxMessage) -> bool {
         if let (
-            Words::Inventory { to, group, origins },
-            Words::Inventory { to: other_to, group: other_group, origins: more },
+            OutboxMessage::Inventory { to, group, origins },
+            OutboxMessage::Inventory { to: other_to, group: other_group, origins: more },
         ) = (&mut *self, others)
             && (*to, *group) == (*other_to, *other_group)
         {
@@ -57,18 +57,18 @@ impl Words {
 
 /// A frame that waits to be handed on.
 #[derive(Debug, Clone)]
-struct Gift {
-    at: Cursor,
-    to: Audience,
+struct OutboxFrame {
+    at: DocumentCursor,
+    to: ExchangeAudience,
     is_urgent: bool,
-    why: Why,
+    why: ForwardReason,
     /// Neighbours that were heard handing it on meanwhile, and who brought it.
     has: Vec<Slot>,
 }
 
 /// Why a frame is handed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum ForwardReason {
     /// It is new here.
     News,
     /// A neighbour lacks it.
@@ -76,11 +76,11 @@ pub(super) enum Why {
 }
 
 /// The next thing to send.
-pub(super) enum Next {
+pub(super) enum OutboxStep {
     /// A message, with so many frames.
-    Tell(Telling, usize),
+    Tell(ExchangeMessage, usize),
     /// Words, which are to be written now.
-    Write(Words),
+    Write(OutboxMessage),
 }
 
 /// Messages that wait to be written, at most.
@@ -97,7 +97,7 @@ const WORDS_FIRST: u32 = 8;
 /// The tag of the group in front of each message.
 const GROUP_BYTES: usize = 4;
 
-impl Outbox {
+impl DocumentOutbox {
     pub(super) fn new(message_bytes: usize) -> Self {
         Self {
             message_bytes,
@@ -135,7 +135,7 @@ impl Outbox {
     }
 
     /// Has words wait. Inventories for one neighbour go together.
-    pub(super) fn say(&mut self, words: Words) {
+    pub(super) fn say(&mut self, words: OutboxMessage) {
         if self.words.iter_mut().any(|waiting| waiting.take_in(&words)) {
             return;
         }
@@ -148,29 +148,35 @@ impl Outbox {
 
     /// Whether an overview for all waits.
     pub(super) fn has_overview(&self) -> bool {
-        let is_overview = |words: &Words| matches!(words, Words::Overview { .. });
+        let is_overview = |words: &OutboxMessage| matches!(words, OutboxMessage::Overview { .. });
         self.words.iter().any(is_overview) || !self.said.is_empty()
     }
 
     /// Has overviews not said: a neighbour that holds the same has said one.
     pub(super) fn drop_overviews(&mut self) {
-        self.words.retain(|words| !matches!(words, Words::Overview { .. }));
+        self.words.retain(|words| !matches!(words, OutboxMessage::Overview { .. }));
     }
 
     /// Puts parts of what was written in front of all that waits but urgent frames.
-    pub(super) fn put_said(&mut self, to: Audience, group: GroupTag, parts: Vec<Vec<u8>>) {
+    pub(super) fn put_said(&mut self, to: ExchangeAudience, group: GroupTag, parts: Vec<Vec<u8>>) {
         for part in parts {
             let message = [&group.to_bytes()[..], &part].concat();
-            self.said.push_back(Telling { to, is_urgent: false, message });
+            self.said.push_back(ExchangeMessage { to, is_urgent: false, message });
         }
     }
 
     /// Has a frame wait. One that waits for all need not wait for one.
-    pub(super) fn give(&mut self, at: Cursor, to: Audience, is_urgent: bool, why: Why) {
+    pub(super) fn give(
+        &mut self,
+        at: DocumentCursor,
+        to: ExchangeAudience,
+        is_urgent: bool,
+        why: ForwardReason,
+    ) {
         let is_scarce = self.is_scarce;
-        let is_same = |gift: &Gift| {
-            let for_all = gift.to == Audience::All { but: None };
-            let is_heard = is_scarce && matches!(gift.to, Audience::All { .. });
+        let is_same = |gift: &OutboxFrame| {
+            let for_all = gift.to == ExchangeAudience::All { but: None };
+            let is_heard = is_scarce && matches!(gift.to, ExchangeAudience::All { .. });
             gift.at == at && (gift.to == to || for_all || is_heard)
         };
         if self.gifts.iter().any(is_same) {
@@ -181,37 +187,42 @@ impl Outbox {
             return;
         }
         let has = match to {
-            Audience::All { but } if self.is_scarce => but.into_iter().collect(),
+            ExchangeAudience::All { but } if self.is_scarce => but.into_iter().collect(),
             _ => vec![],
         };
-        self.gifts.push(Gift { at, to, is_urgent, why, has });
+        self.gifts.push(OutboxFrame { at, to, is_urgent, why, has });
     }
 
     /// A neighbour was heard handing a frame on. It need not be handed on again if all in reach
     /// have it; where air time is not scarce, two that were heard are enough.
-    pub(super) fn heard(&mut self, at: Cursor, by: Slot, all_have: impl Fn(&[Slot]) -> bool) {
+    pub(super) fn heard(
+        &mut self,
+        at: DocumentCursor,
+        by: Slot,
+        all_have: impl Fn(&[Slot]) -> bool,
+    ) {
         let is_scarce = self.is_scarce;
         self.gifts.retain_mut(|gift| {
-            if gift.at != at || !matches!(gift.to, Audience::All { .. }) {
+            if gift.at != at || !matches!(gift.to, ExchangeAudience::All { .. }) {
                 return true;
             }
             gift.has.push(by);
             let is_done = match (is_scarce, gift.why) {
                 (false, _) => gift.has.len() >= HEARD_ENOUGH,
-                (true, Why::Lacking) => true,
-                (true, Why::News) => all_have(&gift.has),
+                (true, ForwardReason::Lacking) => true,
+                (true, ForwardReason::News) => all_have(&gift.has),
             };
             !is_done
         });
     }
 
     /// The next message for a link with this room.
-    pub(super) fn next(&mut self, store: &Store, lot: Lot) -> Option<Next> {
+    pub(super) fn next(&mut self, store: &DocumentStore, lot: OutboxScope) -> Option<OutboxStep> {
         // A frame that left the store meanwhile is not handed on.
         self.gifts.retain(|gift| store.frame_at(gift.at).is_some());
         let first = self.gifts.iter().min_by_key(|gift| !gift.is_urgent).cloned();
         let is_urgent = first.as_ref().is_some_and(|gift| gift.is_urgent);
-        if lot == Lot::Urgent && !is_urgent {
+        if lot == OutboxScope::Urgent && !is_urgent {
             return None;
         }
         let has_words = !(self.words.is_empty() && self.said.is_empty());
@@ -227,12 +238,12 @@ impl Outbox {
         self.frames = 0;
         self.spoken += 1;
         if let Some(telling) = self.said.pop_front() {
-            return Some(Next::Tell(telling, 0));
+            return Some(OutboxStep::Tell(telling, 0));
         }
-        self.words.pop_front().map(Next::Write)
+        self.words.pop_front().map(OutboxStep::Write)
     }
 
-    fn next_gifts(&mut self, store: &Store, first: &Gift) -> Option<Next> {
+    fn next_gifts(&mut self, store: &DocumentStore, first: &OutboxFrame) -> Option<OutboxStep> {
         let group = store.group_at(first.at)?;
         let mut message = frames_message(group);
         debug_assert!(message.len() == FRAMES_HEAD_BYTES, "the head of a message of frames");
@@ -240,7 +251,8 @@ impl Outbox {
         let is_scarce = self.is_scarce;
         self.gifts.retain(|gift| {
             // Frames that all neighbours hear may go together, whatever neighbour brought them.
-            let is_for_all = |to: Audience| is_scarce && matches!(to, Audience::All { .. });
+            let is_for_all =
+                |to: ExchangeAudience| is_scarce && matches!(to, ExchangeAudience::All { .. });
             let is_alike = gift.to == first.to || is_for_all(gift.to) && is_for_all(first.to);
             let is_alike = is_alike && gift.is_urgent == first.is_urgent;
             let is_ours = store.group_at(gift.at) == Some(group);
@@ -253,12 +265,12 @@ impl Outbox {
                 return true;
             }
             if gift.to != to {
-                to = Audience::All { but: None };
+                to = ExchangeAudience::All { but: None };
             }
             given += 1;
             false
         });
-        let telling = Telling { to, is_urgent: first.is_urgent, message };
-        (given > 0).then_some(Next::Tell(telling, given))
+        let telling = ExchangeMessage { to, is_urgent: first.is_urgent, message };
+        (given > 0).then_some(OutboxStep::Tell(telling, given))
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 
-use crate::entry::Mark;
+use crate::entry::FrameDigest;
 
 /// The memory of a machine about a neighbour.
 #[derive(Debug, Default)]
-pub(super) struct Peer {
+pub(super) struct ExchangePeer {
     /// The digests of both when an exchange was begun last.
     tried: Option<([u8; 8], [u8; 8])>,
     tries: u32,
     /// Hellos that pass before the next one.
     waits: u32,
     /// Frames that were given and have not shown since.
-    given: VecDeque<Given>,
+    given: VecDeque<ForwardedFrame>,
     /// The digests of both at its last hello.
     seen: Option<([u8; 8], [u8; 8])>,
     /// How many hellos of all had been heard at its last one.
@@ -21,8 +21,8 @@ pub(super) struct Peer {
 }
 
 #[derive(Debug)]
-struct Given {
-    mark: Mark,
+struct ForwardedFrame {
+    mark: FrameDigest,
     times: u32,
     waits: u32,
 }
@@ -34,7 +34,7 @@ const WAITS_MAX: u32 = 64;
 /// Frames that are remembered.
 const GIVEN_MAX: usize = 256;
 
-impl Peer {
+impl ExchangePeer {
     /// Whether an exchange is to be begun, at a hello of the neighbour. Where both hold something
     /// else, and that does not change, it is tried more and more seldom: one of them holds what the
     /// other refuses.
@@ -70,7 +70,7 @@ impl Peer {
 
     /// Whether a frame that the neighbour does not show is to be given now. Nothing counts as given
     /// before it is shown, and what never shows is given more and more seldom.
-    pub(super) fn may_give(&mut self, mark: Mark) -> bool {
+    pub(super) fn may_give(&mut self, mark: FrameDigest) -> bool {
         if let Some(known) = self.given.iter_mut().find(|one| one.mark == mark) {
             if known.waits > 0 {
                 known.waits -= 1;
@@ -83,7 +83,7 @@ impl Peer {
         if self.given.len() == GIVEN_MAX {
             self.given.pop_front();
         }
-        self.given.push_back(Given { mark, times: 1, waits: 0 });
+        self.given.push_back(ForwardedFrame { mark, times: 1, waits: 0 });
         true
     }
 }

@@ -3,12 +3,12 @@
 
 use sealane_seal::Slot;
 
-use super::outbox::Words;
-use super::{Agent, Audience};
+use super::outbox::OutboxMessage;
+use super::{DocumentAgent, ExchangeAudience};
 
 /// When the next overview is due.
 #[derive(Debug, Default)]
-pub(super) struct Trickle {
+pub(super) struct OverviewTrickle {
     /// The digest of the frames held at the last overview.
     at: Option<[u8; 8]>,
     times: u32,
@@ -21,7 +21,7 @@ const DOUBLED_MAX: u32 = 6;
 /// A neighbour that is not heard for so many hellos of each neighbour is out of reach.
 const FORGET_HELLOS: u64 = 8;
 
-impl Trickle {
+impl OverviewTrickle {
     /// Something has changed: the next one comes within a hello of each neighbour.
     fn ease(&mut self, hellos: u64, near: u64) {
         self.times = 0;
@@ -36,7 +36,7 @@ impl Trickle {
     }
 }
 
-impl Agent {
+impl DocumentAgent {
     /// Says that air time is scarce, or is not: what neighbours are told all hear then, and a frame
     /// is sent on only as long as somebody in reach may lack it.
     pub fn set_scarce(&mut self, is_scarce: bool) {
@@ -70,7 +70,8 @@ impl Agent {
             return;
         }
         for group in self.told_groups() {
-            self.outbox.say(Words::Overview { to: Audience::All { but: None }, group });
+            self.outbox
+                .say(OutboxMessage::Overview { to: ExchangeAudience::All { but: None }, group });
         }
     }
 

@@ -3,28 +3,30 @@
 use sealane_frame::GroupTag;
 use sealane_seal::Slot;
 
-use super::outbox::{Next, Why, Words};
-use super::{Agent, Audience, Lot, NO_GROUP, Neighbour, Telling};
-use crate::entry::{Entry, Mark};
-use crate::exchange::{self, Compared};
-use crate::registers::Registers;
-use crate::shelf::Keeper;
+use super::outbox::{ForwardReason, OutboxMessage, OutboxStep};
+use super::{
+    DocumentAgent, DocumentNeighbour, ExchangeAudience, ExchangeMessage, NO_GROUP, OutboxScope,
+};
+use crate::entry::{FrameDigest, RegisterEntry};
+use crate::exchange::{self, OverviewDiff};
+use crate::registers::RegisterSet;
+use crate::shelf::ShelfKeeper;
 
-impl Agent {
+impl DocumentAgent {
     /// The next message for neighbours; to be called while the link has room for that lot. What is
-    /// not urgent is gathered for as long as [`Agent::set_sending`] says.
-    pub fn next_telling(&mut self, now_ms: u64, lot: Lot) -> Option<Telling> {
-        let lot = if self.gathers(now_ms) { Lot::Urgent } else { lot };
+    /// not urgent is gathered for as long as [`DocumentAgent::set_sending`] says.
+    pub fn next_telling(&mut self, now_ms: u64, lot: OutboxScope) -> Option<ExchangeMessage> {
+        let lot = if self.gathers(now_ms) { OutboxScope::Urgent } else { lot };
         loop {
             match self.outbox.next(&self.store, lot) {
-                Some(Next::Write(words)) => self.write_words(words),
-                Some(Next::Tell(telling, given)) => {
+                Some(OutboxStep::Write(words)) => self.write_words(words),
+                Some(OutboxStep::Tell(telling, given)) => {
                     self.counters.messages += 1;
                     self.counters.given += given as u64;
                     return Some(telling);
                 }
                 None => {
-                    if lot == Lot::All {
+                    if lot == OutboxScope::All {
                         self.gathered_ms = None;
                     }
                     return None;
@@ -33,7 +35,7 @@ impl Agent {
         }
     }
 
-    /// When what is gathered is to leave: [`Agent::next_telling`] is to be called then.
+    /// When what is gathered is to leave: [`DocumentAgent::next_telling`] is to be called then.
     pub fn gathered_ms(&self) -> Option<u64> {
         self.gathered_ms
     }
@@ -54,12 +56,12 @@ impl Agent {
         if groups.is_empty() { vec![NO_GROUP] } else { groups }
     }
 
-    fn write_words(&mut self, words: Words) {
-        let none = Registers::new();
+    fn write_words(&mut self, words: OutboxMessage) {
+        let none = RegisterSet::new();
         let most = self.outbox.message_bytes();
         match words {
-            Words::Overview { to, group } => {
-                let is_for_all = matches!(to, Audience::All { .. });
+            OutboxMessage::Overview { to, group } => {
+                let is_for_all = matches!(to, ExchangeAudience::All { .. });
                 if is_for_all && !self.has_others() {
                     return;
                 }
@@ -72,28 +74,34 @@ impl Agent {
                     self.overview_said();
                 }
             }
-            Words::Inventory { to, group, origins } => {
+            OutboxMessage::Inventory { to, group, origins } => {
                 let registers = self.store.registers(group).unwrap_or(&none);
-                let is_member = self.store.keeper() == Keeper::Member;
+                let is_member = self.store.keeper() == ShelfKeeper::Member;
                 let is_opened = is_member && self.readers.contains_key(&group);
                 let parts = exchange::inventory(registers, &origins, most).into_iter();
                 let parts = parts.map(|part| exchange::as_seen(part, is_opened)).collect();
-                self.outbox.put_said(Audience::One(to), group, parts);
+                self.outbox.put_said(ExchangeAudience::One(to), group, parts);
             }
         }
     }
 
     /// Gives what a neighbour shows that it lacks, and asks for the rest.
-    pub(super) fn hear_overview(&mut self, by: Neighbour, group: GroupTag, overview: &[u8]) {
+    pub(super) fn hear_overview(
+        &mut self,
+        by: DocumentNeighbour,
+        group: GroupTag,
+        overview: &[u8],
+    ) {
         let groups: Vec<GroupTag> = match group {
             NO_GROUP => self.store.groups().collect(),
             group => vec![group],
         };
         self.hear_others_overview(by.slot);
         for group in groups {
-            let none = Registers::new();
+            let none = RegisterSet::new();
             let registers = self.store.registers(group).unwrap_or(&none);
-            let Ok(Compared { lacked, mut others }) = exchange::compare(registers, overview) else {
+            let Ok(OverviewDiff { lacked, mut others }) = exchange::compare(registers, overview)
+            else {
                 self.counters.malformed += 1;
                 return;
             };
@@ -101,10 +109,10 @@ impl Agent {
             // tell.
             let (doubtful, lacked): (Vec<Slot>, Vec<Slot>) =
                 lacked.into_iter().partition(|one| self.store.beside(group, *one).next().is_some());
-            let mut lacking: Vec<&Entry> =
+            let mut lacking: Vec<&RegisterEntry> =
                 lacked.iter().flat_map(|origin| registers.all_of(*origin)).collect();
             exchange::sort_to_give(&mut lacking);
-            let lacking = lacking.into_iter().map(Entry::mark).collect();
+            let lacking = lacking.into_iter().map(RegisterEntry::mark).collect();
             self.give(by.slot, group, lacking);
             others.extend(doubtful);
             others.sort_unstable();
@@ -115,21 +123,21 @@ impl Agent {
     /// Says what is held of these origins.
     pub(super) fn ask(&mut self, to: Slot, group: GroupTag, origins: Vec<Slot>) {
         if !origins.is_empty() {
-            self.outbox.say(Words::Inventory { to, group, origins });
+            self.outbox.say(OutboxMessage::Inventory { to, group, origins });
         }
     }
 
     /// Gives frames that a neighbour lacks, as often as they may be given.
-    pub(super) fn give(&mut self, to: Slot, group: GroupTag, mut marks: Vec<Mark>) {
+    pub(super) fn give(&mut self, to: Slot, group: GroupTag, mut marks: Vec<FrameDigest>) {
         let peer = self.peers.entry(to).or_default();
         marks.retain(|mark| peer.may_give(*mark));
         let to = match self.outbox.is_scarce {
             // Others may lack the same.
-            true => Audience::All { but: None },
-            false => Audience::One(to),
+            true => ExchangeAudience::All { but: None },
+            false => ExchangeAudience::One(to),
         };
         for at in marks.into_iter().filter_map(|mark| self.store.place(group, mark)) {
-            self.outbox.give(at, to, self.store.is_urgent(at), Why::Lacking);
+            self.outbox.give(at, to, self.store.is_urgent(at), ForwardReason::Lacking);
         }
     }
 }

@@ -4,7 +4,7 @@ use sealane_frame::{FrameView, GroupTag, Header, HeaderFields, PeerTag, RELAY_BY
 use sealane_message::bytes::put_leb128;
 use sealane_seal::{Class, Epoch, Form, SenderContext, SframeHeader};
 
-use super::bytes::Input;
+use super::bytes::ExchangeFieldReader;
 use crate::ExchangeError;
 use crate::limits::MAX_DOCUMENT_BYTES;
 
@@ -36,7 +36,7 @@ pub(super) fn brief(group: GroupTag, frame: &[u8]) -> Option<Vec<u8>> {
 
 /// The frame of a brief form, without the bytes of relays.
 pub(super) fn whole_form(group: GroupTag, brief: &[u8]) -> Result<Vec<u8>, ExchangeError> {
-    let mut input = Input::new(brief);
+    let mut input = ExchangeFieldReader::new(brief);
     let [flags, codec] = input.array()?;
     let data_type = u16::try_from(input.leb128()?).map_err(|_| ExchangeError::Order)?;
     let (source, context): ([u8; 8], [u8; 8]) = (input.array()?, input.array()?);

@@ -4,13 +4,13 @@ use sealane_seal::Slot;
 use crate::ExchangeError;
 
 /// The fields of a message, from its front.
-pub(super) struct Input<'a>(ByteReader<'a>);
+pub(super) struct ExchangeFieldReader<'a>(ByteReader<'a>);
 
-impl<'a> Input<'a> {
+impl<'a> ExchangeFieldReader<'a> {
     /// The bytes behind the sort of a message, which must be this one.
     pub(super) fn of(message: &'a [u8], sort: u8) -> Result<Self, ExchangeError> {
         match message.split_first() {
-            Some((first, rest)) if *first == sort => Ok(Input::new(rest)),
+            Some((first, rest)) if *first == sort => Ok(ExchangeFieldReader::new(rest)),
             Some(_) => Err(ExchangeError::Unknown),
             None => Err(ExchangeError::Length),
         }

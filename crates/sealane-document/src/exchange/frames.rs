@@ -4,7 +4,7 @@ use sealane_frame::{GroupTag, PeerTag, RELAY_BYTES};
 use sealane_message::bytes::put_leb128;
 
 use super::brief::{brief, whole_form};
-use super::bytes::Input;
+use super::bytes::ExchangeFieldReader;
 use super::sort;
 use crate::ExchangeError;
 use crate::limits::MAX_DOCUMENT_BYTES;
@@ -33,7 +33,7 @@ pub(crate) fn put_frame(group: GroupTag, frame: &[u8], message: &mut Vec<u8>) {
 /// # Errors
 /// [`ExchangeError`] where it is no message of frames.
 pub fn read_frames(group: GroupTag, message: &[u8]) -> Result<Vec<Vec<u8>>, ExchangeError> {
-    let mut input = Input::of(message, sort::FRAMES)?;
+    let mut input = ExchangeFieldReader::of(message, sort::FRAMES)?;
     let mut frames = vec![];
     while !input.is_empty() {
         let head = input.leb128()?;

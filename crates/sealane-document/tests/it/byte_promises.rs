@@ -2,7 +2,8 @@
 
 use sealane_document::stream_name;
 use sealane_frame::{
-    Announced, Dictionary, FrameBuf, HeaderFields, LinkContext, PeerTag, Roster, seal_compact,
+    FrameAnnouncement, FrameBuf, FrameDictionary, FrameRoster, HeaderFields, LinkContext, PeerTag,
+    seal_compact,
 };
 use sealane_message::DataType;
 use sealane_seal::{Binding, Class, Epoch, SenderContext, Slot};
@@ -17,10 +18,10 @@ fn bytes(data_type: DataType, class: Class, body: usize) -> usize {
     let (slot, context) = (1023, SenderContext([1; 8]));
     let mut sealer = team.sealer(slot, Epoch(0), u64::from_le_bytes(context.0));
     sealer.go_on_at(31_536_000);
-    let dictionary = Dictionary::fixed(&[GROUP]);
-    let (mut roster, of) = (Roster::new(), Slot::new(slot).unwrap());
+    let dictionary = FrameDictionary::fixed(&[GROUP]);
+    let (mut roster, of) = (FrameRoster::new(), Slot::new(slot).unwrap());
     roster.insert(GROUP, of, peer(slot)).unwrap();
-    roster.announce(GROUP, of, Announced { context, orders: 0 }).unwrap();
+    roster.announce(GROUP, of, FrameAnnouncement { context, orders: 0 }).unwrap();
     let link = LinkContext {
         dictionary: &dictionary,
         roster: &roster,

@@ -2,7 +2,7 @@
 
 use crate::shared::entries::{TYPES, all, entry, holding, slot, stamp};
 use sealane_document::exchange::{differing, digest, inventory, lacks, overview};
-use sealane_document::{Entry, Registers};
+use sealane_document::{RegisterEntry, RegisterSet};
 
 /// Machines in eight rows, each of which hears its own row and the next ones.
 const ROWS: [usize; 20] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
@@ -33,12 +33,12 @@ impl Random {
 
 struct Team {
     random: Random,
-    machines: Vec<Registers>,
+    machines: Vec<RegisterSet>,
     /// The digest of each machine for its hello, until it takes something.
     digests: Vec<Option<[u8; 8]>>,
     counters: Vec<u64>,
     /// All that was ever said.
-    said: Vec<Entry>,
+    said: Vec<RegisterEntry>,
     /// The rows from this one on are out of reach of those before it.
     cut: Option<usize>,
 }
@@ -47,7 +47,7 @@ impl Team {
     fn new(seed: u64) -> Self {
         Self {
             random: Random(seed),
-            machines: vec![Registers::new(); ROWS.len()],
+            machines: vec![RegisterSet::new(); ROWS.len()],
             digests: vec![None; ROWS.len()],
             counters: vec![0; ROWS.len()],
             said: vec![],
@@ -55,7 +55,7 @@ impl Team {
         }
     }
 
-    fn take(&mut self, machine: usize, entry: Entry) {
+    fn take(&mut self, machine: usize, entry: RegisterEntry) {
         self.machines[machine].take(entry);
         self.digests[machine] = None;
     }
@@ -101,7 +101,7 @@ impl Team {
                         continue;
                     }
                     let lacking = lacks(&self.machines[to], &held).unwrap();
-                    let lacking: Vec<Entry> = lacking.into_iter().cloned().collect();
+                    let lacking: Vec<RegisterEntry> = lacking.into_iter().cloned().collect();
                     messages += lacking.len();
                     for entry in lacking {
                         // Some come twice.
@@ -151,7 +151,7 @@ fn all_end_up_with_the_newest_of_all_that_was_said() {
             assert_eq!(all(machine), wanted, "seed {seed}");
         }
         // A machine that starts anew with nothing gets all of it.
-        team.machines[0] = Registers::new();
+        team.machines[0] = RegisterSet::new();
         team.digests[0] = None;
         (0..20).for_each(|_| team.round());
         assert_eq!(all(&team.machines[0]), wanted, "seed {seed}");

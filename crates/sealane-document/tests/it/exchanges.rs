@@ -3,11 +3,11 @@
 use crate::shared::entries::{all, entries, entry, holding, slot, stamp};
 use proptest::prelude::*;
 use sealane_document::exchange::{differing, digest, inventory, lacks, overview};
-use sealane_document::{ERRORS, Entry, ExchangeError, Registers};
+use sealane_document::{ERRORS, ExchangeError, RegisterEntry, RegisterSet};
 use sealane_message::DataType;
 
 /// The frames that `from` gives to `to` after an overview of `from` and an inventory of `to`.
-fn given(from: &Registers, to: &Registers, salt: u8, max_bytes: usize) -> Vec<Entry> {
+fn given(from: &RegisterSet, to: &RegisterSet, salt: u8, max_bytes: usize) -> Vec<RegisterEntry> {
     let mut given = vec![];
     for overview in overview(from, salt, max_bytes) {
         assert!(overview.len() <= max_bytes);
@@ -64,12 +64,12 @@ fn nothing_is_said_where_nothing_differs() {
         assert_eq!(differing(&held, &overview), Ok(vec![]));
     }
     assert!(inventory(&held, &[], 64).is_empty());
-    assert_eq!(overview(&Registers::new(), 7, 64).len(), 1, "who holds nothing says so");
+    assert_eq!(overview(&RegisterSet::new(), 7, 64).len(), 1, "who holds nothing says so");
 }
 
 #[test]
 fn an_overview_of_20_origins_takes_86_bytes_and_an_inventory_of_one_36() {
-    let mut registers = Registers::new();
+    let mut registers = RegisterSet::new();
     for origin in 0..20 {
         for of in [DataType::COUNTER, DataType::VITALS, DataType::LOCATION, DataType::EMERGENCY] {
             registers.take(entry(origin, of, stamp(3, 70_000), 0));
@@ -90,7 +90,7 @@ fn urgent_frames_go_first_and_then_the_newest() {
         of(DataType::CHAT, 8),
         of(DataType::EMERGENCY, 1),
     ]);
-    let asked = inventory(&Registers::new(), &[slot(1)], 64).concat();
+    let asked = inventory(&RegisterSet::new(), &[slot(1)], 64).concat();
     let given: Vec<_> =
         lacks(&held, &asked).unwrap().iter().map(|entry| entry.stamp.counter).collect();
     assert_eq!(given, [1, 9, 8, 7]);
@@ -99,7 +99,7 @@ fn urgent_frames_go_first_and_then_the_newest() {
 #[test]
 fn messages_that_no_neighbour_writes_are_refused_by_name() {
     use ExchangeError::{Length, Order, Unknown};
-    let held = Registers::new();
+    let held = RegisterSet::new();
     for (message, error) in [
         (vec![], Length),
         (vec![9], Unknown),

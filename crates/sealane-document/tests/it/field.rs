@@ -2,7 +2,7 @@
 
 pub(crate) mod net;
 
-use sealane_mesh::{Medium, Span};
+use sealane_mesh::{MeshMedium, MeshSpan};
 
 use net::{Link, Net, Random};
 
@@ -13,8 +13,8 @@ pub(crate) const KEYLESS: [usize; 2] = [6, 15];
 /// It is removed by the re-key.
 const REMOVED: usize = 18;
 
-pub(crate) fn bad_air(medium: Medium) -> Link {
-    Link { medium, loss_percent: 30, repeat_percent: 5, late: Span::millis(30) }
+pub(crate) fn bad_air(medium: MeshMedium) -> Link {
+    Link { medium, loss_percent: 30, repeat_percent: 5, late: MeshSpan::millis(30) }
 }
 
 /// The documents that a member writes about itself.
@@ -40,12 +40,12 @@ fn seeds() -> u64 {
 /// One life of a team: words, a partition with words on both sides, a member that is away, a
 /// re-key that removes another one and reaches the half that is cut off later.
 fn live(seed: u64) -> Net {
-    let mut net = Net::new(seed, &ROWS, &KEYLESS, bad_air(Medium::ble(247)));
-    net.run(Span::seconds(8));
+    let mut net = Net::new(seed, &ROWS, &KEYLESS, bad_air(MeshMedium::ble(247)));
+    net.run(MeshSpan::seconds(8));
     for node in writers(&net) {
         write_all(&mut net, node, 1);
     }
-    let later = Span::millis(500 + net.random.below(2000));
+    let later = MeshSpan::millis(500 + net.random.below(2000));
     net.run(later);
     net.cut = Some(8 + net.random.below(5) as usize);
     let away = 1 + net.random.below(4) as usize;
@@ -56,23 +56,23 @@ fn live(seed: u64) -> Net {
                 write_all(&mut net, node, round);
             }
         }
-        net.run(Span::seconds(1));
+        net.run(MeshSpan::seconds(1));
     }
     net.team.removed.push(vec![REMOVED as u16]);
     let cut = net.cut.unwrap();
     for node in (0..cut).filter(|node| *node != away) {
         net.rekey(node);
     }
-    net.run(Span::seconds(2));
+    net.run(MeshSpan::seconds(2));
     // The removed member goes on in the old epoch, and in the name of another one.
     write_all(&mut net, REMOVED, 9);
     net.cut = None;
     net.up(away);
-    net.run(Span::seconds(1));
+    net.run(MeshSpan::seconds(1));
     for node in (0..ROWS.len()).filter(|node| *node != REMOVED) {
         net.rekey(node);
     }
-    let until = net.now + Span::seconds(120);
+    let until = net.now + MeshSpan::seconds(120);
     let is_same = net.run_until(until, |net| net.is_same());
     assert!(is_same, "seed {seed}: still not the same: {:#?}", net.differences());
     net
@@ -91,8 +91,8 @@ fn all_members_end_up_with_the_same_bytes() {
     println!("{} seeds, 0 divergences; the longest life took {longest} s", seeds.len());
 }
 
-fn check_lives(seeds: &[u64]) -> Span {
-    let mut longest = Span(0);
+fn check_lives(seeds: &[u64]) -> MeshSpan {
+    let mut longest = MeshSpan(0);
     for seed in seeds.iter().copied() {
         let net = live(seed);
         let members = net.members();
@@ -112,7 +112,7 @@ fn check_lives(seeds: &[u64]) -> Span {
             });
             assert!(own.count() >= 5, "seed {seed}: {node} is there with all registers");
         }
-        longest = longest.max(Span(net.now.0));
+        longest = longest.max(MeshSpan(net.now.0));
     }
     longest
 }
@@ -120,31 +120,31 @@ fn check_lives(seeds: &[u64]) -> Span {
 /// A medium, and what it is called.
 struct Air {
     name: &'static str,
-    medium: Medium,
+    medium: MeshMedium,
     /// How long the machines look for each other before anybody writes.
-    settles: Span,
+    settles: MeshSpan,
     /// Types that each member writes.
     types: &'static [u16],
-    patience: Span,
+    patience: MeshSpan,
 }
 
 /// A slow radio carries the position alone.
 fn airs() -> [Air; 4] {
-    let lora222 = Medium::lora_sf7();
-    let lora51 = Medium { mtu: 51, ..lora222 };
+    let lora222 = MeshMedium::lora_sf7();
+    let lora51 = MeshMedium { mtu: 51, ..lora222 };
     let ble = |name, mtu| Air {
         name,
-        medium: Medium::ble(mtu),
-        settles: Span::seconds(8),
+        medium: MeshMedium::ble(mtu),
+        settles: MeshSpan::seconds(8),
         types: &[1, 2, 3, 4, 72],
-        patience: Span::seconds(120),
+        patience: MeshSpan::seconds(120),
     };
     let lora = |name, medium| Air {
         name,
         medium,
-        settles: Span::seconds(900),
+        settles: MeshSpan::seconds(900),
         types: &[4],
-        patience: Span::seconds(48 * 3600),
+        patience: MeshSpan::seconds(48 * 3600),
     };
     [
         ble("BLE, MTU 23", 23),
@@ -220,13 +220,13 @@ fn usual_spread(air: &Air) -> (Spread, Vec<u64>) {
 struct Gossip {
     bytes: u64,
     /// The air time that the machine spends that spends the most.
-    air: Span,
+    air: MeshSpan,
 }
 
 /// The cost of full gossip: in each round, each machine tells all that it holds to all that hear
 /// it, until all hold all. Frames, loss and neighbours are the same. Of a frame in parts all parts
 /// have to come.
-fn gossip(net: &Net, lengths: &[usize], medium: Medium, seed: u64) -> Gossip {
+fn gossip(net: &Net, lengths: &[usize], medium: MeshMedium, seed: u64) -> Gossip {
     let mut random = Random(seed);
     // The bytes that the compact form has around a message, without the bytes of relays.
     let unit = |frame: usize| frame - 17 + 27;
@@ -259,7 +259,7 @@ fn gossip(net: &Net, lengths: &[usize], medium: Medium, seed: u64) -> Gossip {
 }
 
 /// The one in the middle of several runs of it: chance decides much of one.
-fn usual_gossip(net: &Net, lengths: &[usize], medium: Medium) -> Gossip {
+fn usual_gossip(net: &Net, lengths: &[usize], medium: MeshMedium) -> Gossip {
     let mut runs: Vec<Gossip> = (1..=5).map(|seed| gossip(net, lengths, medium, seed)).collect();
     runs.sort_by_key(|run| run.bytes);
     runs.swap_remove(runs.len() / 2)
@@ -295,8 +295,8 @@ fn it_takes_a_quarter_of_the_bytes_of_full_gossip() {
 
 /// Four rows of five, so that nobody is further than three hops from anybody, where all know of a
 /// call for help.
-fn four_rows(medium: Medium, settles: Span, spreads: Span) -> Net {
-    let link = Link { medium, loss_percent: 10, repeat_percent: 0, late: Span::millis(30) };
+fn four_rows(medium: MeshMedium, settles: MeshSpan, spreads: MeshSpan) -> Net {
+    let link = Link { medium, loss_percent: 10, repeat_percent: 0, late: MeshSpan::millis(30) };
     let rows: Vec<usize> = (0..20).map(|node| node / 5).collect();
     let mut net = Net::new(3, &rows, &[], link);
     net.run(settles);
@@ -314,24 +314,25 @@ fn have_all(net: &mut Net) -> bool {
 /// A duty cycle of one percent decides how long that takes.
 #[test]
 fn twenty_acknowledgements_at_once_are_with_all_over_lora() {
-    let mut net = four_rows(Medium::lora_sf7(), Span::seconds(900), Span::seconds(3600));
+    let mut net =
+        four_rows(MeshMedium::lora_sf7(), MeshSpan::seconds(900), MeshSpan::seconds(3600));
     let start = net.now;
     (0..20).for_each(|node| drop(net.write(node, 8, &[0; 14])));
-    assert!(net.run_until(start + Span::seconds(24 * 3600), have_all), "a day is over");
+    assert!(net.run_until(start + MeshSpan::seconds(24 * 3600), have_all), "a day is over");
     println!("LoRa SF7, 1 %: all acknowledgements after {} s", net.now.since(start).0 / 1_000_000);
 }
 
 /// Those who write to all in reach each connection interval of 30 ms.
 #[test]
 fn twenty_acknowledgements_at_once_are_with_all_in_two_seconds_and_each_is_verified_once() {
-    let medium = Medium { bytes_per_second: 250_000, ..Medium::ble(247) };
-    let mut net = four_rows(medium, Span::seconds(8), Span::seconds(5));
+    let medium = MeshMedium { bytes_per_second: 250_000, ..MeshMedium::ble(247) };
+    let mut net = four_rows(medium, MeshSpan::seconds(8), MeshSpan::seconds(5));
     let before: Vec<u64> = net.nodes.iter().map(|node| node.agent.counters().opened).collect();
     let start = net.now;
     (0..20).for_each(|node| drop(net.write(node, 8, &[0; 14])));
-    assert!(net.run_until(start + Span::seconds(2), have_all), "2 s are over");
+    assert!(net.run_until(start + MeshSpan::seconds(2), have_all), "2 s are over");
     println!("all had all acknowledgements after {} ms", net.now.since(start).0 / 1000);
-    net.run(Span::seconds(20));
+    net.run(MeshSpan::seconds(20));
     for (node, before) in net.nodes.iter().zip(before) {
         let counters = node.agent.counters();
         assert_eq!(counters.opened - before, 19, "each one's of all others, once: {counters:?}");

@@ -1,18 +1,20 @@
 //! A machine without keys keeps the true frames, whatever others make up.
 
-use sealane_document::{Cursor, Keeper, Quota, RegisterName, Store, Taken};
+use sealane_document::{
+    DocumentCursor, DocumentQuota, DocumentStore, RegisterName, ShelfKeeper, TakeOutcome,
+};
 use sealane_message::DataType;
 use sealane_seal::Slot;
 
 use crate::team::{GROUP, Origin, peer};
 
-fn relay() -> Store {
-    Store::in_memory(Keeper::Relay, Quota::default()).unwrap()
+fn relay() -> DocumentStore {
+    DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap()
 }
 
-fn has(store: &Store, frame: &[u8]) -> bool {
+fn has(store: &DocumentStore, frame: &[u8]) -> bool {
     let mark = sealane_document::entry_of(frame, sealane_seal::Epoch(0)).unwrap().mark();
-    store.since(Cursor::START, usize::MAX).iter().any(|one| one.entry.mark() == mark)
+    store.since(DocumentCursor::START, usize::MAX).iter().any(|one| one.entry.mark() == mark)
 }
 
 #[test]
@@ -20,7 +22,7 @@ fn a_forged_header_does_not_displace_the_true_frame() {
     let mut store = relay();
     let (mut origin, mut forger) = (Origin::new(3), Origin::new(3));
     let location = origin.seal(4, b"here");
-    assert_eq!(store.take(&location, peer(1)).unwrap(), Taken::New);
+    assert_eq!(store.take(&location, peer(1)).unwrap(), TakeOutcome::New);
     forger.skip_to(1000);
     for _ in 0..100 {
         store.take(&forger.forge(4), peer(2)).unwrap();
@@ -28,9 +30,9 @@ fn a_forged_header_does_not_displace_the_true_frame() {
     assert!(has(&store, &location), "what the true neighbour brought stays");
     assert_eq!(store.len(), 4);
     // The next true one is kept too, though its counter is far below, and is news to who reads.
-    let last = store.since(Cursor::START, 10).last().unwrap().at;
+    let last = store.since(DocumentCursor::START, 10).last().unwrap().at;
     let next = origin.seal(4, b"there");
-    assert_eq!(store.take(&next, peer(1)).unwrap(), Taken::Beside);
+    assert_eq!(store.take(&next, peer(1)).unwrap(), TakeOutcome::Beside);
     assert!(store.since(last, 10).iter().any(|one| one.from == peer(1)));
 }
 
@@ -65,7 +67,7 @@ fn a_neighbour_that_says_it_has_opened_what_it_forged_displaces_nobodys_frame() 
     forger.skip_to(1000);
     let forged: Vec<_> = (0..100).map(|_| forger.forge(4)).collect();
     let lies: Vec<_> = forged.iter().map(|frame| stamp(frame)).collect();
-    let take_forged = |store: &mut Store| {
+    let take_forged = |store: &mut DocumentStore| {
         for frame in &forged {
             store.take(frame, peer(2)).unwrap();
             store.vouch(of, &lies, peer(2));
@@ -73,7 +75,7 @@ fn a_neighbour_that_says_it_has_opened_what_it_forged_displaces_nobodys_frame() 
     };
     take_forged(&mut store);
     let location = origin.seal(4, b"here");
-    assert_eq!(store.take(&location, peer(1)).unwrap(), Taken::Beside);
+    assert_eq!(store.take(&location, peer(1)).unwrap(), TakeOutcome::Beside);
     assert!(has(&store, &location));
     // It says the same of the true frame, so that it seems to be its own.
     let all: Vec<_> = lies.iter().copied().chain([stamp(&location)]).collect();
@@ -95,8 +97,8 @@ fn a_neighbour_that_says_it_has_opened_what_it_forged_displaces_nobodys_frame() 
 
 #[test]
 fn a_quota_does_not_take_the_true_frame_before_those_that_another_one_brought() {
-    let quota = Quota { origin_bytes: 20_000, total_bytes: 50_000 };
-    let mut store = Store::in_memory(Keeper::Relay, quota).unwrap();
+    let quota = DocumentQuota { origin_bytes: 20_000, total_bytes: 50_000 };
+    let mut store = DocumentStore::in_memory(ShelfKeeper::Relay, quota).unwrap();
     let (mut origin, mut forger) = (Origin::new(3), Origin::new(3));
     let measured = origin.seal(72, &[0; 500]);
     store.take(&measured, peer(1)).unwrap();
@@ -121,9 +123,9 @@ fn two_frames_of_one_stamp_are_both_kept() {
 
 #[test]
 fn an_origin_that_writes_without_end_stays_within_its_quota() {
-    let quota = Quota { origin_bytes: 20_000, total_bytes: 50_000 };
-    for keeper in [Keeper::Member, Keeper::Relay] {
-        let mut store = Store::in_memory(keeper, quota).unwrap();
+    let quota = DocumentQuota { origin_bytes: 20_000, total_bytes: 50_000 };
+    for keeper in [ShelfKeeper::Member, ShelfKeeper::Relay] {
+        let mut store = DocumentStore::in_memory(keeper, quota).unwrap();
         let quiet = Origin::new(1).seal(7, b"help");
         store.take(&quiet, peer(1)).unwrap();
         for origin in 2..12 {
@@ -141,14 +143,14 @@ fn an_origin_that_writes_without_end_stays_within_its_quota() {
 
 #[test]
 fn what_a_member_had_to_let_go_is_not_new_again() {
-    let quota = Quota { origin_bytes: 2_000, total_bytes: 50_000 };
-    let mut store = Store::in_memory(Keeper::Member, quota).unwrap();
+    let quota = DocumentQuota { origin_bytes: 2_000, total_bytes: 50_000 };
+    let mut store = DocumentStore::in_memory(ShelfKeeper::Member, quota).unwrap();
     let mut origin = Origin::new(3);
     let frames: Vec<_> = (0..10).map(|_| origin.seal(72, &[0; 500])).collect();
     for frame in &frames {
         store.take(frame, peer(3)).unwrap();
     }
-    assert_eq!(store.take(&frames[0], peer(3)).unwrap(), Taken::Older);
+    assert_eq!(store.take(&frames[0], peer(3)).unwrap(), TakeOutcome::Older);
 }
 
 #[test]
@@ -170,7 +172,7 @@ fn frames_are_of_the_epoch_that_is_nearest_to_the_newest() {
         let mut store = relay();
         store.set_epoch(GROUP, sealane_seal::Epoch(newest));
         store.take(&Origin::new(3).seal(4, b"here"), peer(1)).unwrap();
-        store.since(Cursor::START, 1).first().unwrap().entry.stamp.epoch.0
+        store.since(DocumentCursor::START, 1).first().unwrap().entry.stamp.epoch.0
     };
     // The frame says that the lowest byte of its epoch is 0.
     assert_eq!([0, 100, 200, 300, 1000].map(epoch_kept), [0, 0, 256, 256, 1024]);

@@ -4,15 +4,18 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use sealane_document::{Brought, Cursor, Keeper, Quota, Store, StoreError, Taken};
+use sealane_document::{
+    DocumentCursor, DocumentDelivery, DocumentQuota, DocumentStore, ShelfKeeper, StoreError,
+    TakeOutcome,
+};
 
 use crate::team::{GROUP, Origin, peer};
 
-fn open(path: &Path, keeper: Keeper) -> Store {
-    Store::open(path, keeper, Quota::default()).unwrap()
+fn open(path: &Path, keeper: ShelfKeeper) -> DocumentStore {
+    DocumentStore::open(path, keeper, DocumentQuota::default()).unwrap()
 }
 
-fn counters(store: &Store) -> Vec<u64> {
+fn counters(store: &DocumentStore) -> Vec<u64> {
     store.registers(GROUP).into_iter().flat_map(|r| r.iter()).map(|e| e.stamp.counter).collect()
 }
 
@@ -21,16 +24,16 @@ fn a_restart_loses_nothing_and_cursors_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("documents.db");
     let mut origin = Origin::new(3);
-    let mut store = open(&path, Keeper::Member);
+    let mut store = open(&path, ShelfKeeper::Member);
     for _ in 0..70 {
-        assert_eq!(store.take(&origin.seal(72, b"sample"), peer(3)).unwrap(), Taken::New);
+        assert_eq!(store.take(&origin.seal(72, b"sample"), peer(3)).unwrap(), TakeOutcome::New);
     }
-    let (id, seen) = (store.id(), store.since(Cursor::START, 100));
+    let (id, seen) = (store.id(), store.since(DocumentCursor::START, 100));
     assert_eq!(seen.len(), 64, "a log of the last 64");
     let last = seen.last().unwrap().at;
     drop(store);
-    let mut store = open(&path, Keeper::Member);
-    assert_eq!((store.id(), store.since(Cursor::START, 100)), (id, seen));
+    let mut store = open(&path, ShelfKeeper::Member);
+    assert_eq!((store.id(), store.since(DocumentCursor::START, 100)), (id, seen));
     let again = store.since(last, 1);
     assert!(again.is_empty());
     store.take(&origin.seal(72, b"sample"), peer(3)).unwrap();
@@ -41,12 +44,12 @@ fn a_restart_loses_nothing_and_cursors_go_on() {
 fn places_are_not_given_again_though_the_last_frame_has_left() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("documents.db");
-    let mut store = open(&path, Keeper::Member);
+    let mut store = open(&path, ShelfKeeper::Member);
     store.take(&Origin::new(3).seal(72, b"sample"), peer(3)).unwrap();
-    let last = store.since(Cursor::START, 1).pop().unwrap();
+    let last = store.since(DocumentCursor::START, 1).pop().unwrap();
     store.forget(GROUP, last.entry.origin).unwrap();
     drop(store);
-    let mut store = open(&path, Keeper::Member);
+    let mut store = open(&path, ShelfKeeper::Member);
     assert!(store.is_empty());
     store.take(&Origin::new(4).seal(72, b"sample"), peer(3)).unwrap();
     assert_eq!(store.since(last.at, 10).len(), 1);
@@ -57,8 +60,8 @@ fn one_process_has_it_and_only_its_owner_reads_it() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("documents.db");
-    let store = open(&path, Keeper::Relay);
-    let second = Store::open(&path, Keeper::Relay, Quota::default());
+    let store = open(&path, ShelfKeeper::Relay);
+    let second = DocumentStore::open(&path, ShelfKeeper::Relay, DocumentQuota::default());
     assert!(matches!(second, Err(StoreError::Busy)), "{second:?}");
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
@@ -66,7 +69,7 @@ fn one_process_has_it_and_only_its_owner_reads_it() {
         assert_eq!(mode & 0o077, 0, "{:?}", file.path());
     }
     drop(store);
-    open(&path, Keeper::Relay);
+    open(&path, ShelfKeeper::Relay);
 }
 
 #[test]
@@ -74,7 +77,8 @@ fn what_is_something_else_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("documents.db");
     std::fs::write(&path, [0x5a; 8192]).unwrap();
-    let refused = Store::open(&path, Keeper::Relay, Quota::default()).unwrap_err();
+    let refused =
+        DocumentStore::open(&path, ShelfKeeper::Relay, DocumentQuota::default()).unwrap_err();
     assert_eq!(refused.info().code, "SL-STORE-03");
     assert_eq!(std::fs::read(&path).unwrap(), [0x5a; 8192], "nothing is written over it");
 }
@@ -85,7 +89,8 @@ fn the_database_of_another_program_is_left_as_it_is() {
     let path = folder.path().join("other.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
     let before = std::fs::read(&path).unwrap();
-    let refused = Store::open(&path, Keeper::Member, Quota::default()).unwrap_err();
+    let refused =
+        DocumentStore::open(&path, ShelfKeeper::Member, DocumentQuota::default()).unwrap_err();
     assert_eq!(refused.info().code, "SL-STORE-03");
     assert!(std::fs::read(&path).unwrap() == before, "not a byte of it has changed");
 }
@@ -94,7 +99,7 @@ fn the_database_of_another_program_is_left_as_it_is() {
 fn a_damaged_store_is_read_or_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let (path, damaged) = (folder.path().join("documents.db"), folder.path().join("damaged.db"));
-    let mut store = open(&path, Keeper::Member);
+    let mut store = open(&path, ShelfKeeper::Member);
     let mut origin = Origin::new(3);
     for count in 0..40 {
         store.take(&origin.seal(72 + count % 8, &[7; 100]), peer(1)).unwrap();
@@ -109,9 +114,11 @@ fn a_damaged_store_is_read_or_refused_by_name() {
     });
     for bytes in cut.chain(flipped) {
         std::fs::write(&damaged, bytes).unwrap();
-        if let Ok(mut store) = Store::open(&damaged, Keeper::Member, Quota::default()) {
+        if let Ok(mut store) =
+            DocumentStore::open(&damaged, ShelfKeeper::Member, DocumentQuota::default())
+        {
             let _ = store.take(&origin.seal(4, b"here"), peer(1));
-            assert!(store.since(Cursor::START, 100).len() <= 41);
+            assert!(store.since(DocumentCursor::START, 100).len() <= 41);
         }
         for left in ["damaged.db-wal", "damaged.db-shm"] {
             let _ = std::fs::remove_file(folder.path().join(left));
@@ -121,22 +128,26 @@ fn a_damaged_store_is_read_or_refused_by_name() {
 
 #[test]
 fn frames_of_one_transaction_are_refused_alone() {
-    let mut store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    let mut store = DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
     let frames =
         [Origin::new(3).seal(4, b"here"), b"nothing".to_vec(), Origin::new(4).seal(4, b"")];
-    let all: Vec<_> = frames.iter().map(|frame| Brought { frame, from: peer(1) }).collect();
+    let all: Vec<_> =
+        frames.iter().map(|frame| DocumentDelivery { frame, from: peer(1) }).collect();
     let taken = store.take_all(&all).unwrap();
-    assert!(matches!(taken[..], [Ok(Taken::New), Err(StoreError::NoFrame(_)), Ok(Taken::New)]));
+    assert!(matches!(
+        taken[..],
+        [Ok(TakeOutcome::New), Err(StoreError::NoFrame(_)), Ok(TakeOutcome::New)]
+    ));
 }
 
 #[test]
 fn relays_bytes_make_no_other_frame() {
-    let mut store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    let mut store = DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
     let mut frame = Origin::new(3).seal(4, b"here");
-    assert_eq!(store.take(&frame, peer(1)).unwrap(), Taken::New);
+    assert_eq!(store.take(&frame, peer(1)).unwrap(), TakeOutcome::New);
     sealane_frame::forward_in_place(&mut frame, peer(7), sealane_frame::PeerTag::BROADCAST)
         .unwrap();
-    assert_eq!(store.take(&frame, peer(2)).unwrap(), Taken::Known);
+    assert_eq!(store.take(&frame, peer(2)).unwrap(), TakeOutcome::Known);
 }
 
 const CHILD: &str = "SEALANE_TEST_DOCUMENT_STORE";
@@ -145,13 +156,13 @@ const CHILD: &str = "SEALANE_TEST_DOCUMENT_STORE";
 #[test]
 fn as_a_process_that_is_killed() {
     let Ok(path) = std::env::var(CHILD) else { return };
-    let mut store = open(Path::new(&path), Keeper::Member);
+    let mut store = open(Path::new(&path), ShelfKeeper::Member);
     let mut origin = Origin::new(3);
     origin.skip_to(counters(&store).last().map_or(0, |last| last + 1));
     loop {
         let frame = origin.seal(72, b"sample");
         let next = counters(&store).last().map_or(0, |last| last + 1);
-        assert_eq!(store.take(&frame, peer(3)).unwrap(), Taken::New);
+        assert_eq!(store.take(&frame, peer(3)).unwrap(), TakeOutcome::New);
         println!("kept {next}");
     }
 }
@@ -185,7 +196,7 @@ fn a_killed_process_has_lost_nothing_that_it_confirmed() {
             let kept = line.split("kept ").nth(1);
             confirmed = kept.and_then(|kept| kept.trim().parse().ok()).or(confirmed);
         }
-        let store = open(&path, Keeper::Member);
+        let store = open(&path, ShelfKeeper::Member);
         let held = counters(&store);
         let last = confirmed.unwrap();
         assert!(held.last().is_some_and(|highest| *highest >= last), "{last} of {held:?}");
@@ -198,8 +209,9 @@ fn a_killed_process_has_lost_nothing_that_it_confirmed() {
 fn a_store_of_a_later_version_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("documents.db");
-    drop(open(&path, Keeper::Member));
+    drop(open(&path, ShelfKeeper::Member));
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    let refused = Store::open(&path, Keeper::Member, Quota::default()).unwrap_err();
+    let refused =
+        DocumentStore::open(&path, ShelfKeeper::Member, DocumentQuota::default()).unwrap_err();
     assert!(matches!(refused, StoreError::Version(99)), "{refused}");
 }

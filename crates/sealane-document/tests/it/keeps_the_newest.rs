@@ -4,11 +4,11 @@ use crate::shared::entries::{all, entries, entry, holding, slot, stamp};
 use proptest::prelude::*;
 use sealane_document::exchange::digest;
 use sealane_document::limits::{APPLICATION_TYPES, MAX_ANSWERS_KEPT, MAX_DOCUMENT_BYTES, kept};
-use sealane_document::{Entry, Registers, Taken};
+use sealane_document::{RegisterEntry, RegisterSet, TakeOutcome};
 use sealane_message::DataType;
 
 /// All that one holds, taken by the other.
-fn merged(into: &Registers, from: &Registers) -> Registers {
+fn merged(into: &RegisterSet, from: &RegisterSet) -> RegisterSet {
     let mut both = into.clone();
     from.iter().for_each(|entry| {
         both.take(entry.clone());
@@ -48,7 +48,7 @@ proptest! {
 }
 
 /// A number that shuffles.
-fn blake3_like(seed: u64, entry: &Entry) -> u64 {
+fn blake3_like(seed: u64, entry: &RegisterEntry) -> u64 {
     let mark = entry.mark().0;
     let word = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|at: usize| mark[at]));
     (word ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31)
@@ -56,17 +56,17 @@ fn blake3_like(seed: u64, entry: &Entry) -> u64 {
 
 #[test]
 fn the_newest_frames_are_kept_and_no_more() {
-    let mut registers = Registers::new();
+    let mut registers = RegisterSet::new();
     let location = |counter| entry(1, DataType::LOCATION, stamp(2, counter), 0);
-    assert_eq!(registers.take(location(5)), Taken::New);
-    assert_eq!(registers.take(location(5)), Taken::Known);
-    assert_eq!(registers.take(location(4)), Taken::Older);
-    assert_eq!(registers.take(entry(1, DataType::LOCATION, stamp(1, 900), 0)), Taken::Older);
-    assert_eq!(registers.take(location(6)), Taken::New);
+    assert_eq!(registers.take(location(5)), TakeOutcome::New);
+    assert_eq!(registers.take(location(5)), TakeOutcome::Known);
+    assert_eq!(registers.take(location(4)), TakeOutcome::Older);
+    assert_eq!(registers.take(entry(1, DataType::LOCATION, stamp(1, 900), 0)), TakeOutcome::Older);
+    assert_eq!(registers.take(location(6)), TakeOutcome::New);
     assert_eq!(all(&registers), [location(6)]);
     for counter in 0..2 * MAX_ANSWERS_KEPT as u64 {
         let answer = entry(1, DataType::ACKNOWLEDGEMENT, stamp(2, counter), 0);
-        assert_eq!(registers.take(answer), Taken::New);
+        assert_eq!(registers.take(answer), TakeOutcome::New);
     }
     let answers: Vec<_> = registers.of(slot(1), DataType::ACKNOWLEDGEMENT).collect();
     assert_eq!((answers.len(), answers[0].stamp.counter), (MAX_ANSWERS_KEPT, 64));
@@ -80,7 +80,7 @@ fn one_of_two_frames_with_one_stamp_is_kept_by_all() {
     let [one, other] = [0, 1].map(|copy| entry(1, DataType::COUNTER, stamp(0, 1), copy));
     let [mut first, mut second] = [&one, &other].map(|only| holding(std::slice::from_ref(only)));
     let took = (first.take(other), second.take(one));
-    let conflict = |is_kept| Taken::Conflict { is_kept };
+    let conflict = |is_kept| TakeOutcome::Conflict { is_kept };
     assert!(took == (conflict(true), conflict(false)) || took == (conflict(false), conflict(true)));
     assert_eq!(all(&first), all(&second));
     assert_eq!((first.conflicts(), first.len()), (1, 1));
@@ -88,13 +88,13 @@ fn one_of_two_frames_with_one_stamp_is_kept_by_all() {
 
 #[test]
 fn what_is_no_document_is_refused() {
-    let mut registers = Registers::new();
+    let mut registers = RegisterSet::new();
     for of in [DataType::UNKNOWN, DataType::PACKET, DataType::CONTROL, DataType::from_number(80)] {
-        assert_eq!(registers.take(entry(1, of, stamp(0, 0), 0)), Taken::Refused, "{of}");
+        assert_eq!(registers.take(entry(1, of, stamp(0, 0), 0)), TakeOutcome::Refused, "{of}");
     }
     let frame = vec![0; MAX_DOCUMENT_BYTES + 1];
-    let long = Entry::new(slot(1), DataType::CHAT, stamp(0, 0), frame.into());
-    assert_eq!(registers.take(long), Taken::Refused);
+    let long = RegisterEntry::new(slot(1), DataType::CHAT, stamp(0, 0), frame.into());
+    assert_eq!(registers.take(long), TakeOutcome::Refused);
     assert!(registers.is_empty());
     for number in APPLICATION_TYPES {
         assert_eq!(kept(DataType::from_number(number)), 1);

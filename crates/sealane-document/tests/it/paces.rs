@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use sealane_document::limits::kept;
-use sealane_document::{Due, Pacer, class_of, stream_name};
+use sealane_document::{DocumentPacer, DueDocument, class_of, stream_name};
 use sealane_frame::{FrameBuf, FrameView, HeaderFields, seal_frame};
-use sealane_mesh::{Medium, Span};
+use sealane_mesh::{MeshMedium, MeshSpan};
 use sealane_message::DataType;
-use sealane_seal::policy::{Battery, Conditions, Link as LinkKind, Pace, Policy, Rate};
+use sealane_seal::policy::{Battery, Conditions, Policy, PolicyLink as LinkKind, Rate, SendPace};
 use sealane_seal::{Binding, Class};
 
 use crate::field::net::{Link, Net};
@@ -52,24 +52,25 @@ struct Came {
 
 /// How often a member writes each type, five times a second: a radio that may send a hundredth of
 /// the time has hours to do with little.
-fn rounds(medium: Medium) -> u64 {
+fn rounds(medium: MeshMedium) -> u64 {
     if medium.has_duty() { 5 } else { 50 }
 }
 
 /// A member writes each type five times a second, to one that is two hops away.
-fn write_often(medium: Medium, percent: u8, policy: &Policy) -> Came {
-    let link = Link { medium, loss_percent: 0, repeat_percent: 0, late: Span(0) };
+fn write_often(medium: MeshMedium, percent: u8, policy: &Policy) -> Came {
+    let link = Link { medium, loss_percent: 0, repeat_percent: 0, late: MeshSpan(0) };
     let mut net = Net::new(1, &[0, 1, 2], &[1], link);
     let settles = if medium.has_duty() { 900 } else { 8 };
-    net.run(Span::seconds(settles));
+    net.run(MeshSpan::seconds(settles));
     let mut came = Came::default();
-    let mut pacer = Pacer::new(policy.clone());
+    let mut pacer = DocumentPacer::new(policy.clone());
     pacer.set_battery(battery(percent));
     net.nodes.iter_mut().for_each(|node| node.agent.set_sending(&pacer.sending()));
     let before = net.nodes[0].mesh.counters().documents;
     let start = net.now;
-    let mut seal = |net: &mut Net, pacer: &mut Pacer| {
-        while let Some(Due { data_type, body }) = pacer.next(net.now.since(start).0 / 1000) {
+    let mut seal = |net: &mut Net, pacer: &mut DocumentPacer| {
+        while let Some(DueDocument { data_type, body }) = pacer.next(net.now.since(start).0 / 1000)
+        {
             let conditions = pacer.conditions(data_type);
             let class = class_of(policy, &group(), data_type, &conditions).unwrap();
             let fields =
@@ -90,14 +91,14 @@ fn write_often(medium: Medium, percent: u8, policy: &Policy) -> Came {
         }
         for _ in 0..4 {
             seal(&mut net, &mut pacer);
-            net.run(Span::millis(50));
+            net.run(MeshSpan::millis(50));
         }
     }
     while pacer.wake_ms().is_some() {
-        net.run(Span::millis(50));
+        net.run(MeshSpan::millis(50));
         seal(&mut net, &mut pacer);
     }
-    let until = net.now + Span::seconds(if medium.has_duty() { 48 * 3600 } else { 60 });
+    let until = net.now + MeshSpan::seconds(if medium.has_duty() { 48 * 3600 } else { 60 });
     assert!(net.run_until(until, Net::is_same), "{medium:?}: {:#?}", net.differences());
     came.messages = net.nodes[0].mesh.counters().documents - before;
     came.message_bytes = net.longest_telling;
@@ -121,14 +122,14 @@ fn check_classes(net: &mut Net, policy: &Policy) {
 }
 
 /// Each medium that a link can be.
-fn media() -> [(&'static str, Medium); 6] {
+fn media() -> [(&'static str, MeshMedium); 6] {
     [
-        ("wire", Medium::wire(1500)),
-        ("802.11p", Medium::dot11p()),
-        ("BLE, MTU 23", Medium::ble(23)),
-        ("BLE, MTU 247", Medium::ble(247)),
-        ("LoRa SF7, 51 bytes", Medium { mtu: 51, ..Medium::lora_sf7() }),
-        ("LoRa SF7, 222 bytes", Medium::lora_sf7()),
+        ("wire", MeshMedium::wire(1500)),
+        ("802.11p", MeshMedium::dot11p()),
+        ("BLE, MTU 23", MeshMedium::ble(23)),
+        ("BLE, MTU 247", MeshMedium::ble(247)),
+        ("LoRa SF7, 51 bytes", MeshMedium { mtu: 51, ..MeshMedium::lora_sf7() }),
+        ("LoRa SF7, 222 bytes", MeshMedium::lora_sf7()),
     ]
 }
 
@@ -220,13 +221,13 @@ fn a_hub_for_which_less_is_asked_does_not_lower_what_the_mesh_asks_for() {
 
 #[test]
 fn what_the_mesh_asks_for_is_sealed_and_taken_over_a_mesh() {
-    let came = write_often(Medium::wire(1500), 5, &raised_by(LinkKind::Mesh));
+    let came = write_often(MeshMedium::wire(1500), 5, &raised_by(LinkKind::Mesh));
     assert!(came.classes.values().all(|class| *class == Class::Signed), "{:?}", came.classes);
 }
 
 #[test]
 fn what_waits_when_nothing_follows_is_given_in_order_and_counted() {
-    let mut pacer = Pacer::new(Policy::default());
+    let mut pacer = DocumentPacer::new(Policy::default());
     pacer.set_battery(battery(5));
     for round in 0..3 {
         pacer.write(0, DataType::LOCATION, vec![round]);
@@ -244,7 +245,7 @@ fn what_waits_when_nothing_follows_is_given_in_order_and_counted() {
 
 #[test]
 fn a_register_that_waits_leaves_as_its_newest_and_a_log_leaves_in_order() {
-    let mut pacer = Pacer::new(Policy::default());
+    let mut pacer = DocumentPacer::new(Policy::default());
     pacer.set_battery(battery(20));
     for round in 0..5 {
         pacer.write(100 * u64::from(round), DataType::LOCATION, vec![round]);
@@ -270,7 +271,7 @@ fn a_register_that_waits_leaves_as_its_newest_and_a_log_leaves_in_order() {
 
 #[test]
 fn a_log_that_is_longer_than_what_is_kept_loses_its_oldest_and_counts_them() {
-    let mut pacer = Pacer::new(Policy::default());
+    let mut pacer = DocumentPacer::new(Policy::default());
     pacer.set_battery(battery(5));
     let log = DataType::from_number(72);
     for round in 0..100 {
@@ -283,7 +284,7 @@ fn a_log_that_is_longer_than_what_is_kept_loses_its_oldest_and_counts_them() {
 #[test]
 fn what_is_urgent_leaves_at_once_at_every_pace() {
     for percent in [5, 100] {
-        let mut pacer = Pacer::new(Policy::default());
+        let mut pacer = DocumentPacer::new(Policy::default());
         pacer.set_battery(battery(percent));
         for round in 0..100 {
             pacer.write(u64::from(round), DataType::ACKNOWLEDGEMENT, vec![round]);
@@ -294,15 +295,15 @@ fn what_is_urgent_leaves_at_once_at_every_pace() {
 
 #[test]
 fn a_rate_above_its_threshold_has_messages_gathered() {
-    let mut pacer = Pacer::new(Policy::default());
+    let mut pacer = DocumentPacer::new(Policy::default());
     for round in 0..60 {
         pacer.write(round * 50, DataType::LOCATION, vec![0]);
         while pacer.next(round * 50).is_some() {}
     }
-    assert_eq!(pacer.pace(DataType::LOCATION), Pace::Busy);
-    assert_eq!(pacer.pace(DataType::VITALS), Pace::Normal);
+    assert_eq!(pacer.pace(DataType::LOCATION), SendPace::Busy);
+    assert_eq!(pacer.pace(DataType::VITALS), SendPace::Normal);
     assert!(pacer.counters().overtaken > 5, "{:?}", pacer.counters());
     pacer.write(60_000, DataType::LOCATION, vec![0]);
-    assert_eq!(pacer.pace(DataType::LOCATION), Pace::Normal, "it was quiet for long");
+    assert_eq!(pacer.pace(DataType::LOCATION), SendPace::Normal, "it was quiet for long");
     assert!(pacer.next(60_000).is_some());
 }

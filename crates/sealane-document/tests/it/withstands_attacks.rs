@@ -1,8 +1,9 @@
 //! No attacker's frame is accepted, and each attack is counted by its name.
 
-use sealane_document::agent::{Duty, Leaver, Lot, Neighbour};
+use sealane_document::agent::{DocumentLeaver, DocumentNeighbour, OriginDuty, OutboxScope};
 use sealane_document::{
-    Agent, Cursor, DocumentsStatus, Keeper, PacerCounters, Quota, RegisterName, Store, Taken,
+    DocumentAgent, DocumentCursor, DocumentQuota, DocumentStore, DocumentsStatus, PacerCounters,
+    RegisterName, ShelfKeeper, TakeOutcome,
 };
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_message::DataType;
@@ -40,8 +41,10 @@ fn a_class_that_is_rewritten_does_not_open() {
 
 #[test]
 fn an_epoch_that_is_over_is_not_written_in() {
-    let mut victim =
-        Victim::with(Store::in_memory(Keeper::Member, Quota::default()).unwrap(), vec![vec![5]]);
+    let mut victim = Victim::with(
+        DocumentStore::in_memory(ShelfKeeper::Member, DocumentQuota::default()).unwrap(),
+        vec![vec![5]],
+    );
     // The removed member has the old secret, and writes in the name of another one.
     let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
     assert_eq!(victim.hear(&[&frame]), 0);
@@ -57,7 +60,7 @@ fn who_is_about_to_be_removed_is_not_heard_but_for_what_was_sealed_before() {
     let (mut thief, mut other) = (victim.sealer(3, 0), victim.sealer(4, 0));
     let frames: Vec<_> = (0..4).map(|_| seal(&mut thief, 3, 72, BODY)).collect();
     assert_eq!(victim.hear(&[&frames[0]]), 1);
-    let leaver = Leaver { slot: Slot::new(3).unwrap(), epoch: Epoch(0), mark: 2 };
+    let leaver = DocumentLeaver { slot: Slot::new(3).unwrap(), epoch: Epoch(0), mark: 2 };
     victim.agent.set_leaving(GROUP, vec![leaver]);
     assert_eq!(victim.hear(&[&frames[1], &frames[2]]), 1, "one was sealed before");
     assert_eq!((victim.counters().leaving, victim.counters().opened), (1, 2));
@@ -94,7 +97,8 @@ fn no_byte_of_a_frame_can_be_changed() {
 fn what_is_replayed_is_no_news_in_this_epoch_the_next_or_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("documents.db");
-    let open = || Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+    let open =
+        || DocumentStore::open(&path, ShelfKeeper::Member, DocumentQuota::default()).unwrap();
     let mut victim = Victim::with(open(), vec![]);
     let mut origin = victim.sealer(3, 0);
     let old = seal(&mut origin, 3, 7, &[0; 14]);
@@ -137,17 +141,17 @@ fn what_is_repeated_of_a_neighbour_that_is_not_there_begins_no_exchange() {
     let mut victim = Victim::new();
     let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
     victim.hear(&[&frame]);
-    while victim.agent.next_telling(0, Lot::All).is_some() {}
-    let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: false };
+    while victim.agent.next_telling(0, OutboxScope::All).is_some() {}
+    let by = DocumentNeighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: false };
     for words in [&[9, 9, 9, 9, 1, 7, 0, 0, 0xff, 3][..], &[9, 9, 9, 9, 2, 3, 0, 0]] {
         victim.agent.hear(by, words).unwrap();
-        assert_eq!(victim.agent.next_telling(0, Lot::All), None);
+        assert_eq!(victim.agent.next_telling(0, OutboxScope::All), None);
     }
     victim.assert_refused([("unproven", 2)]);
     // A member opens a frame, whoever brings it; a machine without keys cannot.
     let other = message_of(&[&seal(&mut victim.sealer(4, 0), 4, 4, BODY)]);
-    let relay = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
-    let mut relay = Agent::new(Slot::new(1).unwrap(), relay, 400);
+    let relay = DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
+    let mut relay = DocumentAgent::new(Slot::new(1).unwrap(), relay, 400);
     for agent in [&mut victim.agent, &mut relay] {
         agent.hear(by, &other).unwrap();
     }
@@ -166,7 +170,7 @@ fn a_reflected_frame_is_no_news_and_one_of_a_lost_state_is_gone_behind() {
     own.go_on_at(500);
     let lost = seal(&mut own, 0, 4, BODY);
     assert_eq!(victim.hear(&[&lost]), 1);
-    assert_eq!(victim.agent.next_duty(), Some(Duty::GoOn { group: GROUP, counter: 500 }));
+    assert_eq!(victim.agent.next_duty(), Some(OriginDuty::GoOn { group: GROUP, counter: 500 }));
     own.go_on_at(501 + (1 << 20) + 1);
     let far = seal(&mut own, 0, 4, BODY);
     assert_eq!(victim.hear(&[&far]), 0);
@@ -218,12 +222,12 @@ fn a_count_that_is_lifted_ahead_of_its_origin_is_gone_behind_and_counted_by_it()
         assert_eq!(victim.hear(&[&lifted]), 1, "it is news, though another member wrote it");
         assert_eq!(victim.hear(&[&lifted]), 0);
         assert_eq!(victim.counters().ahead, times, "once, however often it comes");
-        let Some(Duty::GoOn { counter, .. }) = victim.agent.next_duty() else {
+        let Some(OriginDuty::GoOn { counter, .. }) = victim.agent.next_duty() else {
             panic!("it is to go on behind");
         };
         own.go_on_at(counter + 1);
         let true_one = seal(&mut own, 0, 1, &[1, 5 + times as u8]);
-        assert_eq!(victim.agent.write(&true_one, peer(0)).unwrap(), Taken::New);
+        assert_eq!(victim.agent.write(&true_one, peer(0)).unwrap(), TakeOutcome::New);
         let held = victim.agent.store().registers(GROUP).unwrap().iter().next().unwrap().clone();
         assert_eq!(victim.agent.body(GROUP, &held).unwrap(), [1, 5 + times as u8]);
     }
@@ -247,7 +251,7 @@ fn a_call_and_an_answer_count_whatever_the_clock_of_their_member_says() {
             let frame = seal(&mut origin, 3 + data_type, data_type, &last);
             assert_eq!(victim.hear(&[&frame]), 1, "{data_type} at {time}");
         }
-        let held = victim.agent.store().since(Cursor::START, 9).pop().unwrap().entry;
+        let held = victim.agent.store().since(DocumentCursor::START, 9).pop().unwrap().entry;
         assert_eq!(victim.agent.body(GROUP, &held).unwrap(), last, "the later message counts");
     }
     victim.assert_refused([]);
@@ -282,7 +286,7 @@ fn a_failed_seal_is_an_error_and_never_plaintext() {
 fn a_flood_of_reset_hops_is_one_frame() {
     let mut victim = Victim::new();
     let frame = seal(&mut victim.sealer(3, 0), 3, 4, BODY);
-    let mut relay = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    let mut relay = DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
     for hops in 0..=255 {
         let mut other = frame.clone();
         (other[0], other[16]) = (7, hops);
@@ -297,9 +301,9 @@ fn a_flood_of_reset_hops_is_one_frame() {
 
 #[test]
 fn groups_and_members_that_a_neighbour_makes_up_take_no_room_of_a_relay() {
-    let store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    let store = DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
     let mut relay =
-        Victim { agent: Agent::new(Slot::new(1).unwrap(), store, 400), ..Victim::new() };
+        Victim { agent: DocumentAgent::new(Slot::new(1).unwrap(), store, 400), ..Victim::new() };
     relay.agent.set_strangers(vec![stranger(20, Epoch(0))]);
     let frame = seal(&mut relay.sealer(3, 0), 3, 4, BODY);
     let group_at = frame.windows(4).position(|four| four == GROUP.to_bytes()).unwrap();
@@ -317,7 +321,7 @@ fn groups_and_members_that_a_neighbour_makes_up_take_no_room_of_a_relay() {
     assert_eq!(relay.agent.store().len(), 1);
     // Nor does a hub that went bad.
     let others = [&as_another, &beyond].map(|other| relay.agent.write(other, peer(1)).unwrap());
-    assert_eq!(others, [Taken::Refused; 2]);
+    assert_eq!(others, [TakeOutcome::Refused; 2]);
     // A later card names one more.
     relay.agent.set_strangers(vec![stranger(1000, Epoch(0))]);
     assert_eq!(relay.hear(&[&beyond]), 1);
@@ -360,7 +364,7 @@ fn parts_of_two_frames_make_no_third() {
         assert!(mixed == one || mixed == other || victim.hear(&[&mixed]) == 0, "mixed at {at}");
     }
     // A message that ends within a frame is refused as a whole.
-    let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: true };
+    let by = DocumentNeighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: true };
     victim.agent.hear(by, &[0, 0, 0, 0, 4, 101, 1, 2, 3]).unwrap();
     let mut refused = victim.refused();
     assert_eq!(refused.remove("malformed"), Some(1));
@@ -376,7 +380,7 @@ fn clocks_decide_nothing_and_positions_that_cannot_be_are_refused() {
     future[1..7].fill(0xff);
     let (ahead, behind) = (seal(&mut origin, 3, 4, &future), seal(&mut origin, 3, 4, BODY));
     assert_eq!(victim.hear(&[&ahead, &behind]), 2);
-    let shown = victim.agent.store().since(Cursor::START, 9);
+    let shown = victim.agent.store().since(DocumentCursor::START, 9);
     assert_eq!(shown.len(), 1, "the later message counts, whatever its clock said");
     assert_eq!(shown[0].entry.stamp.counter, 1);
     let mut nowhere = BODY.to_vec();
@@ -395,7 +399,7 @@ fn a_relay_that_hands_out_old_registers_moves_nothing_back() {
     for old in &all {
         assert_eq!(victim.hear(&[old]), 0);
     }
-    assert_eq!(victim.agent.store().since(Cursor::START, 9)[0].entry.stamp.counter, 19);
+    assert_eq!(victim.agent.store().since(DocumentCursor::START, 9)[0].entry.stamp.counter, 19);
     victim.assert_refused([("older", 19), ("repeats", 1)]);
 }
 
@@ -410,13 +414,14 @@ fn the_tests_seal_in_the_classes_that_the_policy_asks_for() {
 
 #[test]
 fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
-    let quota = Quota { origin_bytes: 4_000, total_bytes: 20_000 };
-    let mut victim = Victim::with(Store::in_memory(Keeper::Member, quota).unwrap(), vec![vec![5]]);
-    let relay = Store::in_memory(Keeper::Relay, quota).unwrap();
-    let mut relay = Agent::new(Slot::new(1).unwrap(), relay, 200);
+    let quota = DocumentQuota { origin_bytes: 4_000, total_bytes: 20_000 };
+    let mut victim =
+        Victim::with(DocumentStore::in_memory(ShelfKeeper::Member, quota).unwrap(), vec![vec![5]]);
+    let relay = DocumentStore::in_memory(ShelfKeeper::Relay, quota).unwrap();
+    let mut relay = DocumentAgent::new(Slot::new(1).unwrap(), relay, 200);
     relay.set_strangers(vec![stranger(20, Epoch(1))]);
     let mut random = Random(7);
-    let by = |slot: u64| Neighbour {
+    let by = |slot: u64| DocumentNeighbour {
         slot: Slot::new(slot as u16 % 20).unwrap(),
         tag: peer(9),
         is_proven: true,
@@ -437,7 +442,7 @@ fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
         for agent in [&mut victim.agent, &mut relay] {
             agent.hear(by(random.next()), &message).unwrap();
             agent.hear_digest(by(random.next()).slot, Some(random.next().to_le_bytes()));
-            while let Some(telling) = agent.next_telling(0, Lot::All) {
+            while let Some(telling) = agent.next_telling(0, OutboxScope::All) {
                 if messages.len() < 500 && random.below(20) == 0 {
                     messages.push(telling.message);
                 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sealane_document::agent::Leaver;
-use sealane_document::{Keeper, Quota, Store, entry_of};
-use sealane_mesh::{Medium, Span};
+use sealane_document::agent::DocumentLeaver;
+use sealane_document::{DocumentQuota, DocumentStore, ShelfKeeper, entry_of};
+use sealane_mesh::{MeshMedium, MeshSpan};
 use sealane_message::DataType;
 use sealane_seal::{Class, Epoch, Sealer, SigningKey, Slot};
 
@@ -35,12 +35,16 @@ struct Came {
 
 impl Field {
     fn new() -> Field {
-        let link =
-            Link { medium: Medium::wire(1500), loss_percent: 0, repeat_percent: 0, late: Span(0) };
+        let link = Link {
+            medium: MeshMedium::wire(1500),
+            loss_percent: 0,
+            repeat_percent: 0,
+            late: MeshSpan(0),
+        };
         let mut net = Net::new(1, &[0, 1, 9, 9, 9], &[ATTACKER], link);
         // The attacker's own agent keeps nothing, so that all that comes is the attack.
         net.nodes[ATTACKER].agent.set_strangers(vec![]);
-        net.run(Span::seconds(8));
+        net.run(MeshSpan::seconds(8));
         Field { net, starts: 1 << 32 }
     }
 
@@ -60,9 +64,9 @@ impl Field {
         let mut before = self.counted();
         for message in messages {
             self.net.inject(ATTACKER, message);
-            self.net.run(Span::millis(20));
+            self.net.run(MeshSpan::millis(20));
         }
-        self.net.run(Span::millis(200));
+        self.net.run(MeshSpan::millis(200));
         let after = self.counted();
         let more = |(name, count): (&'static str, u64)| {
             let more = count - before.refused.remove(name).unwrap_or(0);
@@ -207,10 +211,11 @@ fn an_origin_goes_on_behind_what_is_lifted_ahead_of_it_and_counts_each_time() {
 fn what_is_replayed_is_no_news_in_this_epoch_the_next_or_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("documents.db");
-    let open = || Store::open(&path, Keeper::Member, Quota::default()).unwrap();
+    let open =
+        || DocumentStore::open(&path, ShelfKeeper::Member, DocumentQuota::default()).unwrap();
     let mut field = Field::new();
     field.net.restart(VICTIM, open());
-    field.net.run(Span::seconds(8));
+    field.net.run(MeshSpan::seconds(8));
     let (mut caller, mut other) = (field.sealer(ORIGIN, 0), field.sealer(OTHER, 0));
     let (first, second) =
         (seal(&mut caller, ORIGIN, 7, &call(1)), seal(&mut caller, ORIGIN, 7, &call(2)));
@@ -229,9 +234,12 @@ fn what_is_replayed_is_no_news_in_this_epoch_the_next_or_after_a_restart() {
     let late = seal(&mut field.sealer(REMOVED, 0), REMOVED, 7, &call(2));
     field.check("of who was removed", &[&gone, &late], 0, [("no member", 2)]);
     // Two processes never have one file open.
-    field.net.restart(VICTIM, Store::in_memory(Keeper::Member, Quota::default()).unwrap());
+    field.net.restart(
+        VICTIM,
+        DocumentStore::in_memory(ShelfKeeper::Member, DocumentQuota::default()).unwrap(),
+    );
     field.net.restart(VICTIM, open());
-    field.net.run(Span::seconds(8));
+    field.net.run(MeshSpan::seconds(8));
     field.check("after a restart", &replayed, 0, no_news);
     assert_eq!(field.bodies(ORIGIN, DataType::EMERGENCY), [call(2)]);
 }
@@ -241,7 +249,7 @@ fn who_is_about_to_be_removed_is_heard_as_far_as_the_notice_says_and_reset_hops_
     let mut field = Field::new();
     let mut thief = field.sealer(REMOVED, 0);
     let frames: Vec<_> = (0..3).map(|_| seal(&mut thief, REMOVED, 72, BODY)).collect();
-    let leaver = Leaver { slot: Slot::new(REMOVED).unwrap(), epoch: Epoch(0), mark: 2 };
+    let leaver = DocumentLeaver { slot: Slot::new(REMOVED).unwrap(), epoch: Epoch(0), mark: 2 };
     field.net.nodes[VICTIM].agent.set_leaving(GROUP, vec![leaver]);
     field.check("a notice of removal", &all(&frames), 2, [("leaving", 1)]);
     let hops = (0..=50).map(|hops| {

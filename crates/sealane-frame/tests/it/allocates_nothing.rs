@@ -3,9 +3,9 @@
 use crate::counting::allocations_of;
 use crate::shared::members::{self, CLASSES, EPOCH, Members, READER, RELAY, binding};
 use sealane_frame::{
-    Fragment, FrameBuf, PeerTag, Progress, Reassembly, Received, SlotRing, forward_batch,
-    forward_in_place, open_compact, open_frame, open_stored, seal_compact, seal_frame, to_compact,
-    to_full,
+    Fragment, FrameBuf, PeerTag, Reassembly, ReassemblyProgress, ReceivedFrame, SlotRing,
+    forward_batch, forward_in_place, open_compact, open_frame, open_stored, seal_compact,
+    seal_frame, to_compact, to_full,
 };
 use sealane_seal::{Class, Suite};
 
@@ -20,7 +20,7 @@ fn of_the_library(class: Class) -> usize {
 }
 
 /// Stores what has to be stored and accepts.
-fn take(mut received: Received<'_, '_>, now_ms: u64) {
+fn take(mut received: ReceivedFrame<'_, '_>, now_ms: u64) {
     assert!(received.pending.to_store(now_ms).is_some(), "a ceiling is stored, too");
     let _ = received.accept();
 }
@@ -117,7 +117,9 @@ fn to_split_and_join() {
                 break;
             }
             let now_ms = u64::from(id) * 500;
-            if let Progress::Whole(read) = reassembly.push(peer, now_ms, &fragment).unwrap() {
+            if let ReassemblyProgress::Whole(read) =
+                reassembly.push(peer, now_ms, &fragment).unwrap()
+            {
                 assert_eq!(read, frame);
                 whole += 1;
             }

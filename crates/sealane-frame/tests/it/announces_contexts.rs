@@ -5,8 +5,8 @@ use crate::shared::members::{
     self, CLASSES, CONTEXT, GROUP_TAG, Members, ORDERS, announcing, binding, session,
 };
 use sealane_frame::{
-    Announced, FrameBuf, FrameError, HeaderFields, Kind, open_announcement, open_compact,
-    open_frame, seal_compact, seal_frame, to_compact, to_full,
+    FrameAnnouncement, FrameBuf, FrameError, FrameKind, HeaderFields, open_announcement,
+    open_compact, open_frame, seal_compact, seal_frame, to_compact, to_full,
 };
 use sealane_seal::{Announcement, Binding, Class, Error, SenderContext, Suite};
 
@@ -31,8 +31,8 @@ fn open(members: &mut Members, frame: &[u8]) -> Result<Vec<u8>, FrameError> {
     Ok(body)
 }
 
-fn announced(context: SenderContext, orders: u8) -> Announced {
-    Announced { context, orders }
+fn announced(context: SenderContext, orders: u8) -> FrameAnnouncement {
+    FrameAnnouncement { context, orders }
 }
 
 /// The way that a link takes: a frame is announced in the full form, then the compact form flows.
@@ -147,9 +147,9 @@ fn what_is_no_announcement_is_not_read_as_one() {
     let not_authentic = Some(FrameError::Seal(Error::NotAuthentic));
     let malformed = Some(FrameError::Seal(Error::Malformed));
     let cases: [(HeaderFields, Binding, &[u8], Option<FrameError>); 9] = [
-        (HeaderFields { kind: Kind::Message, ..good }, Binding::link(), &body, disagree),
-        (HeaderFields { kind: Kind::Routing, ..good }, Binding::link(), &body, disagree),
-        (HeaderFields { kind: Kind::Gossip, ..good }, Binding::link(), &body, disagree),
+        (HeaderFields { kind: FrameKind::Message, ..good }, Binding::link(), &body, disagree),
+        (HeaderFields { kind: FrameKind::Routing, ..good }, Binding::link(), &body, disagree),
+        (HeaderFields { kind: FrameKind::Gossip, ..good }, Binding::link(), &body, disagree),
         (HeaderFields { data_type: 4, ..good }, Binding::link(), &body, disagree),
         (HeaderFields { class: Class::Group, ..good }, Binding::link(), &body, disagree),
         (HeaderFields { class: Class::Authenticated, ..good }, Binding::link(), &body, disagree),

@@ -4,7 +4,7 @@ use crate::shared::members::{self, CLASSES, Members};
 use sealane_codec::{document, event};
 use sealane_frame::{FrameBuf, seal_compact, seal_frame};
 use sealane_message::DataType;
-use sealane_message::document::{Call, Count, Document, Heartbeat, Location, Position};
+use sealane_message::document::{Count, Document, EmergencyCall, Heartbeat, Location, Position};
 use sealane_message::event::{Action, Content, Event, EventId, Reference};
 use sealane_message::limits::MAX_COUNT;
 use sealane_seal::limits::{MAX_COUNTER, MAX_SLOT};
@@ -102,7 +102,7 @@ fn documents_take_54_bytes_compact_for_a_position_36_for_a_count_108_for_an_answ
     });
     let heartbeat = Document::Heartbeat(Heartbeat { next_s: Some(60), up_s: u32::MAX });
     let counter = Document::Counter(vec![Count { id: 255, total: MAX_COUNT }]);
-    let answer = Document::Acknowledgement(Call { slot: MAX_SLOT, number: u32::MAX });
+    let answer = Document::Acknowledgement(EmergencyCall { slot: MAX_SLOT, number: u32::MAX });
     for (class, document, bound) in [
         (Class::Group, location, 54),
         (Class::Authenticated, heartbeat, 36),

@@ -6,8 +6,8 @@ use sealane_frame::limits::{
     MAX_PARTIAL_AGE_MS, MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_PEERS,
 };
 use sealane_frame::{
-    Batch, Fragment, FrameBuf, FrameError, PeerTag, Progress, Reassembly, Unit, open_frame,
-    seal_frame,
+    Fragment, FrameBatch, FrameBuf, FrameError, FrameUnit, PeerTag, Reassembly, ReassemblyProgress,
+    open_frame, seal_frame,
 };
 use sealane_seal::Class;
 
@@ -29,7 +29,7 @@ fn push<'a>(
     from: u8,
     now_ms: u64,
     unit: &[u8],
-) -> Result<Progress<'a>, FrameError> {
+) -> Result<ReassemblyProgress<'a>, FrameError> {
     reassembly.push(peer(from), now_ms, &Fragment::parse(unit).unwrap())
 }
 
@@ -57,9 +57,9 @@ proptest! {
             }
             let is_new = !std::mem::replace(&mut came[index], true);
             match push(&mut reassembly, 1, 0, &units[index]).unwrap() {
-                Progress::Repeated => prop_assert!(!is_new),
-                Progress::Waiting => prop_assert!(is_new && came.contains(&false)),
-                Progress::Whole(read) => {
+                ReassemblyProgress::Repeated => prop_assert!(!is_new),
+                ReassemblyProgress::Waiting => prop_assert!(is_new && came.contains(&false)),
+                ReassemblyProgress::Whole(read) => {
                     prop_assert!(is_new && !came.contains(&false));
                     prop_assert_eq!(&*read, &frame[..]);
                     whole += 1;
@@ -84,7 +84,7 @@ fn a_joined_frame_opens_and_one_with_a_foreign_part_does_not() {
     let units = [parts(frame, 1, 200), parts(&forged, 2, 200)];
     for (units, opens) in units.iter().zip([true, false]) {
         for unit in units {
-            if let Progress::Whole(whole) = push(&mut reassembly, 1, 0, unit).unwrap() {
+            if let ReassemblyProgress::Whole(whole) = push(&mut reassembly, 1, 0, unit).unwrap() {
                 assert_eq!(open_frame(&mut members.opener, &binding, whole).is_ok(), opens);
             }
         }
@@ -100,7 +100,9 @@ fn peers_and_ids_do_not_mix() {
     let (mut reassembly, mut whole) = (Reassembly::new(), 0);
     for index in 0..units[0].len() {
         for ((units, (from, _)), frame) in units.iter().zip(ways).zip(&frames) {
-            if let Progress::Whole(read) = push(&mut reassembly, from, 0, &units[index]).unwrap() {
+            if let ReassemblyProgress::Whole(read) =
+                push(&mut reassembly, from, 0, &units[index]).unwrap()
+            {
                 assert_eq!(read, frame);
                 whole += 1;
             }
@@ -128,7 +130,10 @@ fn parts_of_another_frame_or_with_other_bytes_are_refused_and_change_nothing() {
     }
     push(&mut reassembly, 1, 0, &units[3]).unwrap();
     push(&mut reassembly, 1, 0, &units[2]).unwrap();
-    assert_eq!(push(&mut reassembly, 1, 0, &units[1]), Ok(Progress::Whole(&mut frame.clone())));
+    assert_eq!(
+        push(&mut reassembly, 1, 0, &units[1]),
+        Ok(ReassemblyProgress::Whole(&mut frame.clone()))
+    );
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn all_peers_together_have_one_room() {
         push(&mut reassembly, 0, 0, part).unwrap();
     }
     let whole = push(&mut reassembly, 0, 0, small.last().unwrap()).unwrap();
-    assert_eq!(whole, Progress::Whole(&mut bytes(5000, 1)));
+    assert_eq!(whole, ReassemblyProgress::Whole(&mut bytes(5000, 1)));
     let too_long = parts(&bytes(5001, 1), 1, 1400);
     let refused = push(&mut Reassembly::within(5000), 1, 0, &too_long[0]).map(|_| ());
     assert_eq!(refused, Err(FrameError::NoRoom));
@@ -235,13 +240,13 @@ fn peers_are_bounded() {
     let from = |n: usize| PeerTag::from_hash([10, n as u8, 0, 0, 0, 0, 0, 0]);
     let first = Fragment::parse(&units[0]).unwrap();
     for n in 0..MAX_PARTIAL_PEERS {
-        assert_eq!(reassembly.push(from(n), 0, &first), Ok(Progress::Waiting));
+        assert_eq!(reassembly.push(from(n), 0, &first), Ok(ReassemblyProgress::Waiting));
     }
     let further = reassembly.push(from(MAX_PARTIAL_PEERS), 0, &first);
     assert_eq!(further, Err(FrameError::TooManyPeers));
-    assert_eq!(reassembly.push(from(0), 0, &first), Ok(Progress::Repeated));
+    assert_eq!(reassembly.push(from(0), 0, &first), Ok(ReassemblyProgress::Repeated));
     let further = reassembly.push(from(MAX_PARTIAL_PEERS), MAX_PARTIAL_AGE_MS, &first);
-    assert_eq!(further, Ok(Progress::Waiting));
+    assert_eq!(further, Ok(ReassemblyProgress::Waiting));
 }
 
 #[test]
@@ -251,14 +256,17 @@ fn a_batch_holds_frames_and_fragments() {
     for body in [&b"one"[..], b"two"] {
         let (sealer, fields) = (&mut members.sealer, &members.fields);
         let frame = seal_frame(sealer, fields, &binding, body, &mut buf).unwrap();
-        Batch::append(&mut unit, frame).unwrap();
+        FrameBatch::append(&mut unit, frame).unwrap();
     }
-    Batch::append(&mut unit, &parts(&bytes(100, 1), 5, 40)[0]).unwrap();
-    let Ok(Unit::Batch(batch)) = Unit::parse(&unit) else { panic!("no batch") };
-    let items: Vec<Unit<'_>> = batch.map(|item| Unit::parse(item).unwrap()).collect();
-    assert!(matches!(items[..], [Unit::Frame(_), Unit::Frame(_), Unit::Fragment(_)]));
+    FrameBatch::append(&mut unit, &parts(&bytes(100, 1), 5, 40)[0]).unwrap();
+    let Ok(FrameUnit::Batch(batch)) = FrameUnit::parse(&unit) else { panic!("no batch") };
+    let items: Vec<FrameUnit<'_>> = batch.map(|item| FrameUnit::parse(item).unwrap()).collect();
+    assert!(matches!(
+        items[..],
+        [FrameUnit::Frame(_), FrameUnit::Frame(_), FrameUnit::Fragment(_)]
+    ));
     for (item, body) in items.iter().zip([&b"one"[..], b"two"]) {
-        let Unit::Frame(frame) = item else { panic!("no frame") };
+        let FrameUnit::Frame(frame) = item else { panic!("no frame") };
         let mut frame = frame.to_vec();
         assert_eq!(open_frame(&mut members.opener, &binding, &mut frame).unwrap().body, body);
     }

@@ -3,7 +3,7 @@
 use crate::shared::members::{self, CLASSES, EPOCH, Members, RELAY};
 use proptest::prelude::*;
 use sealane_frame::{
-    CompactView, FrameBuf, FrameError, FrameView, Reassembly, Unit, forward_in_place,
+    CompactView, FrameBuf, FrameError, FrameUnit, FrameView, Reassembly, forward_in_place,
     open_announcement, open_compact, open_frame, open_stored, seal_compact, seal_frame,
 };
 use sealane_seal::Announcement;
@@ -30,7 +30,7 @@ fn read(members: &mut Members, bytes: &[u8]) {
     if let Err(error) = opened {
         assert!(error.info().code.starts_with("SL-"));
     }
-    if let Ok(Unit::Fragment(fragment)) = Unit::parse(bytes) {
+    if let Ok(FrameUnit::Fragment(fragment)) = FrameUnit::parse(bytes) {
         let pushed = Reassembly::new().push(RELAY, 0, &fragment).map(|_| ());
         assert_ne!(pushed, Err(FrameError::BadFragment));
     }

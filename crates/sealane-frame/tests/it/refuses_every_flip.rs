@@ -67,7 +67,7 @@ fn every_bit_of_a_compact_frame_but_the_hop_limit() {
         // More entries, so that a flipped dictionary byte may stand for something.
         for (byte, codec) in [(5, 1), (6, 2), (0, 0)] {
             members.fields.codec = codec;
-            let entry = sealane_frame::Entry::of(&members.fields);
+            let entry = sealane_frame::DictionaryEntry::of(&members.fields);
             members.dictionary.define(byte, entry).unwrap();
         }
         members.fields.codec = 3;

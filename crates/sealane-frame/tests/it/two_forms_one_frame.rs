@@ -6,9 +6,9 @@ use crate::shared::members::{
 use proptest::prelude::*;
 use sealane_frame::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
 use sealane_frame::{
-    Announced, CompactView, Compression, Dictionary, Entry, FrameBuf, FrameError, FrameView,
-    Header, HeaderFields, Kind, LinkContext, PeerTag, Priority, Roster, open_compact, open_frame,
-    seal_compact, seal_frame, to_compact, to_full,
+    CompactView, DictionaryEntry, FrameAnnouncement, FrameBuf, FrameCompression, FrameDictionary,
+    FrameError, FrameKind, FrameRoster, FrameView, Header, HeaderFields, LinkContext, PeerTag,
+    Priority, open_compact, open_frame, seal_compact, seal_frame, to_compact, to_full,
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{Class, Epoch, Form, KeyId, SenderContext, SframeHeader, Slot, Suite};
@@ -62,12 +62,12 @@ struct Known {
 
 /// The dictionary and the roster that supply the fields of `fields` which a compact frame leaves
 /// out.
-fn context(fields: &HeaderFields, name: Name, known: Known) -> (Dictionary, Roster) {
-    let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
-    dictionary.define(known.byte, Entry::of(fields)).unwrap();
+fn context(fields: &HeaderFields, name: Name, known: Known) -> (FrameDictionary, FrameRoster) {
+    let (mut dictionary, mut roster) = (FrameDictionary::new(), FrameRoster::new());
+    dictionary.define(known.byte, DictionaryEntry::of(fields)).unwrap();
     roster.insert(fields.group, name.key.slot, fields.source).unwrap();
     roster.set_epoch(fields.group, known.near);
-    let announced = Announced { context: name.context, orders: fields.orders };
+    let announced = FrameAnnouncement { context: name.context, orders: fields.orders };
     roster.announce(fields.group, name.key.slot, announced).unwrap();
     (dictionary, roster)
 }
@@ -103,9 +103,9 @@ fn every_combination_of_the_small_fields() {
     let (slot, near) = (Slot::new(700).unwrap(), Epoch(3));
     for class in CLASSES {
         let name = Name { counter: 77, ..Name::new(slot, class, near) };
-        for kind in Kind::ALL {
+        for kind in FrameKind::ALL {
             for priority in Priority::ALL {
-                for compression in Compression::ALL {
+                for compression in FrameCompression::ALL {
                     for hop_limit in 0..=MAX_HOP_LIMIT {
                         let fields = HeaderFields {
                             next_hop: RELAY,
@@ -222,7 +222,7 @@ fn what_the_link_does_not_say_has_no_compact_form() {
         HeaderFields { source: READER, ..fields },
         HeaderFields { orders: 1, ..fields },
     ];
-    let refused = |fields, name, roster: &Roster| {
+    let refused = |fields, name, roster: &FrameRoster| {
         let link =
             LinkContext { dictionary: &dictionary, roster, next_hop: RELAY, previous_hop: SENDER };
         let mut out = vec![];
@@ -317,10 +317,10 @@ fn any_fields() -> impl Strategy<Value = HeaderFields> {
             next_hop,
             previous_hop,
             hop_limit,
-            kind: Kind::ALL[kind],
+            kind: FrameKind::ALL[kind],
             class: Class::ALL[class],
             priority: Priority::ALL[priority],
-            compression: Compression::ALL[compression],
+            compression: FrameCompression::ALL[compression],
             codec,
             data_type,
             group: sealane_frame::GroupTag::from_bytes(group),

@@ -21,12 +21,12 @@ const COINS: usize = 64;
 
 /// The random bytes of one encapsulation, drawn beforehand so that a failing source of randomness
 /// is an error and no panic.
-struct Coins {
+struct EncapsulationCoins {
     bytes: [u8; COINS],
     used: usize,
 }
 
-impl TryRng for Coins {
+impl TryRng for EncapsulationCoins {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
@@ -49,9 +49,9 @@ impl TryRng for Coins {
     }
 }
 
-impl TryCryptoRng for Coins {}
+impl TryCryptoRng for EncapsulationCoins {}
 
-impl Drop for Coins {
+impl Drop for EncapsulationCoins {
     fn drop(&mut self) {
         self.bytes.zeroize();
     }
@@ -80,7 +80,7 @@ impl std::fmt::Debug for WrappingKey {
 }
 
 /// The own secret key.
-pub(crate) struct Wrapping(<XWing as Kem>::PrivateKey);
+pub(crate) struct WrappingSecret(<XWing as Kem>::PrivateKey);
 
 /// The plaintext, and the key that both sides have agreed on besides.
 pub(crate) struct OpenedWrap {
@@ -88,10 +88,10 @@ pub(crate) struct OpenedWrap {
     pub(crate) exported: Zeroizing<[u8; 32]>,
 }
 
-impl Wrapping {
+impl WrappingSecret {
     /// The key of a seed (X-Wing §5.2: 32 bytes are the secret key).
-    pub(crate) fn from_seed(seed: &[u8; 32]) -> Result<Wrapping, Error> {
-        <XWing as Kem>::PrivateKey::from_bytes(seed).map(Wrapping).map_err(|_| Error::Cipher)
+    pub(crate) fn from_seed(seed: &[u8; 32]) -> Result<WrappingSecret, Error> {
+        <XWing as Kem>::PrivateKey::from_bytes(seed).map(WrappingSecret).map_err(|_| Error::Cipher)
     }
 
     pub(crate) fn public(&self) -> WrappingKey {
@@ -126,11 +126,11 @@ pub(crate) fn wrap(
     associated: &[u8],
     plaintext: &[u8],
 ) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
-    wrap_with(Coins { bytes: random()?, used: 0 }, to, info, associated, plaintext)
+    wrap_with(EncapsulationCoins { bytes: random()?, used: 0 }, to, info, associated, plaintext)
 }
 
 fn wrap_with(
-    mut coins: Coins,
+    mut coins: EncapsulationCoins,
     to: &WrappingKey,
     info: &[u8],
     associated: &[u8],

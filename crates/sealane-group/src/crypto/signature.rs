@@ -6,7 +6,7 @@ use aws_lc_rs::signature::{
 };
 
 use crate::limits::{AUTHORITY_SIGNATURE_BYTES, LATTICE_KEY_BYTES, LATTICE_SIGNATURE_BYTES};
-use crate::{Document, Error};
+use crate::{Error, GroupDocument};
 
 const ED25519_BYTES: usize = 64;
 const _: () = assert!(AUTHORITY_SIGNATURE_BYTES == ED25519_BYTES + LATTICE_SIGNATURE_BYTES);
@@ -41,7 +41,7 @@ fn labelled(label: &[u8], bytes: &[u8]) -> Vec<u8> {
 pub(crate) fn verify_member<'a>(
     key: &[u8; 32],
     label: &[u8],
-    document: Document,
+    document: GroupDocument,
     signed: &'a [u8],
 ) -> Result<&'a [u8], Error> {
     let (bytes, signature) =
@@ -111,7 +111,7 @@ impl AuthorityVerifier {
     pub(crate) fn verify<'a>(
         &self,
         label: &[u8],
-        document: Document,
+        document: GroupDocument,
         signed: &'a [u8],
     ) -> Result<&'a [u8], Error> {
         let (rest, lattice) = signed

@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use super::{KeyFolder, passphrase, read_identity};
 use crate::limits::MAX_GROUP_FILE_BYTES;
 use crate::state::GroupState;
-use crate::wire::{Reader, put_name, put_part};
-use crate::{Document, Error};
+use crate::wire::{GroupFieldReader, put_name, put_part};
+use crate::{Error, GroupDocument};
 
 impl KeyFolder {
     /// Everything that must not be lost, as one document: the identity, and what groups that keep
@@ -31,7 +31,7 @@ impl KeyFolder {
             put_name(&mut payload, name);
             put_part(&mut payload, &state);
         }
-        Ok(passphrase::seal(Document::Backup, passphrase, &payload)?.0)
+        Ok(passphrase::seal(GroupDocument::Backup, passphrase, &payload)?.0)
     }
 
     /// Whether [`KeyFolder::restore`] needs a passphrase.
@@ -40,7 +40,7 @@ impl KeyFolder {
     ///
     /// [`Error::Malformed`], [`Error::NewerVersion`].
     pub fn is_protected_backup(bytes: &[u8]) -> Result<bool, Error> {
-        passphrase::is_protected(Document::Backup, bytes)
+        passphrase::is_protected(GroupDocument::Backup, bytes)
     }
 
     /// Makes a folder of a backup, under the backup's passphrase. Its groups read their history;
@@ -55,9 +55,9 @@ impl KeyFolder {
         bytes: &[u8],
         passphrase: Option<&[u8]>,
     ) -> Result<KeyFolder, Error> {
-        let (payload, _) = passphrase::open(Document::Backup, bytes, passphrase)?;
-        let malformed = |_| Error::Malformed(Document::Backup);
-        let mut reader = Reader::new(Document::Backup, &payload);
+        let (payload, _) = passphrase::open(GroupDocument::Backup, bytes, passphrase)?;
+        let malformed = |_| Error::Malformed(GroupDocument::Backup);
+        let mut reader = GroupFieldReader::new(GroupDocument::Backup, &payload);
         let identity = read_identity(reader.part()?).map_err(malformed)?;
         let count = reader.count(usize::from(u16::MAX), 6)?;
         let mut groups = Vec::with_capacity(count);
@@ -66,7 +66,7 @@ impl KeyFolder {
             super::check_group_name(&name).map_err(malformed)?;
             let state = reader.part()?;
             if state.len() > MAX_GROUP_FILE_BYTES {
-                return Err(Error::Malformed(Document::Backup));
+                return Err(Error::Malformed(GroupDocument::Backup));
             }
             groups.push((name, GroupState::from_bytes(state).map_err(malformed)?));
         }

@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 use crate::crypto::{NONCE_BYTES, open_box, random, seal_box};
 use crate::limits::MAX_GROUP_FILE_BYTES;
 use crate::roster::hex;
-use crate::wire::{Reader, begin};
-use crate::{Document, Error};
+use crate::wire::{GroupFieldReader, begin};
+use crate::{Error, GroupDocument};
 
 const CLEAR: u8 = 0;
 const SEALED: u8 = 1;
@@ -24,7 +24,7 @@ pub(crate) type FolderKey = Zeroizing<[u8; 32]>;
 
 /// The treatment of a file of that name that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum FileWriteMode {
     /// It is replaced.
     Replace,
     /// It stays, and the call fails with [`ErrorKind::AlreadyExists`].
@@ -32,7 +32,7 @@ pub(crate) enum How {
 }
 
 /// The content of a file.
-pub(crate) struct Kept {
+pub(crate) struct KeyFileContent {
     pub(crate) payload: Zeroizing<Vec<u8>>,
     /// Whether it is the file that was written here: no copy, and none that a backup brought back.
     pub(crate) is_here: bool,
@@ -42,10 +42,10 @@ pub(crate) struct Kept {
 /// stand within it.
 pub(crate) fn write(
     path: &Path,
-    document: Document,
+    document: GroupDocument,
     key: Option<&FolderKey>,
     payload: &[u8],
-    how: How,
+    how: FileWriteMode,
 ) -> Result<(), Error> {
     write_with(path, how, |file, temporary| {
         let written_at = witness(file, temporary)?;
@@ -54,13 +54,13 @@ pub(crate) fn write(
 }
 
 /// Writes bytes as they are, for files that a copy of may be read.
-pub(crate) fn write_raw(path: &Path, bytes: &[u8], how: How) -> Result<(), Error> {
+pub(crate) fn write_raw(path: &Path, bytes: &[u8], how: FileWriteMode) -> Result<(), Error> {
     write_with(path, how, |_, _| Ok(Zeroizing::new(bytes.to_vec())))
 }
 
 fn write_with(
     path: &Path,
-    how: How,
+    how: FileWriteMode,
     contents: impl FnOnce(&File, &Path) -> Result<Zeroizing<Vec<u8>>, Error>,
 ) -> Result<(), Error> {
     let (temporary, mut file) = create_beside(path)?;
@@ -68,7 +68,7 @@ fn write_with(
         file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(Error::io(&temporary))?;
         rename_into(&temporary, path, how)
     });
-    if outcome.is_err() || how == How::Create {
+    if outcome.is_err() || how == FileWriteMode::Create {
         let _ = fs::remove_file(&temporary);
     }
     outcome.and_then(|()| sync_folder(path))
@@ -83,7 +83,7 @@ fn create_beside(path: &Path) -> Result<(PathBuf, File), Error> {
 }
 
 fn contents(
-    document: Document,
+    document: GroupDocument,
     key: Option<&FolderKey>,
     written_at: &[u8; 32],
     payload: &[u8],
@@ -113,10 +113,10 @@ fn contents(
     Ok(bytes)
 }
 
-fn rename_into(temporary: &Path, path: &Path, how: How) -> Result<(), Error> {
+fn rename_into(temporary: &Path, path: &Path, how: FileWriteMode) -> Result<(), Error> {
     let renamed = match how {
-        How::Replace => fs::rename(temporary, path),
-        How::Create => fs::hard_link(temporary, path),
+        FileWriteMode::Replace => fs::rename(temporary, path),
+        FileWriteMode::Create => fs::hard_link(temporary, path),
     };
     renamed.map_err(Error::io(path))
 }
@@ -129,16 +129,16 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
 /// Reads a file; none if there is none.
 pub(crate) fn read(
     path: &Path,
-    document: Document,
+    document: GroupDocument,
     key: Option<&FolderKey>,
-) -> Result<Option<Kept>, Error> {
+) -> Result<Option<KeyFileContent>, Error> {
     let Some((bytes, file)) = read_private(path)? else { return Ok(None) };
     let damaged = || Error::Damaged(path.to_owned());
     let named = |error| match error {
         Error::Malformed(_) => damaged(),
         other => other,
     };
-    let mut reader = Reader::open(document, &bytes).map_err(named)?;
+    let mut reader = GroupFieldReader::open(document, &bytes).map_err(named)?;
     let flags = reader.u8().map_err(named)?;
     let written_at: [u8; 32] = reader.array().map_err(named)?;
     let (head, body) = bytes.split_at_checked(HEAD_BYTES).ok_or_else(damaged)?;
@@ -159,16 +159,16 @@ pub(crate) fn read(
         _ => return Err(damaged()),
     };
     let is_here = witness(&file, path)? == written_at;
-    Ok(Some(Kept { payload, is_here }))
+    Ok(Some(KeyFileContent { payload, is_here }))
 }
 
 const HEAD_BYTES: usize = 4 + 1 + 1 + 32;
 
 /// A file's bytes, and the file itself, still open.
-type Private = (Zeroizing<Vec<u8>>, File);
+type PrivateFile = (Zeroizing<Vec<u8>>, File);
 
 /// Reads a file that only its owner may read.
-pub(crate) fn read_private(path: &Path) -> Result<Option<Private>, Error> {
+pub(crate) fn read_private(path: &Path) -> Result<Option<PrivateFile>, Error> {
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

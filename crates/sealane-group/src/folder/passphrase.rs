@@ -5,8 +5,8 @@ use zeroize::Zeroizing;
 
 use super::files::{CHECKSUM_BYTES, FolderKey, checksum};
 use crate::crypto::{NONCE_BYTES, TAG_BYTES, open_box, random, seal_box};
-use crate::wire::{Reader, begin};
-use crate::{Document, Error};
+use crate::wire::{GroupFieldReader, begin};
+use crate::{Error, GroupDocument};
 
 /// Memory in KiB, passes and lanes: 64 MiB, the second choice of RFC 9106 §4.
 const COST: [u32; 3] = [64 << 10, 3, 4];
@@ -28,12 +28,12 @@ fn protect(passphrase: &[u8], key: &FolderKey) -> Result<Vec<u8>, Error> {
 
 /// Reads what [`protect`] wrote.
 fn unprotect(
-    document: Document,
-    reader: &mut Reader<'_>,
+    document: GroupDocument,
+    reader: &mut GroupFieldReader<'_>,
     passphrase: Option<&[u8]>,
 ) -> Result<FolderKey, Error> {
     let head = reader.bytes(SALT_BYTES + 12)?;
-    let mut fields = Reader::new(document, head);
+    let mut fields = GroupFieldReader::new(document, head);
     let salt: [u8; SALT_BYTES] = fields.array()?;
     let cost = [fields.u32()?, fields.u32()?, fields.u32()?];
     if cost.iter().zip(MAX_COST).any(|(cost, max)| *cost > max) {
@@ -66,7 +66,7 @@ const PROTECTED: u8 = 1;
 /// A document that holds secrets by itself: behind a passphrase, or in clear with a checksum.
 /// Gives the key that it made for the passphrase.
 pub(crate) fn seal(
-    document: Document,
+    document: GroupDocument,
     passphrase: Option<&[u8]>,
     payload: &[u8],
 ) -> Result<(Zeroizing<Vec<u8>>, Option<FolderKey>), Error> {
@@ -86,7 +86,7 @@ pub(crate) fn seal(
 
 /// The same behind a passphrase, under a folder key that is there already.
 pub(crate) fn seal_with(
-    document: Document,
+    document: GroupDocument,
     passphrase: &[u8],
     key: &FolderKey,
     payload: &[u8],
@@ -103,17 +103,17 @@ pub(crate) fn seal_with(
 }
 
 /// Whether [`open`] needs a passphrase.
-pub(crate) fn is_protected(document: Document, bytes: &[u8]) -> Result<bool, Error> {
-    Ok(Reader::open(document, bytes)?.u8()? == PROTECTED)
+pub(crate) fn is_protected(document: GroupDocument, bytes: &[u8]) -> Result<bool, Error> {
+    Ok(GroupFieldReader::open(document, bytes)?.u8()? == PROTECTED)
 }
 
 /// Opens what [`seal`] made.
 pub(crate) fn open(
-    document: Document,
+    document: GroupDocument,
     bytes: &[u8],
     passphrase: Option<&[u8]>,
 ) -> Result<(Zeroizing<Vec<u8>>, Option<FolderKey>), Error> {
-    let mut reader = Reader::open(document, bytes)?;
+    let mut reader = GroupFieldReader::open(document, bytes)?;
     let malformed = || Error::Malformed(document);
     match reader.u8()? {
         CLEAR => {

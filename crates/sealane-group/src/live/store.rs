@@ -16,11 +16,11 @@ pub(super) struct SessionStore {
     name: String,
     /// As they are on disk. What failed to be written may be there too: it lies higher.
     stored: BTreeMap<Slot, SessionState>,
-    ahead: Option<Ahead>,
+    ahead: Option<PrestoredSession>,
 }
 
 /// A session that is being stored before a message needs it.
-struct Ahead {
+struct PrestoredSession {
     state: SessionState,
     thread: JoinHandle<Result<(), Error>>,
 }
@@ -54,7 +54,7 @@ impl SessionStore {
         let (keys, name, all) = (Arc::clone(&self.keys), self.name.clone(), self.with(state));
         let thread = std::thread::Builder::new().name("sessions".to_owned());
         let thread = thread.spawn(move || write(&keys, &name, &all));
-        self.ahead = thread.ok().map(|thread| Ahead { state, thread });
+        self.ahead = thread.ok().map(|thread| PrestoredSession { state, thread });
     }
 
     /// The session that was stored ahead, once it is.
@@ -67,7 +67,7 @@ impl SessionStore {
     /// Waits for the session that is being stored ahead, if there is one, and gives it if it was.
     #[cold]
     pub(super) fn wait(&mut self) -> Option<SessionState> {
-        let Ahead { state, thread } = self.ahead.take()?;
+        let PrestoredSession { state, thread } = self.ahead.take()?;
         // A thread that has panicked has said so on standard error.
         thread.join().ok()?.ok()?;
         self.stored.insert(state.slot(), state);

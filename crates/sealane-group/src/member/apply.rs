@@ -3,42 +3,42 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sealane_frame::{FrameView, Kind, open_stored};
+use sealane_frame::{FrameKind, FrameView, open_stored};
 use sealane_seal::limits::MAX_EPOCHS_AHEAD;
 use sealane_seal::{Binding, Class, Epoch, KeyId, Opener, Slot};
 
 use super::control_topic;
-use crate::certificate::Certificate;
-use crate::folder::{IdentityKeys, Lock};
+use crate::certificate::MemberCertificate;
+use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::MAX_ORDERS_HELD;
-use crate::notice::{Heartbeat, Parsed};
-use crate::order::{Numbered, Order, REKEY, Rekey, WrapId};
-use crate::removal::Removal;
-use crate::renewal::Renewal;
-use crate::state::{Beat, GroupState};
-use crate::{Change, Document, Error, Notice};
+use crate::notice::{GroupHeartbeat, ParsedNotice};
+use crate::order::{GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
+use crate::removal::RemovalNotice;
+use crate::renewal::VerifiedRenewal;
+use crate::state::{GroupState, NewestHeartbeat};
+use crate::{Error, GroupChange, GroupDocument, GroupNotice};
 
 /// A notice that the authority, or its beater, has signed.
-pub(super) enum Verified<'a> {
-    Order { number: u64, notice: &'a Notice },
-    Renewal { renewal: Renewal<'a>, notice: &'a Notice },
-    Heartbeat { heartbeat: Heartbeat, is_authoritys: bool },
-    Removal(Removal),
+pub(super) enum VerifiedNotice<'a> {
+    Order { number: u64, notice: &'a GroupNotice },
+    Renewal { renewal: VerifiedRenewal<'a>, notice: &'a GroupNotice },
+    Heartbeat { heartbeat: GroupHeartbeat, is_authoritys: bool },
+    Removal(RemovalNotice),
 }
 
 /// The folder that a member obeys in.
-pub(super) struct Folder<'a> {
+pub(super) struct MemberFolder<'a> {
     pub(super) keys: &'a IdentityKeys,
     /// The name of the group there.
     pub(super) name: &'a str,
-    pub(super) lock: &'a Lock,
+    pub(super) lock: &'a KeyFolderLock,
     /// Orders and renewals that came before others that they follow.
-    pub(super) held: &'a mut BTreeMap<u64, Notice>,
+    pub(super) held: &'a mut BTreeMap<u64, GroupNotice>,
     /// The cards that renewals have answered: to be used up once the state is kept.
     pub(super) answered: Vec<[u8; 32]>,
 }
 
-impl Folder<'_> {
+impl MemberFolder<'_> {
     /// Other processes of the folder, or a renewal, may have gone on without what is held here.
     fn forget_before(&mut self, number: u64) {
         *self.held = self.held.split_off(&number);
@@ -49,38 +49,38 @@ impl Folder<'_> {
 pub(super) fn verify<'a>(
     state: &GroupState,
     is_authority: bool,
-    notice: &'a Notice,
-) -> Result<Option<Verified<'a>>, Error> {
+    notice: &'a GroupNotice,
+) -> Result<Option<VerifiedNotice<'a>>, Error> {
     if state.is_removed {
         return Err(Error::Removed);
     }
     let (group, authority) = (state.id(), &state.charter.authority.curve);
     match notice.parse()? {
-        Parsed::Order { number, frame } => {
+        ParsedNotice::Order { number, frame } => {
             if FrameView::parse(frame)?.header().group() != state.tag() {
-                return Err(Error::OtherGroup(Document::Order));
+                return Err(Error::OtherGroup(GroupDocument::Order));
             }
             if number < state.orders && !is_authority {
                 return Ok(None);
             }
             notice.verified(group, authority)?;
-            Ok(Some(Verified::Order { number, notice }))
+            Ok(Some(VerifiedNotice::Order { number, notice }))
         }
-        Parsed::Renewal(bytes) => {
-            let renewal = Renewal::read(&state.charter, bytes)?;
-            Ok(Some(Verified::Renewal { renewal, notice }))
+        ParsedNotice::Renewal(bytes) => {
+            let renewal = VerifiedRenewal::read(&state.charter, bytes)?;
+            Ok(Some(VerifiedNotice::Renewal { renewal, notice }))
         }
         // An authority knows whom it removes; an order that was obeyed has said more.
-        Parsed::Removal(removal) if is_authority || removal.order < state.orders => Ok(None),
-        Parsed::Removal(removal) => {
+        ParsedNotice::Removal(removal) if is_authority || removal.order < state.orders => Ok(None),
+        ParsedNotice::Removal(removal) => {
             notice.verified(group, authority)?;
             let entry = state.roster.entry(removal.slot);
             if entry.is_some_and(|entry| entry.verifying == *authority) {
-                return Err(Error::Malformed(Document::Order));
+                return Err(Error::Malformed(GroupDocument::Order));
             }
-            Ok(Some(Verified::Removal(removal)))
+            Ok(Some(VerifiedNotice::Removal(removal)))
         }
-        Parsed::Heartbeat(heartbeat) => {
+        ParsedNotice::Heartbeat(heartbeat) => {
             let is_newer = heartbeat.time_ms > state.beat.time_ms;
             if !is_newer && heartbeat.orders <= state.known {
                 return Ok(None);
@@ -91,7 +91,7 @@ pub(super) fn verify<'a>(
             if !is_authoritys && !state.beater.as_ref().is_some_and(is_by) {
                 by_authority?;
             }
-            Ok(Some(Verified::Heartbeat { heartbeat, is_authoritys }))
+            Ok(Some(VerifiedNotice::Heartbeat { heartbeat, is_authoritys }))
         }
     }
 }
@@ -99,35 +99,39 @@ pub(super) fn verify<'a>(
 /// Changes the state by a notice that was verified. On an error what it has shown stays.
 pub(super) fn apply(
     state: &mut GroupState,
-    folder: &mut Folder<'_>,
-    verified: &Verified<'_>,
-) -> Result<Vec<Change>, Error> {
+    folder: &mut MemberFolder<'_>,
+    verified: &VerifiedNotice<'_>,
+) -> Result<Vec<GroupChange>, Error> {
     let own = folder.keys.identity().public().verifying_key();
     let is_authority = state.charter.authority.curve == *own;
     match verified {
-        Verified::Heartbeat { heartbeat, is_authoritys } => {
+        VerifiedNotice::Heartbeat { heartbeat, is_authoritys } => {
             if is_authority && *is_authoritys && heartbeat.orders > state.orders {
                 return Err(elsewhere(state, folder.keys));
             }
             Ok(beat(state, is_authority, *is_authoritys, *heartbeat))
         }
         // It changes no state of the group: `Member::leave` keeps it.
-        Verified::Removal(_) => Ok(Vec::new()),
-        Verified::Renewal { renewal, notice } if is_authority => {
+        VerifiedNotice::Removal(_) => Ok(Vec::new()),
+        VerifiedNotice::Renewal { renewal, notice } if is_authority => {
             known_here(state, folder, renewal.number, notice)
         }
-        Verified::Order { number, notice } if is_authority => {
+        VerifiedNotice::Order { number, notice } if is_authority => {
             known_here(state, folder, *number, notice)
         }
-        Verified::Renewal { renewal, .. } if renewal.number < state.orders => Ok(Vec::new()),
-        Verified::Renewal { renewal, .. } if renewal.epoch <= state.epochs.newest() => {
+        VerifiedNotice::Renewal { renewal, .. } if renewal.number < state.orders => Ok(Vec::new()),
+        VerifiedNotice::Renewal { renewal, .. } if renewal.epoch <= state.epochs.newest() => {
             // The authority has begun anew, and not far enough: nobody knows what it gives now.
             state.known = state.known.max(renewal.number.saturating_add(1));
-            Ok(vec![Change::Held { missing: state.orders }])
+            Ok(vec![GroupChange::Held { missing: state.orders }])
         }
-        Verified::Renewal { renewal, .. } if renewal.is_anew => begin_anew(state, folder, renewal),
-        Verified::Renewal { renewal, notice } => in_turn(state, folder, renewal.number, notice),
-        Verified::Order { number, notice } => in_turn(state, folder, *number, notice),
+        VerifiedNotice::Renewal { renewal, .. } if renewal.is_anew => {
+            begin_anew(state, folder, renewal)
+        }
+        VerifiedNotice::Renewal { renewal, notice } => {
+            in_turn(state, folder, renewal.number, notice)
+        }
+        VerifiedNotice::Order { number, notice } => in_turn(state, folder, *number, notice),
     }
 }
 
@@ -142,10 +146,10 @@ pub(super) fn is_same(one: &GroupState, other: &GroupState) -> bool {
 /// the number of one of them, shows that a copy of its folder is at work.
 fn known_here(
     state: &mut GroupState,
-    folder: &Folder<'_>,
+    folder: &MemberFolder<'_>,
     number: u64,
-    notice: &Notice,
-) -> Result<Vec<Change>, Error> {
+    notice: &GroupNotice,
+) -> Result<Vec<GroupChange>, Error> {
     let is_given = number < state.orders
         && folder.keys.notice(folder.name, number)?.is_none_or(|given| given == *notice);
     if is_given { Ok(Vec::new()) } else { Err(elsewhere(state, folder.keys)) }
@@ -161,26 +165,26 @@ fn beat(
     state: &mut GroupState,
     is_authority: bool,
     is_authoritys: bool,
-    heartbeat: Heartbeat,
-) -> Vec<Change> {
+    heartbeat: GroupHeartbeat,
+) -> Vec<GroupChange> {
     if is_authoritys {
         state.known = state.known.max(heartbeat.orders);
     } else if !is_authority {
         state.claimed = state.claimed.max(heartbeat.orders);
     }
     if heartbeat.time_ms > state.beat.time_ms {
-        state.beat = Beat { time_ms: heartbeat.time_ms, came_ms: now_ms() };
+        state.beat = NewestHeartbeat { time_ms: heartbeat.time_ms, came_ms: now_ms() };
     }
-    vec![Change::Heartbeat(heartbeat)]
+    vec![GroupChange::Heartbeat(heartbeat)]
 }
 
 /// Obeys an order or a renewal if it is its turn, and then those that were held for it.
 fn in_turn(
     state: &mut GroupState,
-    folder: &mut Folder<'_>,
+    folder: &mut MemberFolder<'_>,
     number: u64,
-    notice: &Notice,
-) -> Result<Vec<Change>, Error> {
+    notice: &GroupNotice,
+) -> Result<Vec<GroupChange>, Error> {
     // From here on it is known that the order exists, whatever becomes of it.
     state.known = state.known.max(number.saturating_add(1));
     if number < state.orders {
@@ -197,7 +201,7 @@ fn in_turn(
         go_on(state, folder, &mut changes);
     }
     if !state.is_removed && state.known > state.orders {
-        changes.push(Change::Held { missing: state.orders });
+        changes.push(GroupChange::Held { missing: state.orders });
     }
     Ok(changes)
 }
@@ -205,9 +209,9 @@ fn in_turn(
 /// Steps over all orders that were given elsewhere, and obeys those behind the new beginning.
 fn begin_anew(
     state: &mut GroupState,
-    folder: &mut Folder<'_>,
-    renewal: &Renewal<'_>,
-) -> Result<Vec<Change>, Error> {
+    folder: &mut MemberFolder<'_>,
+    renewal: &VerifiedRenewal<'_>,
+) -> Result<Vec<GroupChange>, Error> {
     state.known = state.known.max(renewal.number.saturating_add(1));
     let mut after = state.clone();
     let mut changes = vec![renew(&mut after, folder, renewal)?];
@@ -215,14 +219,14 @@ fn begin_anew(
     folder.forget_before(state.orders);
     go_on(state, folder, &mut changes);
     if !state.is_removed && state.known > state.orders {
-        changes.push(Change::Held { missing: state.orders });
+        changes.push(GroupChange::Held { missing: state.orders });
     }
     Ok(changes)
 }
 
 /// Obeys what was held and has its turn now. One that cannot be obeyed leaves the member behind,
 /// and what was obeyed before it stands.
-fn go_on(state: &mut GroupState, folder: &mut Folder<'_>, changes: &mut Vec<Change>) {
+fn go_on(state: &mut GroupState, folder: &mut MemberFolder<'_>, changes: &mut Vec<GroupChange>) {
     while !state.is_removed
         && let Some(next) = folder.held.remove(&state.orders)
     {
@@ -236,21 +240,21 @@ fn go_on(state: &mut GroupState, folder: &mut Folder<'_>, changes: &mut Vec<Chan
 /// Obeys the order or the renewal whose turn it is. On an error the state is as before.
 fn obey(
     state: &mut GroupState,
-    folder: &mut Folder<'_>,
-    notice: &Notice,
-) -> Result<Option<Change>, Error> {
+    folder: &mut MemberFolder<'_>,
+    notice: &GroupNotice,
+) -> Result<Option<GroupChange>, Error> {
     let mut after = state.clone();
     let change = match notice.parse()? {
-        Parsed::Order { frame, .. } => obey_order(&mut after, frame)?,
-        Parsed::Renewal(bytes) => {
-            let renewal = Renewal::read(&state.charter, bytes)?;
+        ParsedNotice::Order { frame, .. } => obey_order(&mut after, frame)?,
+        ParsedNotice::Renewal(bytes) => {
+            let renewal = VerifiedRenewal::read(&state.charter, bytes)?;
             if renewal.epoch <= state.epochs.newest() {
-                return Err(Error::Malformed(Document::Renewal));
+                return Err(Error::Malformed(GroupDocument::Renewal));
             }
             Some(renew(&mut after, folder, &renewal)?)
         }
-        Parsed::Heartbeat(_) | Parsed::Removal(_) => {
-            return Err(Error::Malformed(Document::Order));
+        ParsedNotice::Heartbeat(_) | ParsedNotice::Removal(_) => {
+            return Err(Error::Malformed(GroupDocument::Order));
         }
     };
     after.orders = state.orders + 1;
@@ -267,30 +271,30 @@ fn go_over(state: &mut GroupState, after: GroupState) {
     *state = after;
 }
 
-fn obey_order(state: &mut GroupState, frame: &[u8]) -> Result<Option<Change>, Error> {
+fn obey_order(state: &mut GroupState, frame: &[u8]) -> Result<Option<GroupChange>, Error> {
     if is_erased_part(state, frame)? {
         return Ok(None);
     }
     let (data_type, body) = open(state, frame)?;
-    let Numbered { number, order } = Order::from_bytes(data_type, &body)?;
+    let NumberedOrder { number, order } = GroupOrder::from_bytes(data_type, &body)?;
     if number != state.orders {
-        return Err(Error::Malformed(Document::Order));
+        return Err(Error::Malformed(GroupDocument::Order));
     }
     match order {
-        Order::Certify(certificate) => certify(state, &certificate).map(Some),
-        Order::Advance(to) => advance(state, to).map(Some),
-        Order::Admit { slot, certificate, replaces } => {
+        GroupOrder::Certify(certificate) => certify(state, &certificate).map(Some),
+        GroupOrder::Advance(to) => advance(state, to).map(Some),
+        GroupOrder::Admit { slot, certificate, replaces } => {
             admit(state, slot, certificate, replaces).map(Some)
         }
-        Order::Rekey(order) => rekey(state, &order),
-        Order::Mark { epoch, marks } => {
+        GroupOrder::Rekey(order) => rekey(state, &order),
+        GroupOrder::Mark { epoch, marks } => {
             state.marks.add(epoch, &marks);
-            Ok(Some(Change::Marked(marks.len())))
+            Ok(Some(GroupChange::Marked(marks.len())))
         }
-        Order::Beater(key) => {
+        GroupOrder::Beater(key) => {
             state.dismiss_beater();
             state.beater = key;
-            Ok(Some(Change::Beater(key)))
+            Ok(Some(GroupChange::Beater(key)))
         }
     }
 }
@@ -311,8 +315,8 @@ fn is_erased_part(state: &GroupState, frame: &[u8]) -> Result<bool, Error> {
 fn open(state: &GroupState, frame: &[u8]) -> Result<(u16, Vec<u8>), Error> {
     let view = FrameView::parse(frame)?;
     let (header, key) = (*view.header(), view.seal_header().key);
-    if header.kind() != Kind::Control || key.class != Class::Signed {
-        return Err(Error::Malformed(Document::Order));
+    if header.kind() != FrameKind::Control || key.class != Class::Signed {
+        return Err(Error::Malformed(GroupDocument::Order));
     }
     let authority = state.charter.authority.curve;
     let is_authority = state.roster.entry(key.slot).is_some_and(|one| one.verifying == authority);
@@ -320,7 +324,7 @@ fn open(state: &GroupState, frame: &[u8]) -> Result<(u16, Vec<u8>), Error> {
         return Err(Error::Unauthorized(key.slot.number()));
     }
     let mut opener = Opener::new(state.charter.group(), None, state.epochs.clone())?;
-    opener.set_terms(state.roster.entries().iter().map(crate::Entry::term))?;
+    opener.set_terms(state.roster.entries().iter().map(crate::RosterEntry::term))?;
     let binding = Binding::stream(&control_topic(state.tag()));
     let mut refusal = None;
     for epoch in candidates(state, key) {
@@ -343,18 +347,18 @@ fn candidates(state: &GroupState, key: KeyId) -> Vec<Epoch> {
     held
 }
 
-fn certify(state: &mut GroupState, bytes: &[u8]) -> Result<Change, Error> {
-    let certificate = Certificate::from_bytes(&state.charter, bytes)?;
+fn certify(state: &mut GroupState, bytes: &[u8]) -> Result<GroupChange, Error> {
+    let certificate = MemberCertificate::from_bytes(&state.charter, bytes)?;
     state.keep_certificate(bytes);
-    Ok(Change::Certified(certificate.slot))
+    Ok(GroupChange::Certified(certificate.slot))
 }
 
 /// The one-way step of `spec/seal.md`, taken by order only.
-pub(super) fn advance(state: &mut GroupState, to: Epoch) -> Result<Change, Error> {
+pub(super) fn advance(state: &mut GroupState, to: Epoch) -> Result<GroupChange, Error> {
     let newest = state.epochs.newest();
     let is_near = to > newest && to.0 - newest.0 <= MAX_EPOCHS_AHEAD;
     if !is_near {
-        return Err(Error::Malformed(Document::Order));
+        return Err(Error::Malformed(GroupDocument::Order));
     }
     for next in newest.0 + 1..=to.0 {
         let last = state.epochs.secret(state.epochs.newest()).ok_or(Error::Cipher)?;
@@ -362,7 +366,7 @@ pub(super) fn advance(state: &mut GroupState, to: Epoch) -> Result<Change, Error
         state.epochs.insert(Epoch(next), secret)?;
     }
     state.awaited = to;
-    Ok(Change::Advanced(to))
+    Ok(GroupChange::Advanced(to))
 }
 
 fn admit(
@@ -370,23 +374,23 @@ fn admit(
     slot: Slot,
     hash: [u8; 32],
     replaces: Option<Slot>,
-) -> Result<Change, Error> {
+) -> Result<GroupChange, Error> {
     let found = state.certificates.iter().position(|one| *blake3::hash(one).as_bytes() == hash);
     let bytes = state.certificates.remove(found.ok_or(Error::CertificateMissing)?);
-    let certificate = Certificate::from_bytes(&state.charter, &bytes)?;
+    let certificate = MemberCertificate::from_bytes(&state.charter, &bytes)?;
     let free = state.roster.free_slot(state.charter.is_pair)?;
     let fits = (certificate.slot, certificate.replaces) == (slot, replaces) && slot >= free;
     if !fits {
-        return Err(Error::Malformed(Document::Order));
+        return Err(Error::Malformed(GroupDocument::Order));
     }
     state.roster.admit(certificate.entry());
-    Ok(Change::Admitted { slot, replaces })
+    Ok(GroupChange::Admitted { slot, replaces })
 }
 
-fn rekey(state: &mut GroupState, order: &Rekey) -> Result<Option<Change>, Error> {
+fn rekey(state: &mut GroupState, order: &RekeyOrder) -> Result<Option<GroupChange>, Error> {
     let newest = state.epochs.newest();
     if order.epoch < newest {
-        return Err(Error::Malformed(Document::Order));
+        return Err(Error::Malformed(GroupDocument::Order));
     }
     // The parts of a fresh secret follow each other; the first changes the roster.
     let is_first = order.epoch > state.awaited.max(newest);
@@ -399,7 +403,7 @@ fn rekey(state: &mut GroupState, order: &Rekey) -> Result<Option<Change>, Error>
     }
     if order.removed.contains(&state.slot) {
         state.is_removed = true;
-        return Ok(Some(Change::Removed));
+        return Ok(Some(GroupChange::Removed));
     }
     if !order.wraps.covers(state.slot) {
         return Ok(None);
@@ -407,18 +411,18 @@ fn rekey(state: &mut GroupState, order: &Rekey) -> Result<Option<Change>, Error>
     let whose = WrapId { group: state.id(), epoch: order.epoch, slot: state.slot };
     let Some(secret) = order.wraps.unwrap(whose, &state.wrap_key) else {
         state.is_removed = true;
-        return Ok(Some(Change::Removed));
+        return Ok(Some(GroupChange::Removed));
     };
     state.epochs.insert(order.epoch, secret)?;
-    Ok(Some(Change::Rekeyed { epoch: order.epoch, removed: order.removed.clone() }))
+    Ok(Some(GroupChange::Rekeyed { epoch: order.epoch, removed: order.removed.clone() }))
 }
 
 /// Takes a renewal of a later epoch. On an error the folder's cards are as before.
 fn renew(
     state: &mut GroupState,
-    folder: &mut Folder<'_>,
-    renewal: &Renewal<'_>,
-) -> Result<Change, Error> {
+    folder: &mut MemberFolder<'_>,
+    renewal: &VerifiedRenewal<'_>,
+) -> Result<GroupChange, Error> {
     let opened = renewal.open(state, folder.keys, folder.lock)?;
     let own = state.roster.entry(state.slot).map(|entry| entry.verifying);
     let opened = opened.filter(|opened| {
@@ -429,7 +433,7 @@ fn renew(
     state.known = state.known.max(state.orders);
     let Some(opened) = opened else {
         state.is_removed = true;
-        return Ok(Change::Removed);
+        return Ok(GroupChange::Removed);
     };
     let removed = gone(state, &opened.roster);
     state.epochs.insert(renewal.epoch, opened.secret)?;
@@ -442,11 +446,11 @@ fn renew(
     }
     state.roster = opened.roster;
     folder.answered.extend(renewal.card(state.slot));
-    Ok(Change::Rekeyed { epoch: renewal.epoch, removed })
+    Ok(GroupChange::Rekeyed { epoch: renewal.epoch, removed })
 }
 
 /// The members that are no members in another roster.
-fn gone(state: &GroupState, roster: &crate::Roster) -> Vec<Slot> {
+fn gone(state: &GroupState, roster: &crate::GroupRoster) -> Vec<Slot> {
     let stays = |slot| roster.entry(slot).is_some_and(|entry| entry.removed.is_none());
     state.roster.members().map(|entry| entry.slot).filter(|slot| !stays(*slot)).collect()
 }

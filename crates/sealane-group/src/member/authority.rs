@@ -1,23 +1,26 @@
 //! The calls that only an authority makes. Each call stores the group's new state, and with it the
 //! orders, before it gives the orders to be published.
 
-use sealane_frame::{FrameBuf, HeaderFields, Kind, Priority};
+use sealane_frame::{FrameBuf, FrameKind, HeaderFields, Priority};
 use sealane_seal::{Binding, Class, Epoch, EpochSecret, Slot};
 
 use super::apply::{self, now_ms};
 use super::control_topic;
-use crate::certificate::{Certificate, Seat};
+use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::crypto::random;
-use crate::folder::Lock;
-use crate::invitation::{self, Past};
+use crate::folder::KeyFolderLock;
+use crate::invitation::{self, PastSecrets};
 use crate::limits::{MAX_HEAL_CARDS, MAX_ORDER_MARKS};
-use crate::marks::Mark;
-use crate::notice::Heartbeat;
-use crate::order::{Order, Rekey, Wraps};
-use crate::renewal::Plan;
+use crate::marks::RemovalMark;
+use crate::notice::GroupHeartbeat;
+use crate::order::{GroupOrder, RekeyOrder, SecretWraps};
+use crate::renewal::RenewalPlan;
 use crate::roster::peer_tag;
 use crate::state::GroupState;
-use crate::{Card, Error, Leaver, Member, Notice, Removal, Sender, renewal};
+use crate::{
+    Error, GroupMember, GroupNotice, GroupSender, IdentityCard, MemberRemoval, RemovalNotice,
+    renewal,
+};
 
 /// How far a renewal jumps at least, and to multiples of what: at most 127 epochs, so that the low
 /// bits in key ids still tell which epoch is meant.
@@ -28,11 +31,11 @@ const RENEWAL_ORDERS: u64 = 1 << 20;
 
 /// An invitation, and what the others must be told.
 #[derive(Debug, Clone)]
-pub struct Invited {
+pub struct IssuedInvitation {
     /// For the holder of the card, and of no use to anybody else.
     pub invitation: Vec<u8>,
     /// For the members, in this order.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<GroupNotice>,
     /// The slot that the new member has.
     pub slot: Slot,
     /// The slot of the same identity that is retired.
@@ -41,23 +44,23 @@ pub struct Invited {
 
 /// The outcome of healing a group.
 #[derive(Debug, Clone)]
-pub struct Healed {
+pub struct HealOutcome {
     /// For the members.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<GroupNotice>,
     /// Members without a fresh card: they were told by their old keys, which may have been copied,
     /// or were dropped.
     pub silent: Vec<Slot>,
 }
 
 /// Orders that are being given: each is sealed under the state that those before it have led to.
-struct Issue<'a> {
-    member: &'a Member,
-    lock: &'a Lock,
+struct OrderIssuer<'a> {
+    member: &'a GroupMember,
+    lock: &'a KeyFolderLock,
     state: GroupState,
-    notices: Vec<Notice>,
+    notices: Vec<GroupNotice>,
 }
 
-impl Member {
+impl GroupMember {
     /// Invites the holder of a card. An identity that is a member already gets a new slot, and its
     /// old one is retired. That, and a newcomer who is to read nothing of the past, takes a fresh
     /// secret: the others are told of it first.
@@ -66,8 +69,12 @@ impl Member {
     ///
     /// [`Error::NotAuthority`], [`Error::RosterFull`], [`Error::NameTaken`],
     /// [`Error::UnknownCard`] for a card that was invited before; [`Error::Elsewhere`] if the
-    /// authority's folder was copied or restored: [`Member::renew`] first.
-    pub fn invite(&mut self, card: &Card, past: Past) -> Result<Invited, Error> {
+    /// authority's folder was copied or restored: [`GroupMember::renew`] first.
+    pub fn invite(
+        &mut self,
+        card: &IdentityCard,
+        past: PastSecrets,
+    ) -> Result<IssuedInvitation, Error> {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         if state.spent.contains(&card.hash()) {
@@ -87,16 +94,21 @@ impl Member {
         let slot = state.roster.free_slot(state.charter.is_pair)?;
         let signer = self.keys.identity().authority()?;
         let mut issue = self.issue(&lock, state);
-        if replaces.is_some() || past == Past::None {
+        if replaces.is_some() || past == PastSecrets::None {
             issue.rekey(&replaces.into_iter().collect::<Vec<_>>())?;
         }
-        let seat = Seat { slot, since: issue.state.epochs.newest(), replaces };
-        let certificate = Certificate::make(&signer, issue.state.id(), card, seat)?;
+        let seat = MemberSeat { slot, since: issue.state.epochs.newest(), replaces };
+        let certificate = MemberCertificate::make(&signer, issue.state.id(), card, seat)?;
         issue.admit(&certificate, card)?;
         let (invitation, key) = invitation::make(&signer, &issue.state, card, &certificate, past)?;
         issue.state.wraps.push((slot, key));
         let notices = issue.finish();
-        self.publish(&lock, notices).map(|notices| Invited { invitation, notices, slot, replaces })
+        self.publish(&lock, notices).map(|notices| IssuedInvitation {
+            invitation,
+            notices,
+            slot,
+            replaces,
+        })
     }
 
     /// Removes members: the others get a fresh secret.
@@ -104,19 +116,20 @@ impl Member {
     /// # Errors
     ///
     /// [`Error::NotAuthority`], [`Error::UnknownMember`], [`Error::Refused`] for the authority
-    /// itself; [`Error::Elsewhere`] as in [`Member::invite`].
-    pub fn revoke(&mut self, slots: &[Slot]) -> Result<Vec<Notice>, Error> {
-        let leavers: Vec<_> = slots.iter().map(|slot| Leaver { slot: *slot, mark: 0 }).collect();
+    /// itself; [`Error::Elsewhere`] as in [`GroupMember::invite`].
+    pub fn revoke(&mut self, slots: &[Slot]) -> Result<Vec<GroupNotice>, Error> {
+        let leavers: Vec<_> =
+            slots.iter().map(|slot| MemberRemoval { slot: *slot, mark: 0 }).collect();
         self.revoke_at(&leavers)
     }
 
     /// Removes members, and says which of their latest frames were sent before. What goes ahead of
-    /// the orders is kept beside them: [`Member::removals`].
+    /// the orders is kept beside them: [`GroupMember::removals`].
     ///
     /// # Errors
     ///
-    /// As [`Member::revoke`].
-    pub fn revoke_at(&mut self, leavers: &[Leaver]) -> Result<Vec<Notice>, Error> {
+    /// As [`GroupMember::revoke`].
+    pub fn revoke_at(&mut self, leavers: &[MemberRemoval]) -> Result<Vec<GroupNotice>, Error> {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let mut slots: Vec<_> = leavers.iter().map(|one| one.slot).collect();
@@ -139,14 +152,14 @@ impl Member {
     /// Signs and keeps what goes ahead of a re-key: one notice for each member that it removes.
     fn announce_removals(
         &self,
-        lock: &Lock,
+        lock: &KeyFolderLock,
         state: &GroupState,
-        leavers: &[Leaver],
+        leavers: &[MemberRemoval],
     ) -> Result<(), Error> {
         let (signer, epoch) = (self.keys.identity().signer()?, state.epochs.newest());
-        for Leaver { slot, mark } in leavers.iter().copied() {
-            let removal = Removal { order: state.orders, epoch, slot, mark };
-            let notice = Notice::removal(&signer, state.id(), removal)?;
+        for MemberRemoval { slot, mark } in leavers.iter().copied() {
+            let removal = RemovalNotice { order: state.orders, epoch, slot, mark };
+            let notice = GroupNotice::removal(&signer, state.id(), removal)?;
             self.keys.save_removal(lock, &self.name, removal, &notice)?;
         }
         Ok(())
@@ -158,7 +171,7 @@ impl Member {
     /// # Errors
     ///
     /// [`Error::NotAuthority`], [`Error::Io`].
-    pub fn removals(&self, from: u64) -> Result<Vec<Notice>, Error> {
+    pub fn removals(&self, from: u64) -> Result<Vec<GroupNotice>, Error> {
         if !self.is_authority() {
             return Err(Error::NotAuthority);
         }
@@ -166,7 +179,7 @@ impl Member {
         let state = self.keys.load(&lock, &self.name)?;
         let mut notices = self.keys.removals(&self.name, from..state.orders)?;
         // One that was cut off halfway had no order behind it.
-        let has_gone = |removal: Removal| {
+        let has_gone = |removal: RemovalNotice| {
             let entry = state.roster.entry(removal.slot);
             entry.and_then(|entry| entry.removed) == Some(Epoch(removal.epoch.0 + 1))
         };
@@ -176,12 +189,12 @@ impl Member {
 
     /// Gives all members a fresh secret under the keys that they have. It closes the group to
     /// whoever has old epochs' secrets alone; whoever has a copy of a member's folder follows it:
-    /// against that, [`Member::heal`].
+    /// against that, [`GroupMember::heal`].
     ///
     /// # Errors
     ///
-    /// As [`Member::revoke`].
-    pub fn rotate(&mut self) -> Result<Vec<Notice>, Error> {
+    /// As [`GroupMember::revoke`].
+    pub fn rotate(&mut self) -> Result<Vec<GroupNotice>, Error> {
         self.revoke(&[])
     }
 
@@ -190,13 +203,13 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// As [`Member::revoke`].
-    pub fn advance(&mut self) -> Result<Vec<Notice>, Error> {
+    /// As [`GroupMember::revoke`].
+    pub fn advance(&mut self) -> Result<Vec<GroupNotice>, Error> {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let mut issue = self.issue(&lock, state);
         let to = Epoch(issue.state.epochs.newest().0 + 1);
-        issue.give(&Order::Advance(to))?;
+        issue.give(&GroupOrder::Advance(to))?;
         apply::advance(&mut issue.state, to)?;
         let issued = issue.finish();
         self.publish(&lock, issued)
@@ -207,17 +220,17 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// As [`Member::revoke`].
-    pub fn mark(&mut self, marks: &[Mark]) -> Result<Vec<Notice>, Error> {
+    /// As [`GroupMember::revoke`].
+    pub fn mark(&mut self, marks: &[RemovalMark]) -> Result<Vec<GroupNotice>, Error> {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let epoch = state.live_from;
-        let marks: Vec<Mark> = marks.iter().take(MAX_ORDER_MARKS).copied().collect();
+        let marks: Vec<RemovalMark> = marks.iter().take(MAX_ORDER_MARKS).copied().collect();
         let mut issue = self.issue(&lock, state);
         issue.state.marks.add(epoch, &marks);
         issue.state.marked = epoch;
         if !marks.is_empty() {
-            issue.give(&Order::Mark { epoch, marks })?;
+            issue.give(&GroupOrder::Mark { epoch, marks })?;
         }
         let issued = issue.finish();
         self.publish(&lock, issued)
@@ -232,13 +245,13 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// As [`Member::revoke`].
-    pub fn set_beater(&mut self, key: Option<&[u8; 32]>) -> Result<Vec<Notice>, Error> {
+    /// As [`GroupMember::revoke`].
+    pub fn set_beater(&mut self, key: Option<&[u8; 32]>) -> Result<Vec<GroupNotice>, Error> {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let mut issue = self.issue(&lock, state);
         issue.state.beater = key.copied();
-        issue.give(&Order::Beater(key.copied()))?;
+        issue.give(&GroupOrder::Beater(key.copied()))?;
         let issued = issue.finish();
         self.publish(&lock, issued)
     }
@@ -247,13 +260,13 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAuthority`]; [`Error::Elsewhere`] as in [`Member::invite`].
-    pub fn heartbeat(&self) -> Result<Notice, Error> {
+    /// [`Error::NotAuthority`]; [`Error::Elsewhere`] as in [`GroupMember::invite`].
+    pub fn heartbeat(&self) -> Result<GroupNotice, Error> {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let (orders, epoch) = (state.orders, state.epochs.newest());
-        let heartbeat = Heartbeat { orders, epoch, time_ms: now_ms() };
-        Notice::heartbeat(&self.keys.identity().signer()?, state.id(), heartbeat)
+        let heartbeat = GroupHeartbeat { orders, epoch, time_ms: now_ms() };
+        GroupNotice::heartbeat(&self.keys.identity().signer()?, state.id(), heartbeat)
     }
 
     /// Gives a fresh secret to members who brought fresh cards, under the keys of those cards: a
@@ -262,10 +275,14 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// As [`Member::revoke`]; [`Error::Refused`] for two cards of one member, more than
+    /// As [`GroupMember::revoke`]; [`Error::Refused`] for two cards of one member, more than
     /// [`MAX_HEAL_CARDS`] or none; [`Error::UnknownMember`] for a card of somebody else;
     /// [`Error::UnknownCard`] for one that was used before.
-    pub fn heal(&mut self, cards: &[Card], drops_silent: bool) -> Result<Healed, Error> {
+    pub fn heal(
+        &mut self,
+        cards: &[IdentityCard],
+        drops_silent: bool,
+    ) -> Result<HealOutcome, Error> {
         let lock = self.keys.lock()?;
         let mut state = self.load_for_orders(&lock)?;
         let cards = fresh_cards(&state, cards)?;
@@ -281,7 +298,7 @@ impl Member {
         let notice = self.fresh_start(&mut state, &cards, number, epoch, false)?;
         cards.iter().for_each(|(_, card)| state.spend(card.hash()));
         let notices = self.publish(&lock, (state, vec![notice]))?;
-        Ok(Healed { notices, silent })
+        Ok(HealOutcome { notices, silent })
     }
 
     /// Begins anew after the authority's folder was copied or restored: with a fresh secret, in an
@@ -292,7 +309,7 @@ impl Member {
     /// # Errors
     ///
     /// [`Error::NotAuthority`], [`Error::Io`].
-    pub fn renew(&mut self, beyond: Option<Epoch>) -> Result<Vec<Notice>, Error> {
+    pub fn renew(&mut self, beyond: Option<Epoch>) -> Result<Vec<GroupNotice>, Error> {
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
         if !self.is_authority() {
@@ -313,22 +330,22 @@ impl Member {
     fn fresh_start(
         &self,
         state: &mut GroupState,
-        cards: &[(Slot, &Card)],
+        cards: &[(Slot, &IdentityCard)],
         number: u64,
         epoch: Epoch,
         is_anew: bool,
-    ) -> Result<Notice, Error> {
+    ) -> Result<GroupNotice, Error> {
         let secret = EpochSecret::new(random()?);
         let signer = self.keys.identity().authority()?;
         let roster = &state.roster;
-        let plan = Plan { number, epoch, is_anew, secret: &secret, roster, cards };
+        let plan = RenewalPlan { number, epoch, is_anew, secret: &secret, roster, cards };
         let (bytes, wraps) = renewal::make(&signer, state, &plan)?;
         state.wraps = wraps;
         state.epochs.insert(epoch, secret)?;
         state.awaited = epoch;
         state.orders = number + 1;
         state.known = state.orders;
-        Ok(Notice::from_renewal(&bytes))
+        Ok(GroupNotice::from_renewal(&bytes))
     }
 
     /// The notices that this authority has given, from the one with that number on, for members
@@ -337,7 +354,7 @@ impl Member {
     /// # Errors
     ///
     /// [`Error::NotAuthority`], [`Error::Damaged`].
-    pub fn notices(&self, from: u64) -> Result<Vec<Notice>, Error> {
+    pub fn notices(&self, from: u64) -> Result<Vec<GroupNotice>, Error> {
         if !self.is_authority() {
             return Err(Error::NotAuthority);
         }
@@ -347,7 +364,7 @@ impl Member {
         self.keys.notices(&self.name, from..given)
     }
 
-    fn load_for_orders(&self, lock: &Lock) -> Result<GroupState, Error> {
+    fn load_for_orders(&self, lock: &KeyFolderLock) -> Result<GroupState, Error> {
         let state = self.keys.load(lock, &self.name)?;
         if !self.is_authority() {
             return Err(Error::NotAuthority);
@@ -358,13 +375,17 @@ impl Member {
         Ok(state)
     }
 
-    fn issue<'a>(&'a self, lock: &'a Lock, state: GroupState) -> Issue<'a> {
-        Issue { member: self, lock, state, notices: Vec::new() }
+    fn issue<'a>(&'a self, lock: &'a KeyFolderLock, state: GroupState) -> OrderIssuer<'a> {
+        OrderIssuer { member: self, lock, state, notices: Vec::new() }
     }
 
     /// One order by itself, whatever the rules ask for before it.
     #[cfg(test)]
-    pub(super) fn order_alone(&self, lock: &Lock, order: &Order) -> Result<Notice, Error> {
+    pub(super) fn order_alone(
+        &self,
+        lock: &KeyFolderLock,
+        order: &GroupOrder,
+    ) -> Result<GroupNotice, Error> {
         let mut issue = self.issue(lock, self.load_for_orders(lock)?);
         issue.give(order)?;
         issue.notices.pop().ok_or(Error::Cipher)
@@ -373,9 +394,9 @@ impl Member {
     /// Keeps the notices, then the state that follows from them.
     fn publish(
         &mut self,
-        lock: &Lock,
-        (state, notices): (GroupState, Vec<Notice>),
-    ) -> Result<Vec<Notice>, Error> {
+        lock: &KeyFolderLock,
+        (state, notices): (GroupState, Vec<GroupNotice>),
+    ) -> Result<Vec<GroupNotice>, Error> {
         let first = state.orders - notices.len() as u64;
         for (number, notice) in (first..).zip(&notices) {
             self.keys.save_notice(lock, &self.name, number, notice)?;
@@ -386,14 +407,14 @@ impl Member {
     }
 }
 
-impl Issue<'_> {
+impl OrderIssuer<'_> {
     /// Seals one order in the present epoch and numbers it.
-    fn give(&mut self, order: &Order) -> Result<(), Error> {
+    fn give(&mut self, order: &GroupOrder) -> Result<(), Error> {
         let keys = &self.member.keys;
         let number = self.state.orders;
-        let mut sender = Sender::of_order(keys, &self.member.name, self.lock, &self.state)?;
+        let mut sender = GroupSender::of_order(keys, &self.member.name, self.lock, &self.state)?;
         let fields = HeaderFields {
-            kind: Kind::Control,
+            kind: FrameKind::Control,
             priority: Priority::High,
             codec: 0,
             ..sender.fields(Class::Signed, order.data_type())
@@ -402,7 +423,7 @@ impl Issue<'_> {
         let mut buf = FrameBuf::new();
         let frame = sender.seal(&fields, &binding, &order.to_bytes(number), &mut buf)?;
         let signer = keys.identity().signer()?;
-        self.notices.push(Notice::order(&signer, self.state.id(), number, frame)?);
+        self.notices.push(GroupNotice::order(&signer, self.state.id(), number, frame)?);
         self.state.orders = number + 1;
         self.state.known = self.state.orders;
         Ok(())
@@ -413,9 +434,10 @@ impl Issue<'_> {
         let secret = EpochSecret::new(random()?);
         let epoch = Epoch(self.state.epochs.newest().0 + 1);
         self.state.wraps.retain(|(slot, _)| !removed.contains(slot));
-        let parts = Wraps::make(&secret, self.state.id(), epoch, &self.state.wraps, random()?)?;
+        let parts =
+            SecretWraps::make(&secret, self.state.id(), epoch, &self.state.wraps, random()?)?;
         for wraps in parts {
-            self.give(&Order::Rekey(Rekey { epoch, removed: removed.to_vec(), wraps }))?;
+            self.give(&GroupOrder::Rekey(RekeyOrder { epoch, removed: removed.to_vec(), wraps }))?;
         }
         removed.iter().for_each(|slot| self.state.roster.remove(*slot, epoch));
         if !removed.is_empty() {
@@ -426,31 +448,34 @@ impl Issue<'_> {
         Ok(())
     }
 
-    fn admit(&mut self, certificate: &Certificate, card: &Card) -> Result<(), Error> {
+    fn admit(&mut self, certificate: &MemberCertificate, card: &IdentityCard) -> Result<(), Error> {
         let (routing, entry) = (&self.state.routing, certificate.entry());
         let tag = peer_tag(routing, &entry);
         if self.state.roster.entries().iter().any(|one| peer_tag(routing, one) == tag) {
             return Err(Error::Refused("the member's address is taken: invite it with a new card"));
         }
-        self.give(&Order::Certify(certificate.bytes.clone()))?;
+        self.give(&GroupOrder::Certify(certificate.bytes.clone()))?;
         let (slot, replaces) = (certificate.slot, certificate.replaces);
-        self.give(&Order::Admit { slot, certificate: certificate.hash(), replaces })?;
+        self.give(&GroupOrder::Admit { slot, certificate: certificate.hash(), replaces })?;
         self.state.roster.admit(entry);
         self.state.spend(card.hash());
         Ok(())
     }
 
-    fn finish(self) -> (GroupState, Vec<Notice>) {
+    fn finish(self) -> (GroupState, Vec<GroupNotice>) {
         (self.state, self.notices)
     }
 }
 
 /// The slots of those who brought the cards.
-fn fresh_cards<'a>(state: &GroupState, cards: &'a [Card]) -> Result<Vec<(Slot, &'a Card)>, Error> {
+fn fresh_cards<'a>(
+    state: &GroupState,
+    cards: &'a [IdentityCard],
+) -> Result<Vec<(Slot, &'a IdentityCard)>, Error> {
     if cards.is_empty() || cards.len() > MAX_HEAL_CARDS {
         return Err(Error::Refused("healing takes 1 to 256 fresh cards at a time"));
     }
-    let mut fresh: Vec<(Slot, &Card)> = Vec::with_capacity(cards.len());
+    let mut fresh: Vec<(Slot, &IdentityCard)> = Vec::with_capacity(cards.len());
     for card in cards {
         if state.spent.contains(&card.hash()) {
             return Err(Error::UnknownCard);

@@ -1,42 +1,42 @@
 use sealane_frame::GroupTag;
 use sealane_seal::Epoch;
 
-use crate::charter::Charter;
+use crate::charter::GroupCharter;
 use crate::member::control_topic;
-use crate::notice::Heartbeat;
-use crate::wire::{Reader, begin, put_part};
-use crate::{Document, Error, Identity, Member, Notice};
+use crate::notice::GroupHeartbeat;
+use crate::wire::{GroupFieldReader, begin, put_part};
+use crate::{Error, GroupDocument, GroupMember, GroupNotice, Identity};
 
 /// A beater's description of a group: the charter of the group whose orders it counts, and where
 /// they are. A beater holds no secret of the group, and opens nothing.
 #[derive(Clone)]
-pub struct Beater {
-    charter: Charter,
+pub struct BeaterView {
+    charter: GroupCharter,
     tag: GroupTag,
 }
 
-impl Member {
+impl GroupMember {
     /// The description of this group, to be handed to a beater.
     pub fn beater_file(&self) -> Vec<u8> {
-        let mut bytes = begin(Document::Beater);
+        let mut bytes = begin(GroupDocument::Beater);
         put_part(&mut bytes, &self.state.charter.to_bytes());
         bytes.extend(self.tag().to_bytes());
         bytes
     }
 }
 
-impl Beater {
-    /// Reads what [`Member::beater_file`] wrote.
+impl BeaterView {
+    /// Reads what [`GroupMember::beater_file`] wrote.
     ///
     /// # Errors
     ///
     /// [`Error::Malformed`], [`Error::NewerVersion`], [`Error::OlderVersion`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Beater, Error> {
-        let mut reader = Reader::open(Document::Beater, bytes)?;
-        let charter = Charter::from_bytes(Document::Beater, reader.part()?)?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<BeaterView, Error> {
+        let mut reader = GroupFieldReader::open(GroupDocument::Beater, bytes)?;
+        let charter = GroupCharter::from_bytes(GroupDocument::Beater, reader.part()?)?;
         let tag = GroupTag::from_bytes(reader.array()?);
         reader.end()?;
-        Ok(Beater { charter, tag })
+        Ok(BeaterView { charter, tag })
     }
 
     /// The stream of the group's orders, to which it publishes.
@@ -50,7 +50,7 @@ impl Beater {
     }
 
     /// How many orders there are at least, by a notice that the authority has signed.
-    pub fn shown_by(&self, notice: &Notice) -> Option<u64> {
+    pub fn shown_by(&self, notice: &GroupNotice) -> Option<u64> {
         notice.shown(&self.charter)
     }
 
@@ -59,13 +59,18 @@ impl Beater {
     /// # Errors
     ///
     /// [`Error::Cipher`] when the library refuses.
-    pub fn beat(&self, identity: &Identity, orders: u64, time_ms: u64) -> Result<Notice, Error> {
-        let heartbeat = Heartbeat { orders, epoch: Epoch(0), time_ms };
-        Notice::heartbeat(&identity.signer()?, self.charter.id(), heartbeat)
+    pub fn beat(
+        &self,
+        identity: &Identity,
+        orders: u64,
+        time_ms: u64,
+    ) -> Result<GroupNotice, Error> {
+        let heartbeat = GroupHeartbeat { orders, epoch: Epoch(0), time_ms };
+        GroupNotice::heartbeat(&identity.signer()?, self.charter.id(), heartbeat)
     }
 }
 
-impl std::fmt::Debug for Beater {
+impl std::fmt::Debug for BeaterView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Beater").field("group", &self.charter.name).finish_non_exhaustive()
     }

@@ -1,8 +1,8 @@
 use crate::Error;
-use crate::folder::{IdentityKeys, Lock};
+use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::MAX_CONTROL_STREAMS;
-use crate::wire::Reader;
-use crate::{Document, Member, Notice};
+use crate::wire::GroupFieldReader;
+use crate::{GroupDocument, GroupMember, GroupNotice};
 
 /// How far a group's control stream was read at one hub, so that what was read once is not read
 /// again, and a stream that has lost orders is noticed.
@@ -30,7 +30,7 @@ impl ControlCursor {
     }
 }
 
-impl Member {
+impl GroupMember {
     /// How far the control stream of that hub was read.
     ///
     /// # Errors
@@ -58,15 +58,15 @@ impl Member {
 
     /// How many orders there are at least, by a notice that the authority has signed; nothing for
     /// one that anybody may have written.
-    pub fn shown_by(&self, notice: &Notice) -> Option<u64> {
+    pub fn shown_by(&self, notice: &GroupNotice) -> Option<u64> {
         notice.shown(&self.state.charter)
     }
 }
 
 impl IdentityKeys {
-    fn control_cursors(&self, _: &Lock, name: &str) -> Result<Vec<ControlCursor>, Error> {
-        let payload = self.read_plain(name, "control", Document::ControlFile)?;
-        let mut reader = Reader::new(Document::ControlFile, &payload);
+    fn control_cursors(&self, _: &KeyFolderLock, name: &str) -> Result<Vec<ControlCursor>, Error> {
+        let payload = self.read_plain(name, "control", GroupDocument::ControlFile)?;
+        let mut reader = GroupFieldReader::new(GroupDocument::ControlFile, &payload);
         let mut all = Vec::new();
         while reader.left() >= CURSOR_BYTES && all.len() < MAX_CONTROL_STREAMS {
             let hub = reader.array()?;
@@ -78,7 +78,7 @@ impl IdentityKeys {
 
     fn save_control_cursors(
         &self,
-        _: &Lock,
+        _: &KeyFolderLock,
         name: &str,
         all: &[ControlCursor],
     ) -> Result<(), Error> {
@@ -88,6 +88,6 @@ impl IdentityKeys {
             let words = [cursor.generation, cursor.next, cursor.shown];
             payload.extend(words.into_iter().flat_map(u64::to_be_bytes));
         }
-        self.write_plain(name, "control", Document::ControlFile, &payload)
+        self.write_plain(name, "control", GroupDocument::ControlFile, &payload)
     }
 }

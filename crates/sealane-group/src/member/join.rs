@@ -6,33 +6,33 @@ use std::sync::Arc;
 use sealane_seal::{Epoch, EpochSecret, Epochs};
 use zeroize::Zeroizing;
 
-use crate::certificate::{Certificate, Seat};
-use crate::charter::Charter;
+use crate::certificate::{MemberCertificate, MemberSeat};
+use crate::charter::GroupCharter;
 use crate::crypto::random;
-use crate::folder::{IdentityKeys, Lock, check_group_name};
-use crate::invitation::{self, Envelope};
-use crate::marks::Marks;
-use crate::removal::Leavers;
-use crate::state::{Beat, GroupState};
-use crate::{Card, Error, Fingerprint, Member, NewGroup, Roster};
+use crate::folder::{IdentityKeys, KeyFolderLock, check_group_name};
+use crate::invitation::{self, InvitationEnvelope};
+use crate::marks::RemovalMarks;
+use crate::removal::AnnouncedRemovals;
+use crate::state::{GroupState, NewestHeartbeat};
+use crate::{Error, Fingerprint, GroupMember, GroupRoster, IdentityCard, NewGroup};
 
-impl Member {
+impl GroupMember {
     /// Makes a group: this identity is its authority and its first member.
     pub(crate) fn found(
         keys: &Arc<IdentityKeys>,
         name: &str,
         options: NewGroup,
-    ) -> Result<Member, Error> {
+    ) -> Result<GroupMember, Error> {
         check_group_name(name)?;
         let lock = keys.lock()?;
         let signer = keys.identity().authority()?;
         let NewGroup { history, is_pair, .. } = options;
-        let charter = Charter::new(name, options, signer.verifier()?)?;
-        let card = Card::from_bytes(&Card::make(keys.identity(), None)?.0)?;
-        let mut roster = Roster::default();
+        let charter = GroupCharter::new(name, options, signer.verifier()?)?;
+        let card = IdentityCard::from_bytes(&IdentityCard::make(keys.identity(), None)?.0)?;
+        let mut roster = GroupRoster::default();
         let slot = roster.free_slot(is_pair)?;
-        let seat = Seat { slot, since: Epoch(0), replaces: None };
-        let certificate = Certificate::make(&signer, charter.id(), &card, seat)?;
+        let seat = MemberSeat { slot, since: Epoch(0), replaces: None };
+        let certificate = MemberCertificate::make(&signer, charter.id(), &card, seat)?;
         roster.admit(certificate.entry());
         let secret = EpochSecret::new(random()?);
         let state = GroupState {
@@ -50,15 +50,15 @@ impl Member {
             known: 0,
             claimed: 0,
             awaited: Epoch(0),
-            marks: Marks::default(),
+            marks: RemovalMarks::default(),
             marked: Epoch(0),
             beater: None,
-            beat: Beat::default(),
+            beat: NewestHeartbeat::default(),
             spent: Vec::new(),
             charter,
         };
         keys.make_group(&lock, name)?;
-        Member::settle(keys, &lock, name, state)
+        GroupMember::settle(keys, &lock, name, state)
     }
 
     /// Joins by an invitation; see [`crate::KeyFolder::join`].
@@ -67,8 +67,8 @@ impl Member {
         invitation: &[u8],
         authority: Option<Fingerprint>,
         name: Option<&str>,
-    ) -> Result<Member, Error> {
-        let envelope = Envelope::read(invitation)?;
+    ) -> Result<GroupMember, Error> {
+        let envelope = InvitationEnvelope::read(invitation)?;
         let lock = keys.lock()?;
         let cards = keys.cards(&lock)?;
         let mut cards = cards.ok_or_else(|| Error::Elsewhere(keys.path().to_owned()))?;
@@ -80,7 +80,7 @@ impl Member {
         if authority.is_some_and(|expected| expected != fingerprint) {
             return Err(Error::OtherAuthority(fingerprint.to_string()));
         }
-        let earlier = Member::earlier(keys, &lock, &state)?;
+        let earlier = GroupMember::earlier(keys, &lock, &state)?;
         let name = match &earlier {
             Some((name, earlier)) => {
                 invitation::keep_past(&mut state.epochs, &earlier.epochs);
@@ -94,13 +94,13 @@ impl Member {
         };
         // A card joins once, even if what follows fails.
         keys.save_cards(&lock, &cards)?;
-        Member::settle(keys, &lock, &name, state)
+        GroupMember::settle(keys, &lock, &name, state)
     }
 
     /// The membership that this folder has had in the same group.
     fn earlier(
         keys: &Arc<IdentityKeys>,
-        lock: &Lock,
+        lock: &KeyFolderLock,
         state: &GroupState,
     ) -> Result<Option<(String, GroupState)>, Error> {
         for name in keys.groups()? {
@@ -115,13 +115,13 @@ impl Member {
     /// Keeps the state of a membership.
     fn settle(
         keys: &Arc<IdentityKeys>,
-        lock: &Lock,
+        lock: &KeyFolderLock,
         name: &str,
         state: GroupState,
-    ) -> Result<Member, Error> {
+    ) -> Result<GroupMember, Error> {
         keys.save(lock, name, &state)?;
         let (keys, name) = (Arc::clone(keys), name.to_owned());
-        let (held, leavers) = (BTreeMap::new(), Leavers::default());
-        Ok(Member { keys, name, state, held, leavers })
+        let (held, leavers) = (BTreeMap::new(), AnnouncedRemovals::default());
+        Ok(GroupMember { keys, name, state, held, leavers })
     }
 }

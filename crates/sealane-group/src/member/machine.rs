@@ -5,12 +5,12 @@ use std::sync::Arc;
 use sealane_frame::machine::{self, KeptGroup, Keys, Rekeyed};
 use sealane_seal::{SenderContext, SigningKey};
 
-use super::Member;
+use super::GroupMember;
 use crate::Error;
 use crate::crypto::random;
-use crate::sender::Block;
+use crate::sender::CounterBlock;
 
-impl Member {
+impl GroupMember {
     /// All that a machine of the mesh holds of this group, for one start: under a context of its
     /// own, and later than every start before it.
     ///
@@ -23,7 +23,7 @@ impl Member {
         state.check_sealing()?;
         let (slot, epoch) = (state.slot, state.epochs.newest());
         // It counts from nothing in its own context: only the time of its start is reserved.
-        let block = Block::reserve(&self.keys, &lock, &self.name, slot, epoch, 1)?;
+        let block = CounterBlock::reserve(&self.keys, &lock, &self.name, slot, epoch, 1)?;
         drop(lock);
         Ok(Keys {
             group: state.charter.group(),
@@ -38,7 +38,7 @@ impl Member {
         })
     }
 
-    /// The changes for a running machine of the mesh, after [`Member::reload`].
+    /// The changes for a running machine of the mesh, after [`GroupMember::reload`].
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Member {
     /// All members of now and before, as machines of a mesh.
     fn machines(&self) -> Arc<[machine::Member]> {
         let entries = self.state.roster.entries().iter();
-        let as_machine = |entry: &crate::Entry| {
+        let as_machine = |entry: &crate::RosterEntry| {
             let tag = self.state.peer_tag(entry.slot())?;
             Some(machine::Member { tag, term: entry.term() })
         };

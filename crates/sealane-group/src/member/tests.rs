@@ -1,5 +1,5 @@
 //! The content of an order for any reader. A member that goes by no rules takes its pairwise key
-//! and tries every wrap. It does not ask [`Member::apply`] whether it was removed.
+//! and tries every wrap. It does not ask [`GroupMember::apply`] whether it was removed.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use sealane_seal::{Class, EpochSecret};
 use tempfile::TempDir;
 
 use super::*;
-use crate::notice::Parsed;
-use crate::order::{Order, Rekey, WrapId};
-use crate::renewal::tests::Found;
-use crate::{Card, KeyFolder, Past};
+use crate::notice::ParsedNotice;
+use crate::order::{GroupOrder, RekeyOrder, WrapId};
+use crate::renewal::tests::FoundRenewal;
+use crate::{IdentityCard, KeyFolder, PastSecrets};
 
-struct Fleet {
+struct MemberTestFleet {
     folder: TempDir,
-    base: Member,
-    members: Vec<Member>,
+    base: GroupMember,
+    members: Vec<GroupMember>,
 }
 
-impl Fleet {
-    fn of(count: usize) -> Fleet {
+impl MemberTestFleet {
+    fn of(count: usize) -> MemberTestFleet {
         let folder = tempfile::tempdir().unwrap();
         let keys = KeyFolder::create(&folder.path().join("base"), "base", None).unwrap();
         let base = keys.new_group("fleet", NewGroup::default()).unwrap();
-        let mut fleet = Fleet { folder, base, members: Vec::new() };
+        let mut fleet = MemberTestFleet { folder, base, members: Vec::new() };
         (0..count).for_each(|at| {
             let path = fleet.folder.path().join(format!("car{at}"));
             let member = fleet.join(&KeyFolder::create(&path, &format!("car{at}"), None).unwrap());
@@ -33,56 +33,56 @@ impl Fleet {
         fleet
     }
 
-    fn join(&mut self, keys: &KeyFolder) -> Member {
-        let card = Card::from_bytes(&keys.card().unwrap()).unwrap();
-        let invited = self.base.invite(&card, Past::All).unwrap();
+    fn join(&mut self, keys: &KeyFolder) -> GroupMember {
+        let card = IdentityCard::from_bytes(&keys.card().unwrap()).unwrap();
+        let invited = self.base.invite(&card, PastSecrets::All).unwrap();
         keys.join(&invited.invitation, None, None).unwrap()
     }
 
     /// Gives a fresh secret to the members in those places, who bring fresh cards.
-    fn heal(&mut self, places: &[usize], drops_silent: bool) -> Notice {
+    fn heal(&mut self, places: &[usize], drops_silent: bool) -> GroupNotice {
         let card = |at: &usize| {
             let path = self.folder.path().join(format!("car{at}"));
             let keys = KeyFolder::open(&path, None).unwrap();
-            Card::from_bytes(&keys.card().unwrap()).unwrap()
+            IdentityCard::from_bytes(&keys.card().unwrap()).unwrap()
         };
-        let cards: Vec<Card> = places.iter().map(card).collect();
+        let cards: Vec<IdentityCard> = places.iter().map(card).collect();
         let mut healed = self.base.heal(&cards, drops_silent).unwrap();
         assert_eq!(healed.notices.len(), 1);
         healed.notices.remove(0)
     }
 
     /// The order to go to a fresh secret, as any reader of its frame sees it.
-    fn rekey(&self, notices: &[Notice]) -> Rekey {
+    fn rekey(&self, notices: &[GroupNotice]) -> RekeyOrder {
         let [notice] = notices else { panic!("{} notices", notices.len()) };
         let mut frame = notice.frame().unwrap().to_vec();
         let mut reader = self.base.opener().unwrap();
         let before = Epoch(self.base.epochs().newest().0 - 1);
         let control = Binding::stream(&self.base.control_topic());
         let stored = open_stored(&mut reader, before, &control, &mut frame).unwrap();
-        let read = Order::from_bytes(stored.header.data_type(), stored.body).unwrap();
+        let read = GroupOrder::from_bytes(stored.header.data_type(), stored.body).unwrap();
         assert_eq!(Some(read.number), notice.number());
         match read.order {
-            Order::Rekey(order) => order,
+            GroupOrder::Rekey(order) => order,
             other => panic!("{other:?}"),
         }
     }
 
     /// The secret of that order's epoch, if any slot's wrap opens with that member's pairwise key.
-    fn stolen(&self, order: &Rekey, thief: &Member) -> Option<EpochSecret> {
+    fn stolen(&self, order: &RekeyOrder, thief: &GroupMember) -> Option<EpochSecret> {
         let slots = (0..=sealane_seal::limits::MAX_SLOT).filter_map(Slot::new);
         let whose = |slot| WrapId { group: self.base.id(), epoch: order.epoch, slot };
         slots.into_iter().find_map(|slot| order.wraps.unwrap(whose(slot), &thief.state.wrap_key))
     }
 }
 
-fn wrapped(order: &Rekey) -> BTreeSet<u16> {
+fn wrapped(order: &RekeyOrder) -> BTreeSet<u16> {
     order.wraps.wraps.iter().map(|(slot, _)| slot.number()).collect()
 }
 
 #[test]
 fn a_removed_member_is_wrapped_nothing() {
-    let mut fleet = Fleet::of(19);
+    let mut fleet = MemberTestFleet::of(19);
     let thief = fleet.members.remove(6);
     let notices = fleet.base.revoke(&[thief.slot()]).unwrap();
     let order = fleet.rekey(&notices);
@@ -104,11 +104,11 @@ fn a_removed_member_is_wrapped_nothing() {
 
 #[test]
 fn a_slot_that_was_replaced_is_wrapped_nothing() {
-    let mut fleet = Fleet::of(3);
+    let mut fleet = MemberTestFleet::of(3);
     let old = fleet.members.remove(1);
     let keys = KeyFolder::open(&fleet.folder.path().join("car1"), None).unwrap();
-    let card = Card::from_bytes(&keys.card().unwrap()).unwrap();
-    let invited = fleet.base.invite(&card, Past::All).unwrap();
+    let card = IdentityCard::from_bytes(&keys.card().unwrap()).unwrap();
+    let invited = fleet.base.invite(&card, PastSecrets::All).unwrap();
     // Not by the order that retires it, which comes before the invitation's secret is handed over.
     let order = fleet.rekey(&invited.notices[..1]);
     assert_eq!(order.removed, [old.slot()]);
@@ -128,12 +128,14 @@ fn a_slot_that_was_replaced_is_wrapped_nothing() {
 /// that was dropped is told nothing at all.
 #[test]
 fn healing_tells_nothing_to_old_keys() {
-    let mut fleet = Fleet::of(4);
+    let mut fleet = MemberTestFleet::of(4);
     let old: Vec<_> = fleet.members.iter().map(|one| one.state.wrap_key.clone()).collect();
     let slots: Vec<Slot> = fleet.members.iter().map(|one| one.slot()).collect();
-    let read = |fleet: &Fleet, notice: &Notice| {
-        let Parsed::Renewal(bytes) = notice.parse().unwrap() else { panic!("another notice") };
-        Found::read(&fleet.base.state.charter, bytes)
+    let read = |fleet: &MemberTestFleet, notice: &GroupNotice| {
+        let ParsedNotice::Renewal(bytes) = notice.parse().unwrap() else {
+            panic!("another notice")
+        };
+        FoundRenewal::read(&fleet.base.state.charter, bytes)
     };
     let given = fleet.base.notices(0).unwrap();
     for member in &mut fleet.members {
@@ -170,12 +172,12 @@ fn healing_tells_nothing_to_old_keys() {
 /// A frame holds its number as well, so that not even the authority's signature puts it elsewhere.
 #[test]
 fn a_frame_under_another_number_is_refused() {
-    let mut fleet = Fleet::of(1);
+    let mut fleet = MemberTestFleet::of(1);
     let given = fleet.base.set_beater(None).unwrap();
     let number = given[0].number().unwrap();
     let signer = fleet.base.keys.identity().signer().unwrap();
     let frame = given[0].frame().unwrap();
-    let again = Notice::order(&signer, fleet.base.id(), number + 1, frame).unwrap();
+    let again = GroupNotice::order(&signer, fleet.base.id(), number + 1, frame).unwrap();
     let member = &mut fleet.members[0];
     member.apply(&given[0]).unwrap();
     assert!(matches!(member.apply(&again), Err(Error::Malformed(_))));
@@ -187,13 +189,13 @@ fn a_frame_under_another_number_is_refused() {
 /// An authority that goes by other rules admits a member whose certificate it has told nobody.
 #[test]
 fn an_admission_without_its_certificate_is_refused_and_changes_nothing() {
-    let mut fleet = Fleet::of(1);
+    let mut fleet = MemberTestFleet::of(1);
     let given = fleet.base.notices(0).unwrap();
     let member = &mut fleet.members[0];
     given.iter().for_each(|notice| drop(member.apply(notice).unwrap()));
     let lock = fleet.base.keys.lock().unwrap();
     let (slot, certificate) = (Slot::new(7).unwrap(), [7; 32]);
-    let admit = Order::Admit { slot, certificate, replaces: None };
+    let admit = GroupOrder::Admit { slot, certificate, replaces: None };
     let notice = fleet.base.order_alone(&lock, &admit).unwrap();
     let refused = member.apply(&notice).unwrap_err();
     assert!(matches!(refused, Error::CertificateMissing), "{refused:?}");
@@ -204,7 +206,7 @@ fn an_admission_without_its_certificate_is_refused_and_changes_nothing() {
 }
 
 /// The state after thousands of orders to rotate, without giving all of them.
-fn age(member: &mut Member, newest: u64) {
+fn age(member: &mut GroupMember, newest: u64) {
     let lock = member.keys.lock().unwrap();
     for epoch in 1..=newest {
         let secret = *blake3::hash(&epoch.to_be_bytes()).as_bytes();
@@ -216,7 +218,7 @@ fn age(member: &mut Member, newest: u64) {
 
 #[test]
 fn a_removal_never_fails_for_the_number_of_epochs() {
-    let mut fleet = Fleet::of(3);
+    let mut fleet = MemberTestFleet::of(3);
     let notices = fleet.base.notices(0).unwrap();
     for member in &mut fleet.members {
         notices.iter().for_each(|notice| drop(member.apply(notice).unwrap()));

@@ -2,14 +2,16 @@
 //! A new secret alone does not do that.
 
 use crate::shared::{Place, apply, card, copy, invite, named, open, reopen, seal, state};
-use sealane_group::{Card, Change, EpochSource, KeyFolder, Member, NewGroup, Past};
+use sealane_group::{
+    EpochSource, GroupChange, GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets,
+};
 use sealane_seal::{Class, Epoch, Slot};
 
 fn folder(place: &Place, name: &str) -> KeyFolder {
     KeyFolder::open(&place.path(name), None).unwrap()
 }
 
-fn fresh(place: &Place, name: &str) -> Card {
+fn fresh(place: &Place, name: &str) -> IdentityCard {
     card(&folder(place, name))
 }
 
@@ -18,7 +20,7 @@ fn slot(number: u16) -> Slot {
 }
 
 /// Whether the member opens what another seals now.
-fn reads(reader: &Member, writer: &Member) -> bool {
+fn reads(reader: &GroupMember, writer: &GroupMember) -> bool {
     let frame = seal(&mut writer.sender().unwrap(), Class::Group, b"x");
     open(&mut reader.opener().unwrap(), &frame).is_ok()
 }
@@ -32,7 +34,7 @@ fn a_new_secret_alone_does_not_close_the_group_to_a_copy() {
     let rotated = base.rotate().unwrap();
     members.iter_mut().for_each(|member| drop(apply(member, &rotated).unwrap()));
     let told = apply(&mut thief, &rotated).unwrap();
-    assert_eq!(told, [Change::Rekeyed { epoch: Epoch(1), removed: vec![] }]);
+    assert_eq!(told, [GroupChange::Rekeyed { epoch: Epoch(1), removed: vec![] }]);
     assert!(reads(&thief, &members[1]), "this is what healing is for");
 }
 
@@ -48,13 +50,13 @@ fn a_copy_that_was_made_before_the_fresh_card_does_not_follow() {
     assert_eq!((healed.silent.as_slice(), healed.notices.len()), (&[slot(3)][..], 1));
     for member in &mut members {
         let told = apply(member, &healed.notices).unwrap();
-        assert_eq!(told, [Change::Rekeyed { epoch: Epoch(1), removed: vec![] }]);
+        assert_eq!(told, [GroupChange::Rekeyed { epoch: Epoch(1), removed: vec![] }]);
         assert_eq!((member.orders(), member.roster()), (base.orders(), base.roster()));
         assert!(apply(member, &healed.notices).unwrap().is_empty());
     }
     for name in ["before", "later"] {
         let mut thief = reopen(&place.path(name));
-        assert_eq!(apply(&mut thief, &healed.notices).unwrap(), [Change::Removed]);
+        assert_eq!(apply(&mut thief, &healed.notices).unwrap(), [GroupChange::Removed]);
         assert_eq!(named(thief.sender()), "RemovedMember");
         assert!(!reads(&thief, &members[1]));
     }
@@ -76,8 +78,8 @@ fn the_silent_are_dropped_if_the_authority_says_so() {
     let removed = healed.silent.clone();
     let told: Vec<_> =
         members.iter_mut().map(|member| apply(member, &healed.notices).unwrap()).collect();
-    let rekeyed = Change::Rekeyed { epoch: Epoch(1), removed };
-    assert_eq!(told, [vec![Change::Removed], vec![rekeyed], vec![Change::Removed]]);
+    let rekeyed = GroupChange::Rekeyed { epoch: Epoch(1), removed };
+    assert_eq!(told, [vec![GroupChange::Removed], vec![rekeyed], vec![GroupChange::Removed]]);
     assert_eq!(members[1].roster(), base.roster());
     assert_eq!(base.roster().members().count(), 2);
     assert_eq!((members[1].live_from(), base.live_from()), (Epoch(1), Epoch(1)));
@@ -93,7 +95,7 @@ fn cards_that_cannot_heal_are_refused() {
     let [one, two] = ["car1", "car1"].map(|name| fresh(&place, name));
     let stranger = card(&place.keys("stranger"));
     let own = fresh(&place, "base");
-    let mut refused = |cards: &[Card]| named(base.heal(cards, false));
+    let mut refused = |cards: &[IdentityCard]| named(base.heal(cards, false));
     assert_eq!(refused(&[one.clone(), two.clone()]), "GroupRefused");
     assert_eq!(refused(&[one.clone(), one.clone()]), "GroupRefused");
     assert_eq!(refused(&[]), "GroupRefused");
@@ -106,11 +108,11 @@ fn cards_that_cannot_heal_are_refused() {
     let healed = base.heal(std::slice::from_ref(&one), false).unwrap();
     apply(&mut members[0], &healed.notices).unwrap();
     assert_eq!(named(base.heal(std::slice::from_ref(&one), false)), "UnknownCard");
-    assert_eq!(named(base.invite(&one, Past::All)), "UnknownCard");
+    assert_eq!(named(base.invite(&one, PastSecrets::All)), "UnknownCard");
     // And one that has joined does not heal.
     let bus = place.keys("bus");
     let card = card(&bus);
-    let invited = base.invite(&card, Past::All).unwrap();
+    let invited = base.invite(&card, PastSecrets::All).unwrap();
     bus.join(&invited.invitation, None, None).unwrap();
     assert_eq!(named(base.heal(&[card], false)), "UnknownCard");
 }
@@ -126,9 +128,9 @@ fn a_heal_waits_for_the_orders_before_it() {
     let before = base.rotate().unwrap();
     let healed = base.heal(&[fresh], false).unwrap().notices;
     let after = invite(&mut base, &place.keys("bus")).notices;
-    let late = |member: &mut Member| {
-        assert_eq!(apply(member, &after[..1]).unwrap(), [Change::Held { missing }]);
-        assert_eq!(apply(member, &healed).unwrap(), [Change::Held { missing }]);
+    let late = |member: &mut GroupMember| {
+        assert_eq!(apply(member, &after[..1]).unwrap(), [GroupChange::Held { missing }]);
+        assert_eq!(apply(member, &healed).unwrap(), [GroupChange::Held { missing }]);
         assert_eq!(named(member.sender()), "Behind");
         assert_eq!(member.epochs().newest(), Epoch(0));
         assert_eq!(apply(member, &before).unwrap().len(), 3);

@@ -6,14 +6,15 @@ use std::slice::from_ref;
 
 use sealane_frame::FrameBuf;
 use sealane_group::{
-    Change, EpochSource, LiveReader, Member, NewGroup, Notice, Removal, read_orders, write_orders,
+    EpochSource, GroupChange, GroupMember, GroupNotice, LiveReader, NewGroup, RemovalNotice,
+    read_orders, write_orders,
 };
 use sealane_seal::{Binding, Class, Epoch};
 
 use crate::shared::{Place, apply, clone, join, named, reopen, state as kept};
 
 /// An authority, a member, and one that is to be removed.
-fn fleet(place: &Place) -> (Member, Member, Member) {
+fn fleet(place: &Place) -> (GroupMember, GroupMember, GroupMember) {
     let (base, members) = place.fleet(3, NewGroup::default());
     let [car, thief] = members.try_into().unwrap();
     (base, car, thief)
@@ -28,7 +29,7 @@ fn hear(reader: &mut LiveReader, frames: &[Vec<u8>]) -> Vec<&'static str> {
 }
 
 /// An announcement, and frames behind it.
-fn speak(member: &Member, count: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+fn speak(member: &GroupMember, count: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut sender, mut buf) = (member.sender().unwrap(), FrameBuf::new());
     let announced = sender.announce(&mut buf).unwrap().to_vec();
     let (fields, link) = (sender.fields(Class::Group, 1), Binding::link());
@@ -37,7 +38,7 @@ fn speak(member: &Member, count: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     (announced, (0..count).map(frame).collect())
 }
 
-fn removal(base: &Member) -> (Notice, Removal) {
+fn removal(base: &GroupMember) -> (GroupNotice, RemovalNotice) {
     let notices = base.removals(0).unwrap();
     let notice = notices.last().unwrap().clone();
     let removal = notice.removes().unwrap();
@@ -57,7 +58,7 @@ fn nothing_of_the_member_is_taken_from_then_on_and_the_others_go_on() {
     let (notice, removal) = removal(&base);
     assert_eq!(notice.as_bytes().len(), 91);
     assert_eq!((removal.slot, removal.order, removal.mark), (thief.slot(), car.orders(), 0));
-    assert_eq!(apply(&mut car, from_ref(&notice)).unwrap(), [Change::Leaving(removal)]);
+    assert_eq!(apply(&mut car, from_ref(&notice)).unwrap(), [GroupChange::Leaving(removal)]);
     assert_eq!(apply(&mut car, from_ref(&notice)).unwrap(), [], "again does nothing");
     reader.follow(&car).unwrap();
     assert_eq!(hear(&mut reader, &frames[2..]), ["LeavingMember", "LeavingMember"]);
@@ -74,7 +75,7 @@ fn nothing_of_the_member_is_taken_from_then_on_and_the_others_go_on() {
     assert_eq!(car.leaving().len(), 1);
     let changes = apply(&mut car, &orders).unwrap();
     assert!(
-        matches!(&changes[..], [Change::Rekeyed { removed, .. }] if *removed == [thief.slot()])
+        matches!(&changes[..], [GroupChange::Rekeyed { removed, .. }] if *removed == [thief.slot()])
     );
     assert!(car.leaving().is_empty());
     assert_eq!(apply(&mut car, &[notice]).unwrap(), [], "the order has said more");
@@ -113,11 +114,11 @@ fn what_the_authority_has_not_signed_does_nothing() {
     for at in 0..notice.as_bytes().len() {
         let mut bad = notice.as_bytes().to_vec();
         bad[at] ^= 1;
-        let Ok(bad) = Notice::from_bytes(&bad) else { continue };
+        let Ok(bad) = GroupNotice::from_bytes(&bad) else { continue };
         assert!(car.apply(&bad).is_err(), "byte {at}");
     }
     for length in 0..notice.as_bytes().len() {
-        assert!(Notice::from_bytes(&notice.as_bytes()[..length]).is_err(), "{length}");
+        assert!(GroupNotice::from_bytes(&notice.as_bytes()[..length]).is_err(), "{length}");
     }
     // A member's own hand, and the authority of another group with the same members.
     let mut own = place.keys("own").new_group("fleet", NewGroup::default()).unwrap();
@@ -139,7 +140,7 @@ fn a_member_that_is_behind_hears_it_too() {
     let orders = base.revoke(&[thief.slot()]).unwrap();
     let (notice, removal) = removal(&base);
     assert_eq!(removal.epoch, Epoch(1));
-    assert_eq!(apply(&mut car, &[notice]).unwrap(), [Change::Leaving(removal)]);
+    assert_eq!(apply(&mut car, &[notice]).unwrap(), [GroupChange::Leaving(removal)]);
     assert!(!car.takes(thief.slot(), Epoch(0), 0));
     apply(&mut car, &missed).unwrap();
     assert_eq!(car.leaving().len(), 1, "that was another order");
@@ -164,7 +165,7 @@ fn an_order_that_removes_nobody_ends_it_and_that_is_told() {
     assert!(before.removals(0).unwrap().is_empty(), "it is not told to anybody");
     apply(&mut car, &[notice]).unwrap();
     let changes = apply(&mut car, &other).unwrap();
-    let stays = Change::Stays { slot: thief.slot(), order: removal.order };
+    let stays = GroupChange::Stays { slot: thief.slot(), order: removal.order };
     assert_eq!(changes.first(), Some(&stays), "{changes:?}");
     assert!(car.leaving().is_empty() && car.takes(thief.slot(), Epoch(1), 0));
     assert!(reopen(&place.path("car1")).leaving().is_empty());
@@ -180,7 +181,7 @@ fn what_was_sent_below_the_mark_is_taken() {
     let mut second = frames[1].clone();
     let second = reader.open(&Binding::link(), &mut second, 0).unwrap();
     let mark = second.opened.counter() + 1;
-    base.revoke_at(&[sealane_group::Leaver { slot: thief.slot(), mark }]).unwrap();
+    base.revoke_at(&[sealane_group::MemberRemoval { slot: thief.slot(), mark }]).unwrap();
     let (notice, _) = removal(&base);
     apply(&mut car, &[notice]).unwrap();
     reader.follow(&car).unwrap();

@@ -2,10 +2,10 @@
 
 use crate::shared::{Place, apply, copy, named, open, reopen, seal};
 use sealane_frame::{
-    Announced, Dictionary, Entry, FrameView, HeaderFields, LinkContext, PeerTag,
-    Roster as LinkRoster, to_compact, to_full,
+    DictionaryEntry, FrameAnnouncement, FrameDictionary, FrameRoster as LinkRoster, FrameView,
+    HeaderFields, LinkContext, PeerTag, to_compact, to_full,
 };
-use sealane_group::{Change, EpochSource, Error, Member, NewGroup};
+use sealane_group::{EpochSource, Error, GroupChange, GroupMember, NewGroup};
 use sealane_seal::{Binding, Class, Epoch, Slot};
 
 #[test]
@@ -19,14 +19,14 @@ fn what_follows_a_revocation_stays_closed() {
     let notices = base.revoke(&[thief.slot()]).unwrap();
     for member in &mut members {
         let told = apply(member, &notices).unwrap();
-        assert_eq!(told, [Change::Rekeyed { epoch: Epoch(1), removed: vec![thief.slot()] }]);
+        assert_eq!(told, [GroupChange::Rekeyed { epoch: Epoch(1), removed: vec![thief.slot()] }]);
     }
     let after = seal(&mut members[0].sender().unwrap(), Class::Group, b"after");
     assert_eq!(open(&mut members[1].opener().unwrap(), &after).unwrap(), b"after");
 
     // The removed one reads the order, and what it could read; nothing new.
     let known = thief.epochs().secret(Epoch(0)).unwrap().clone();
-    assert_eq!(apply(&mut thief, &notices).unwrap(), [Change::Removed]);
+    assert_eq!(apply(&mut thief, &notices).unwrap(), [GroupChange::Removed]);
     assert!(matches!(thief.apply(&notices[0]), Err(Error::Removed)));
     assert!(matches!(thief.sender(), Err(Error::Removed)));
     assert_eq!(open(&mut tapped, &before).unwrap(), b"before");
@@ -48,14 +48,14 @@ fn what_follows_a_revocation_stays_closed() {
 }
 
 /// An order in the form of a radio, on a link on which the authority has announced itself.
-fn on_radio(frame: &[u8], members: &Member) -> Vec<u8> {
+fn on_radio(frame: &[u8], members: &GroupMember) -> Vec<u8> {
     let view = FrameView::parse(frame).unwrap();
     let header = *view.header();
     let fields: HeaderFields = header.fields();
-    let (mut dictionary, mut roster) = (Dictionary::new(), LinkRoster::new());
-    dictionary.define(0, Entry::of(&fields)).unwrap();
+    let (mut dictionary, mut roster) = (FrameDictionary::new(), LinkRoster::new());
+    dictionary.define(0, DictionaryEntry::of(&fields)).unwrap();
     members.introduce(&mut roster).unwrap();
-    let announced = Announced { context: header.context(), orders: header.orders() };
+    let announced = FrameAnnouncement { context: header.context(), orders: header.orders() };
     roster.announce(header.group(), view.seal_header().key.slot, announced).unwrap();
     let link = LinkContext {
         dictionary: &dictionary,
@@ -100,7 +100,7 @@ fn a_copy_of_a_removed_member_is_removed_too() {
     copy(&place.path("car1"), &place.path("copy"));
     let notices = base.revoke(&[members[0].slot()]).unwrap();
     let mut copied = reopen(&place.path("copy"));
-    assert_eq!(apply(&mut copied, &notices).unwrap(), [Change::Removed]);
+    assert_eq!(apply(&mut copied, &notices).unwrap(), [GroupChange::Removed]);
     let mut reader = copied.opener().unwrap();
     let after = seal(&mut base.sender().unwrap(), Class::Group, b"after");
     assert!(open(&mut reader, &after).is_err());
@@ -117,8 +117,8 @@ fn several_leave_by_one_order() {
     assert_eq!(notices.len(), 1);
     for (at, member) in members.iter_mut().enumerate() {
         let told = apply(member, &notices).unwrap();
-        let rekeyed = Change::Rekeyed { epoch: Epoch(1), removed: slots.to_vec() };
-        assert_eq!(told, [if at % 2 == 0 { rekeyed } else { Change::Removed }]);
+        let rekeyed = GroupChange::Rekeyed { epoch: Epoch(1), removed: slots.to_vec() };
+        assert_eq!(told, [if at % 2 == 0 { rekeyed } else { GroupChange::Removed }]);
     }
     assert_eq!(named(base.revoke(&slots[..1])), "UnknownMember");
     assert_eq!(members[0].roster(), base.roster());

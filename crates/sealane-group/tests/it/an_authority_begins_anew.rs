@@ -6,7 +6,9 @@ use crate::shared::{
     Place, apply, card, clone, copy, invite, join, named, open, reopen, seal, state,
 };
 use sealane_frame::FrameView;
-use sealane_group::{Change, EpochSource, KeyFolder, Mark, Member, NewGroup, Past};
+use sealane_group::{
+    EpochSource, GroupChange, GroupMember, KeyFolder, NewGroup, PastSecrets, RemovalMark,
+};
 use sealane_seal::{Binding, Class, Epoch, Slot};
 
 /// How many orders a group counts whose first renewal was the last one.
@@ -17,12 +19,12 @@ fn slot(number: u16) -> Slot {
 }
 
 /// No order and no heartbeat comes of it, and nothing changes.
-fn gives_nothing(authority: &mut Member, place: &Place, name: &str) {
+fn gives_nothing(authority: &mut GroupMember, place: &Place, name: &str) {
     let van = card(&place.keys(&format!("van of {name}")));
     let before = state(&place.path(name));
-    let mark = Mark { stream: Binding::stream("log"), generation: 1, next: 2 };
+    let mark = RemovalMark { stream: Binding::stream("log"), generation: 1, next: 2 };
     let refused = [
-        named(authority.invite(&van, Past::All)),
+        named(authority.invite(&van, PastSecrets::All)),
         named(authority.rotate()),
         named(authority.advance()),
         named(authority.revoke(&[slot(1)])),
@@ -58,11 +60,11 @@ fn a_copied_authority_gives_no_order_before_it_renews() {
 
     let renewed = copied.renew(None).unwrap();
     assert_eq!((copied.epochs().newest(), copied.orders()), (Epoch(64), BEHIND_RENEWAL));
-    let rekeyed = Change::Rekeyed { epoch: Epoch(64), removed: vec![slot(2)] };
+    let rekeyed = GroupChange::Rekeyed { epoch: Epoch(64), removed: vec![slot(2)] };
     assert_eq!(apply(&mut car, &renewed).unwrap(), [rekeyed]);
     assert!(apply(&mut car, &renewed).unwrap().is_empty());
     assert_eq!((car.orders(), car.live_from()), (BEHIND_RENEWAL, Epoch(64)));
-    assert_eq!(apply(&mut bus, &renewed).unwrap(), [Change::Removed]);
+    assert_eq!(apply(&mut bus, &renewed).unwrap(), [GroupChange::Removed]);
     let new = seal(&mut copied.sender().unwrap(), Class::Group, b"new");
     assert_eq!(open(&mut car.opener().unwrap(), &new).unwrap(), b"new");
     assert_eq!(open(&mut car.opener().unwrap(), &old).unwrap(), b"old");
@@ -101,7 +103,7 @@ fn a_backup_that_is_far_behind_is_renewed_beyond_it() {
     let restored = KeyFolder::restore(&place.path("restored"), &backup, None).unwrap();
     let mut restored = restored.group("fleet").unwrap();
     let renewed = restored.renew(None).unwrap();
-    let rekeyed = |epoch| Change::Rekeyed { epoch: Epoch(epoch), removed: vec![] };
+    let rekeyed = |epoch| GroupChange::Rekeyed { epoch: Epoch(epoch), removed: vec![] };
     // Both who has obeyed all that the backup does not know and who has obeyed none of it.
     for member in &mut members {
         assert_eq!(apply(member, &renewed).unwrap(), [rekeyed(64)]);
@@ -118,7 +120,7 @@ fn a_backup_that_is_far_behind_is_renewed_beyond_it() {
     let missing = members[0].orders();
     let too_near = again.renew(None).unwrap();
     assert_eq!(again.epochs().newest(), Epoch(128));
-    assert_eq!(apply(&mut members[0], &too_near).unwrap(), [Change::Held { missing }]);
+    assert_eq!(apply(&mut members[0], &too_near).unwrap(), [GroupChange::Held { missing }]);
     assert_eq!(named(members[0].sender()), "Behind");
     let renewed = again.renew(Some(members[0].epochs().newest())).unwrap();
     for member in &mut members {
@@ -137,10 +139,10 @@ fn orders_that_follow_a_renewal_wait_for_it() {
     let renewed = base.renew(None).unwrap();
     let rotated = base.rotate().unwrap();
     let missing = members[0].orders();
-    assert_eq!(apply(&mut members[0], &rotated).unwrap(), [Change::Held { missing }]);
+    assert_eq!(apply(&mut members[0], &rotated).unwrap(), [GroupChange::Held { missing }]);
     assert_eq!(named(members[0].sender()), "Behind");
     let told = apply(&mut members[0], &renewed).unwrap();
-    let rekeyed = |epoch| Change::Rekeyed { epoch: Epoch(epoch), removed: vec![] };
+    let rekeyed = |epoch| GroupChange::Rekeyed { epoch: Epoch(epoch), removed: vec![] };
     assert_eq!(told, [rekeyed(128), rekeyed(129)]);
     apply(&mut members[1], &[renewed, rotated].concat()).unwrap();
     for member in &members {
@@ -268,9 +270,9 @@ fn only_an_authority_gives_orders() {
     let car = &mut members[0];
     let van = card(&place.keys("van"));
     let before = state(&place.path("car1"));
-    let mark = Mark { stream: Binding::stream("log"), generation: 1, next: 2 };
+    let mark = RemovalMark { stream: Binding::stream("log"), generation: 1, next: 2 };
     let refused = [
-        named(car.invite(&van, Past::All)),
+        named(car.invite(&van, PastSecrets::All)),
         named(car.rotate()),
         named(car.advance()),
         named(car.revoke(&[slot(0)])),

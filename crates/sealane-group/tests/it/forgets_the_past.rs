@@ -1,7 +1,7 @@
 //! A stolen folder of a forward-secret group opens nothing of an epoch that was read before.
 
 use crate::shared::{Place, apply, copy, forward_secret, invite, join, named, open, seal};
-use sealane_group::{Change, EpochSource, KeyFolder, NewGroup};
+use sealane_group::{EpochSource, GroupChange, KeyFolder, NewGroup};
 use sealane_seal::{Class, Epoch};
 
 #[test]
@@ -61,7 +61,7 @@ fn orders_of_erased_epochs_are_passed_over() {
     let missing = base.orders();
     base.rotate().unwrap();
     let ahead = base.rotate().unwrap();
-    assert_eq!(apply(&mut car, &ahead).unwrap(), [Change::Held { missing }]);
+    assert_eq!(apply(&mut car, &ahead).unwrap(), [GroupChange::Held { missing }]);
     assert_eq!(named(car.sender()), "Behind");
     assert_eq!(apply(&mut car, &base.notices(0).unwrap()).unwrap().len(), 2);
     assert_eq!(car.epochs().newest(), Epoch(5));

@@ -3,13 +3,13 @@
 //! also holds for a folder that was put back.
 
 use sealane_frame::FrameBuf;
-use sealane_group::{EpochSource, Error, LiveReader, Member, NewGroup, Sender};
+use sealane_group::{EpochSource, Error, GroupMember, GroupSender, LiveReader, NewGroup};
 use sealane_seal::{Binding, Class};
 
 use crate::shared::{Place, copy, join};
 
 /// A sender's announcement, and so many frames behind it.
-fn record(sender: &mut Sender, count: usize) -> Vec<Vec<u8>> {
+fn record(sender: &mut GroupSender, count: usize) -> Vec<Vec<u8>> {
     let mut buf = FrameBuf::new();
     let mut frames = vec![sender.announce(&mut buf).unwrap().to_vec()];
     let (fields, link) = (sender.fields(Class::Group, 1), Binding::link());
@@ -30,7 +30,7 @@ fn play(reader: &mut LiveReader, recorded: &[Vec<u8>], now_ms: u64) -> (usize, b
     (accepted.count(), is_announced)
 }
 
-fn fleet(place: &Place) -> (Member, Member) {
+fn fleet(place: &Place) -> (GroupMember, GroupMember) {
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let (car, _) = join(&mut base, &place.keys("car"));
     (base, car)

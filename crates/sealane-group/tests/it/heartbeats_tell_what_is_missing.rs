@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 
 use crate::shared::{Place, apply, files, named, reopen, state};
-use sealane_group::{Change, EpochSource, Error, Heartbeat, Member, NewGroup, Notice};
+use sealane_group::{
+    EpochSource, Error, GroupChange, GroupHeartbeat, GroupMember, GroupNotice, NewGroup,
+};
 use sealane_seal::{Epoch, GroupId};
 
 const TEN_YEARS_MS: u64 = 10 * 365 * 86_400_000;
@@ -31,12 +33,12 @@ impl Beater {
         self.0.public_key().as_ref().try_into().unwrap()
     }
 
-    fn beat(&self, group: GroupId, orders: u64, time_ms: u64) -> Notice {
+    fn beat(&self, group: GroupId, orders: u64, time_ms: u64) -> GroupNotice {
         let mut bytes = vec![3];
         bytes.extend([orders, 0, time_ms].into_iter().flat_map(u64::to_be_bytes));
         let signed = [b"Sealane 1.0 heartbeat ", &group.0[..], &bytes].concat();
         bytes.extend(self.0.sign(&signed).as_ref());
-        Notice::from_bytes(&bytes).unwrap()
+        GroupNotice::from_bytes(&bytes).unwrap()
     }
 }
 
@@ -46,7 +48,7 @@ fn watched(is_strict: bool) -> NewGroup {
 }
 
 /// The age of the heartbeats that a member has heard, at that time.
-fn age(member: &Member, now_ms: u64) -> Option<u64> {
+fn age(member: &GroupMember, now_ms: u64) -> Option<u64> {
     match member.check_heartbeat(now_ms) {
         Ok(()) => None,
         Err(Error::Stale { age_s, allowed_s }) => {
@@ -64,7 +66,8 @@ fn the_authoritys_heartbeat_tells_of_orders_that_are_held_back() {
     let car = &mut members[0];
     let known = base.orders();
     let beat = base.heartbeat().unwrap();
-    let [Change::Heartbeat(Heartbeat { orders, epoch, time_ms })] = car.apply(&beat).unwrap()[..]
+    let [GroupChange::Heartbeat(GroupHeartbeat { orders, epoch, time_ms })] =
+        car.apply(&beat).unwrap()[..]
     else {
         panic!("no heartbeat")
     };
@@ -104,7 +107,7 @@ fn a_beater_counts_until_it_is_dismissed() {
     assert_eq!(files(&place.path("car1")), before);
 
     let told = apply(car, &base.set_beater(Some(&one.key())).unwrap()).unwrap();
-    assert_eq!(told, [Change::Beater(Some(one.key()))]);
+    assert_eq!(told, [GroupChange::Beater(Some(one.key()))]);
     let orders = base.orders();
     assert_eq!(car.apply(&one.beat(group, orders, now + 2)).unwrap().len(), 1);
     car.sender().unwrap();
@@ -127,7 +130,7 @@ fn a_beater_counts_until_it_is_dismissed() {
     let dismissed = base.set_beater(None).unwrap();
     let missing = base.rotate().unwrap();
     car.apply(&base.heartbeat().unwrap()).unwrap();
-    assert_eq!(apply(car, &dismissed).unwrap()[0], Change::Beater(None));
+    assert_eq!(apply(car, &dismissed).unwrap()[0], GroupChange::Beater(None));
     assert_eq!(named(car.sender()), "Behind");
     apply(car, &missing).unwrap();
     car.sender().unwrap();
@@ -148,7 +151,7 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
     apply(car, &rotated).unwrap();
     car.apply(&beater.beat(base.id(), base.orders(), now_ms() + 60_000)).unwrap();
     let car_keys = sealane_group::KeyFolder::open(&place.path("car1"), None).unwrap();
-    let membership = sealane_group::Membership::from(car_keys.group("fleet").unwrap());
+    let membership = sealane_group::GroupMembership::from(car_keys.group("fleet").unwrap());
     let newest = rotated.last().unwrap();
     let shown = [car.shown_by(newest), membership.shown_by(newest)];
     assert_eq!(shown, [Some(base.orders()); 2]);
@@ -172,20 +175,20 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
         for bit in 0..8 {
             let mut bytes = good.as_bytes().to_vec();
             bytes[at] ^= 1 << bit;
-            let changed = Notice::from_bytes(&bytes).unwrap();
+            let changed = GroupNotice::from_bytes(&bytes).unwrap();
             assert_eq!(named(car.apply(&changed)), "DocumentSignature", "{at}");
         }
     }
     for len in 0..good.as_bytes().len() {
-        assert_eq!(named(Notice::from_bytes(&good.as_bytes()[..len])), "MalformedDocument");
+        assert_eq!(named(GroupNotice::from_bytes(&good.as_bytes()[..len])), "MalformedDocument");
     }
     let longer = [good.as_bytes(), &[0]].concat();
-    assert_eq!(named(Notice::from_bytes(&longer)), "MalformedDocument");
+    assert_eq!(named(GroupNotice::from_bytes(&longer)), "MalformedDocument");
     assert_eq!(files(&place.path("car1")), before);
     // The signature of an order is none of a heartbeat, nor the other way round.
     let mut order = vec![1];
     order.extend(&good.as_bytes()[1..]);
-    let taken = Notice::from_bytes(&order).and_then(|notice| car.apply(&notice));
+    let taken = GroupNotice::from_bytes(&order).and_then(|notice| car.apply(&notice));
     assert!(taken.is_err());
     assert_eq!(files(&place.path("car1")), before);
 }

@@ -3,13 +3,21 @@
 
 use crate::shared::{Place, apply, invite, invite_with, log, named, open, reopen};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
-use sealane_group::{Change, EpochSource, KeyFolder, Mark, Member, NewGroup, Past};
+use sealane_group::{
+    EpochSource, GroupChange, GroupMember, KeyFolder, NewGroup, PastSecrets, RemovalMark,
+};
 use sealane_seal::{Binding, Class, Epoch, Epochs, History, Sealer, SenderContext, Slot};
 
 const CLASSES: [Class; 3] = [Class::Authenticated, Class::Group, Class::Signed];
 
 /// The frame of a member that goes by no rules, in an epoch whose secret it holds or has stolen.
-fn forge(thief: &KeyFolder, group: &Member, slot: Slot, epoch: Epoch, class: Class) -> Vec<u8> {
+fn forge(
+    thief: &KeyFolder,
+    group: &GroupMember,
+    slot: Slot,
+    epoch: Epoch,
+    class: Class,
+) -> Vec<u8> {
     let secret = group.epochs().secret(epoch).unwrap().clone();
     let epochs = Epochs::new(group.id(), History::Kept, epoch, secret);
     let context = SenderContext([7; 8]);
@@ -21,7 +29,7 @@ fn forge(thief: &KeyFolder, group: &Member, slot: Slot, epoch: Epoch, class: Cla
 }
 
 /// The outcome of that in each class.
-fn outcome(reader: &Member, forged: impl Fn(Class) -> Vec<u8>) -> [Option<&'static str>; 3] {
+fn outcome(reader: &GroupMember, forged: impl Fn(Class) -> Vec<u8>) -> [Option<&'static str>; 3] {
     let mut opener = reader.opener().unwrap();
     CLASSES.map(|class| open(&mut opener, &forged(class)).err().map(|error| error.info().name))
 }
@@ -35,7 +43,7 @@ fn a_newcomer_seals_nothing_in_the_epochs_before_it() {
     apply(&mut members[0], &base.rotate().unwrap()).unwrap();
     let keys = place.keys("new");
     // It is handed the whole past, to read.
-    let invited = invite_with(&mut base, &keys, Past::All);
+    let invited = invite_with(&mut base, &keys, PastSecrets::All);
     let new = keys.join(&invited.invitation, None, None).unwrap();
     assert_eq!(new.roster().entry(new.slot()).unwrap().since(), Epoch(1));
     let (own, group) = (&keys, &new);
@@ -86,12 +94,12 @@ fn a_removed_member_seals_nothing_in_the_epochs_behind_it() {
     assert_eq!(refused.info().name, "SignatureInvalid");
 }
 
-fn mark(stream: &str, generation: u64, next: u64) -> Mark {
-    Mark { stream: Binding::stream(stream), generation, next }
+fn mark(stream: &str, generation: u64, next: u64) -> RemovalMark {
+    RemovalMark { stream: Binding::stream(stream), generation, next }
 }
 
 /// The first epochs at places of a stream.
-fn first<const N: usize>(member: &Member, stream: &str, places: [(u64, u64); N]) -> [u64; N] {
+fn first<const N: usize>(member: &GroupMember, stream: &str, places: [(u64, u64); N]) -> [u64; N] {
     let stream = Binding::stream(stream);
     places.map(|(generation, offset)| member.first_epoch(&stream, generation, offset).0)
 }
@@ -110,7 +118,7 @@ fn a_removal_holds_from_its_mark_on() {
     let marked = base.mark(&[mark("log", 1, 10), mark("chat", 3, 0)]).unwrap();
     assert!(!base.owes_marks() && marked.len() == 1);
     for member in &mut members {
-        assert_eq!(apply(member, &marked).unwrap(), [Change::Marked(2)]);
+        assert_eq!(apply(member, &marked).unwrap(), [GroupChange::Marked(2)]);
         let places = [(0, 99), (1, 9), (1, 10), (1, u64::MAX), (2, 0)];
         assert_eq!(first(member, "log", places), [0, 0, 1, 1, 1]);
         assert_eq!(first(member, "chat", [(2, 9), (3, 0)]), [0, 1]);

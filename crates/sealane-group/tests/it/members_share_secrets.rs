@@ -3,7 +3,7 @@
 use crate::shared::{Place, apply, card, invite, invite_with, join, named, open, seal};
 use sealane_frame::FrameError;
 use sealane_group::{
-    Change, EpochSource, Error, KeyFolder, NewGroup, Past, read_orders, write_orders,
+    EpochSource, Error, GroupChange, KeyFolder, NewGroup, PastSecrets, read_orders, write_orders,
 };
 use sealane_seal::{Class, Epoch, Error as SealError, Slot};
 
@@ -17,8 +17,8 @@ fn members_open_what_members_seal() {
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let (mut car, _) = join(&mut base, &place.keys("car"));
     let (mut bus, notices) = join(&mut base, &place.keys("bus"));
-    let admitted = Change::Admitted { slot: slot(2), replaces: None };
-    assert_eq!(apply(&mut car, &notices).unwrap(), [Change::Certified(slot(2)), admitted]);
+    let admitted = GroupChange::Admitted { slot: slot(2), replaces: None };
+    assert_eq!(apply(&mut car, &notices).unwrap(), [GroupChange::Certified(slot(2)), admitted]);
     assert!(apply(&mut car, &notices).unwrap().is_empty());
     assert_eq!(car.roster(), base.roster());
     assert_eq!(bus.roster(), base.roster());
@@ -40,12 +40,12 @@ fn members_open_what_members_seal() {
 
     let advanced = base.advance().unwrap();
     let told = apply(&mut car, &advanced).unwrap();
-    assert_eq!(told, [Change::Advanced(Epoch(1))]);
+    assert_eq!(told, [GroupChange::Advanced(Epoch(1))]);
     let rotated = base.rotate().unwrap();
     for member in [&mut car, &mut bus] {
         apply(member, &advanced).unwrap();
         let told = apply(member, &rotated).unwrap();
-        assert_eq!(told, [Change::Rekeyed { epoch: Epoch(2), removed: vec![] }]);
+        assert_eq!(told, [GroupChange::Rekeyed { epoch: Epoch(2), removed: vec![] }]);
     }
     let frame = seal(&mut car.sender().unwrap(), Class::Signed, b"later");
     let [_, _, mut reader] = readers;
@@ -147,7 +147,7 @@ fn a_late_member_reads_the_past_as_far_as_it_was_handed() {
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let mut frames = vec![seal(&mut base.sender().unwrap(), Class::Group, b"early")];
     base.rotate().unwrap();
-    for (name, past, held) in [("all", Past::All, 0..2), ("none", Past::None, 2..3)] {
+    for (name, past, held) in [("all", PastSecrets::All, 0..2), ("none", PastSecrets::None, 2..3)] {
         frames.push(seal(&mut base.sender().unwrap(), Class::Group, b"just before"));
         let keys = place.keys(name);
         let invited = invite_with(&mut base, &keys, past);
@@ -158,14 +158,14 @@ fn a_late_member_reads_the_past_as_far_as_it_was_handed() {
         for frame in &frames {
             let opened = open(&mut reader, frame);
             let closed = FrameError::Seal(SealError::EpochUnknown);
-            assert_eq!(opened.err(), (past == Past::None).then_some(closed), "{name}");
+            assert_eq!(opened.err(), (past == PastSecrets::None).then_some(closed), "{name}");
         }
     }
     // The newcomer who reads nothing of the past has begun an epoch: the others are told.
     assert_eq!(base.epochs().newest(), Epoch(2));
     let mut all = KeyFolder::open(&place.path("all"), None).unwrap().group("fleet").unwrap();
     let told = apply(&mut all, &base.notices(0).unwrap()).unwrap();
-    assert_eq!(told[0], Change::Rekeyed { epoch: Epoch(2), removed: vec![] });
+    assert_eq!(told[0], GroupChange::Rekeyed { epoch: Epoch(2), removed: vec![] });
     assert_eq!(all.roster(), base.roster());
 }
 
@@ -177,7 +177,7 @@ fn a_pair_has_two_members_and_class_p() {
     let (two, _) = join(&mut one, &place.keys("two"));
     let frame = seal(&mut two.sender().unwrap(), Class::Peer, b"psst");
     assert_eq!(open(&mut one.opener().unwrap(), &frame).unwrap(), b"psst");
-    let refused = one.invite(&card(&place.keys("three")), Past::All);
+    let refused = one.invite(&card(&place.keys("three")), PastSecrets::All);
     assert!(matches!(refused, Err(Error::RosterFull)));
 }
 
@@ -198,9 +198,9 @@ fn who_joins_again_gets_a_new_slot_and_the_old_is_retired() {
     assert_eq!(
         told,
         [
-            Change::Rekeyed { epoch: Epoch(1), removed: vec![slot(1)] },
-            Change::Certified(slot(3)),
-            Change::Admitted { slot: slot(3), replaces: Some(slot(1)) },
+            GroupChange::Rekeyed { epoch: Epoch(1), removed: vec![slot(1)] },
+            GroupChange::Certified(slot(3)),
+            GroupChange::Admitted { slot: slot(3), replaces: Some(slot(1)) },
         ]
     );
     assert_eq!(bus.roster(), base.roster());
@@ -208,7 +208,7 @@ fn who_joins_again_gets_a_new_slot_and_the_old_is_retired() {
     let frame = seal(&mut second.sender().unwrap(), Class::Signed, b"again");
     assert_eq!(open(&mut bus.opener().unwrap(), &frame).unwrap(), b"again");
     // It keeps what it held even where nothing of the past is handed.
-    let invited = invite_with(&mut base, &keys, Past::None);
+    let invited = invite_with(&mut base, &keys, PastSecrets::None);
     let third = keys.join(&invited.invitation, None, None).unwrap();
     assert_eq!(open(&mut third.opener().unwrap(), &early).unwrap(), b"early");
 }
@@ -221,20 +221,21 @@ fn nobody_is_invited_under_a_name_that_looks_like_a_members() {
     let stranger = place.keys("stranger");
     let as_name = |name| {
         let card = stranger.card_as(Some(name)).unwrap();
-        sealane_group::Card::from_bytes(&card).unwrap()
+        sealane_group::IdentityCard::from_bytes(&card).unwrap()
     };
     for name in ["car1", "CAR1", "carl", " car1 ", "\u{441}ar1", "b\u{430}se", "Base"] {
-        let refused = base.invite(&as_name(name), Past::All);
+        let refused = base.invite(&as_name(name), PastSecrets::All);
         assert_eq!(named(refused), "NameTaken", "{name}");
     }
-    let invited = base.invite(&as_name("car2"), Past::All).unwrap();
+    let invited = base.invite(&as_name("car2"), PastSecrets::All).unwrap();
     // A name is free again when its member is gone.
     base.revoke(&[invited.slot]).unwrap();
     let again = place.keys("another").card_as(Some("Car2")).unwrap();
-    base.invite(&sealane_group::Card::from_bytes(&again).unwrap(), Past::All).unwrap();
+    base.invite(&sealane_group::IdentityCard::from_bytes(&again).unwrap(), PastSecrets::All)
+        .unwrap();
     // And nobody is the authority a second time.
     let own = KeyFolder::open(&place.path("base"), None).unwrap();
-    assert_eq!(named(base.invite(&card(&own), Past::All)), "GroupRefused");
+    assert_eq!(named(base.invite(&card(&own), PastSecrets::All)), "GroupRefused");
 }
 
 #[test]

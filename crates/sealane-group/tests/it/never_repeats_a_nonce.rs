@@ -14,7 +14,10 @@ use std::process::{Child, Command, Stdio};
 use crate::mounted::{self, Mounted};
 use crate::shared::{Place, apply, clone, copy, invite, join, named, reopen, seal};
 use sealane_frame::{FrameBuf, FrameView};
-use sealane_group::{Change, EpochSource, KeyFolder, Member, NewGroup, Notice, Past, Sender};
+use sealane_group::{
+    EpochSource, GroupChange, GroupMember, GroupNotice, GroupSender, KeyFolder, NewGroup,
+    PastSecrets,
+};
 use sealane_seal::{Class, Epoch};
 
 /// The owner of the counters: with the class, everything that a key derives from.
@@ -100,7 +103,7 @@ fn count() -> u64 {
 }
 
 /// Seals so many messages of all classes, each of which uses one counter.
-fn seal_with(sender: &mut Sender, count: u64, mut told: impl FnMut(Run)) {
+fn seal_with(sender: &mut GroupSender, count: u64, mut told: impl FnMut(Run)) {
     let classes = [Class::Group, Class::Authenticated, Class::Signed];
     let fields = classes.map(|class| sender.fields(class, 1));
     let (binding, mut buf) = (crate::shared::log(), FrameBuf::new());
@@ -179,7 +182,7 @@ fn as_process_of_its_own() {
 }
 
 /// The counter that an order has used.
-fn of_order(notice: &Notice) -> Run {
+fn of_order(notice: &GroupNotice) -> Run {
     Run::of(notice.frame().unwrap(), Epoch(0))
 }
 
@@ -189,7 +192,7 @@ mod forked {
     use super::*;
 
     /// Seals, forks, and goes on with the very same sender on both sides; and the child once more.
-    pub(super) fn seal_in_parent_and_child(sender: &mut Sender, tell: &mut impl FnMut(&Run)) {
+    pub(super) fn seal_in_parent_and_child(sender: &mut GroupSender, tell: &mut impl FnMut(&Run)) {
         let mut runs = Vec::new();
         seal_with(sender, 100, |run| push(&mut runs, run));
         for generation in 0..2 {
@@ -221,7 +224,7 @@ mod forked {
 }
 
 /// A group with the member `car`.
-fn group(place: &Place) -> (Member, Member) {
+fn group(place: &Place) -> (GroupMember, GroupMember) {
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let (car, _) = join(&mut base, &place.keys("car"));
     (base, car)
@@ -460,7 +463,7 @@ fn a_copy_that_brings_a_new_card_gets_a_slot_of_its_own() {
     // The original seals until it hears that its slot was retired.
     seal(&mut car.sender().unwrap(), Class::Group, b"x");
     let told = apply(&mut car, &invited.notices[..1]).unwrap();
-    assert_eq!(told, [Change::Removed]);
+    assert_eq!(told, [GroupChange::Removed]);
     assert_eq!(named(car.sender()), "RemovedMember");
 }
 
@@ -469,7 +472,7 @@ fn a_card_and_its_invitation_make_one_member() {
     let place = Place::new();
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let keys = place.keys("car");
-    let invited = base.invite(&crate::shared::card(&keys), Past::All).unwrap();
+    let invited = base.invite(&crate::shared::card(&keys), PastSecrets::All).unwrap();
     copy(&place.path("car"), &place.path("copy"));
     let copied = KeyFolder::open(&place.path("copy"), None).unwrap();
     let join = |keys: &KeyFolder| named(keys.join(&invited.invitation, None, None));

@@ -6,13 +6,16 @@
 use std::path::{Path, PathBuf};
 
 use crate::shared::{Place, apply, card, clone, invite, join, named, reopen, state};
-use sealane_group::{EpochSource, Error, KeyFolder, Mark, Member, NewGroup, Notice, Past, Sender};
+use sealane_group::{
+    EpochSource, Error, GroupMember, GroupNotice, GroupSender, KeyFolder, NewGroup, PastSecrets,
+    RemovalMark,
+};
 use sealane_seal::{Binding, Epoch, Slot};
 
 /// One notice of the log, in the place where it belongs.
 #[derive(Clone)]
 struct Logged {
-    notice: Notice,
+    notice: GroupNotice,
     /// Before this epoch nobody may seal any more who was handed the notice: it has removed
     /// somebody.
     floor: Epoch,
@@ -24,14 +27,14 @@ struct World {
     place: Place,
     log: Vec<Logged>,
     /// Notices of another group, whose authority and beater are the same.
-    foreign: Vec<Notice>,
+    foreign: Vec<GroupNotice>,
     /// Tells, behind all, how many orders were given.
-    heartbeat: Notice,
+    heartbeat: GroupNotice,
 }
 
 /// An action of the authority.
 enum Step {
-    Invite(&'static str, Past),
+    Invite(&'static str, PastSecrets),
     Revoke(&'static str),
     Rotate,
     Advance,
@@ -44,19 +47,19 @@ use Step::{Advance, Beater, Heal, Invite, Mark as Marks, Revoke, Rotate};
 
 /// About forty changes of a group of about six. `car` stays, and `bus` is removed late.
 const STEPS: &[Step] = &[
-    Invite("van", Past::All),
+    Invite("van", PastSecrets::All),
     Rotate,
-    Invite("cab", Past::None),
+    Invite("cab", PastSecrets::None),
     Revoke("van"),
     Marks(10),
     Advance,
     Beater(Some(1)),
-    Invite("van", Past::All),
+    Invite("van", PastSecrets::All),
     Rotate,
     Rotate,
-    Invite("cab", Past::All),
+    Invite("cab", PastSecrets::All),
     Marks(20),
-    Invite("tram", Past::None),
+    Invite("tram", PastSecrets::None),
     Advance,
     Advance,
     Revoke("tram"),
@@ -65,22 +68,22 @@ const STEPS: &[Step] = &[
     Heal(&["car", "van"], false),
     Rotate,
     Revoke("cab"),
-    Invite("cab", Past::None),
+    Invite("cab", PastSecrets::None),
     Marks(40),
-    Invite("van", Past::None),
+    Invite("van", PastSecrets::None),
     Advance,
     Beater(None),
     Rotate,
     Revoke("van"),
-    Invite("ship", Past::All),
-    Invite("ship", Past::All),
+    Invite("ship", PastSecrets::All),
+    Invite("ship", PastSecrets::All),
     Marks(50),
     Heal(&["car", "bus", "cab"], true),
     Rotate,
     Advance,
     Revoke("bus"),
     Marks(60),
-    Invite("bus", Past::None),
+    Invite("bus", PastSecrets::None),
     Beater(Some(3)),
     Rotate,
     Advance,
@@ -135,7 +138,7 @@ fn keys(place: &Place, name: &str) -> KeyFolder {
 }
 
 /// Orders of a group that has the same authority and members.
-fn foreign(place: &Place) -> Vec<Notice> {
+fn foreign(place: &Place) -> Vec<GroupNotice> {
     let mut boats = keys(place, "base").new_group("boats", NewGroup::default()).unwrap();
     let slot = invite(&mut boats, &keys(place, "van")).slot;
     boats.set_beater(Some(&[1; 32])).unwrap();
@@ -149,8 +152,8 @@ fn foreign(place: &Place) -> Vec<Notice> {
 /// An authority that gives orders.
 struct Given<'a> {
     place: &'a Place,
-    base: &'a mut Member,
-    fresh: Vec<sealane_group::Card>,
+    base: &'a mut GroupMember,
+    fresh: Vec<sealane_group::IdentityCard>,
 }
 
 impl Given<'_> {
@@ -164,7 +167,7 @@ impl Given<'_> {
         notices.map(|(at, notice)| Logged { notice, floor: floor(at) }).collect()
     }
 
-    fn give(&mut self, step: &Step) -> Vec<Notice> {
+    fn give(&mut self, step: &Step) -> Vec<GroupNotice> {
         let base = &mut *self.base;
         match *step {
             Invite(name, past) => {
@@ -177,7 +180,7 @@ impl Given<'_> {
             Rotate => base.rotate().unwrap(),
             Advance => base.advance().unwrap(),
             Marks(next) => {
-                let marks = ["log", "chat"].map(|name| Mark {
+                let marks = ["log", "chat"].map(|name| RemovalMark {
                     stream: Binding::stream(name),
                     generation: 1,
                     next,
@@ -193,7 +196,7 @@ impl Given<'_> {
     }
 
     /// A fresh card: of those that were made beforehand, or a new one.
-    fn card(&mut self, name: &str) -> sealane_group::Card {
+    fn card(&mut self, name: &str) -> sealane_group::IdentityCard {
         match self.fresh.iter().position(|card| card.name() == name) {
             Some(at) => self.fresh.remove(at),
             None => card(&keys(self.place, name)),
@@ -201,7 +204,7 @@ impl Given<'_> {
     }
 }
 
-fn slot_of(base: &Member, name: &str) -> Slot {
+fn slot_of(base: &GroupMember, name: &str) -> Slot {
     base.roster().find(name).unwrap().slot()
 }
 
@@ -260,8 +263,8 @@ fn with_fault(world: &World, handed: &mut Vec<Handed>, at: usize, fault: Fault) 
 /// A member that is handed notices one after the other.
 struct Run<'a> {
     world: &'a World,
-    member: Member,
-    sender: Option<Sender>,
+    member: GroupMember,
+    sender: Option<GroupSender>,
     /// The highest floor of the notices that it was handed so far.
     floor: Epoch,
 }
@@ -286,7 +289,7 @@ impl<'a> Run<'a> {
                 self.member.apply(&logged.notice)
             }
             Handed::Other(bytes) => {
-                Notice::from_bytes(bytes).and_then(|notice| self.member.apply(&notice))
+                GroupNotice::from_bytes(bytes).and_then(|notice| self.member.apply(&notice))
             }
         };
         // A sender that was had before, and one that is had now.

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::shared::{Place, apply, card, files, invite, join, named, reopen};
-use sealane_frame::{FrameBuf, HeaderFields, Kind};
+use sealane_frame::{FrameBuf, FrameKind, HeaderFields};
 use sealane_group::{
-    Card, Change, EpochSource, Error, Fingerprint, KeyFolder, Member, NewGroup, Notice, Past,
+    EpochSource, Error, Fingerprint, GroupChange, GroupMember, GroupNotice, IdentityCard,
+    KeyFolder, NewGroup, PastSecrets,
 };
 use sealane_seal::{Binding, Class};
 
@@ -36,10 +37,10 @@ fn changed_cards_are_refused() {
     let place = Place::new();
     let card = place.keys("car").card().unwrap();
     for (at, changed) in changed(&card, 1) {
-        is_one_of(Card::from_bytes(&changed), OF_DOCUMENTS, at);
+        is_one_of(IdentityCard::from_bytes(&changed), OF_DOCUMENTS, at);
     }
     for end in 0..card.len() {
-        assert_eq!(named(Card::from_bytes(&card[..end])), "MalformedDocument", "{end}");
+        assert_eq!(named(IdentityCard::from_bytes(&card[..end])), "MalformedDocument", "{end}");
     }
 }
 
@@ -88,10 +89,10 @@ fn one_name_is_one_group() {
 }
 
 /// Whatever is changed in a notice whose turn it is, nothing comes of it.
-fn refuses_all(member: &mut Member, folder: &Path, notice: &Notice, step: usize) {
+fn refuses_all(member: &mut GroupMember, folder: &Path, notice: &GroupNotice, step: usize) {
     let before = files(folder);
     for (at, changed) in changed(notice.as_bytes(), step) {
-        let read = Notice::from_bytes(&changed);
+        let read = GroupNotice::from_bytes(&changed);
         let is_old = matches!(&read, Ok(one) if one.number().is_some_and(|n| n < member.orders()));
         match read.and_then(|notice| member.apply(&notice)) {
             // The number in clear says that it was obeyed already.
@@ -147,7 +148,7 @@ fn orders_that_come_too_early_wait_for_those_before_them() {
     let one = invite(&mut base, &place.keys("bus")).notices;
     let two = invite(&mut base, &place.keys("van")).notices;
     let three = base.rotate().unwrap();
-    let held = [Change::Held { missing: car.orders() }];
+    let held = [GroupChange::Held { missing: car.orders() }];
     for early in [&one[1], &two[1], &two[0], &three[0]] {
         assert_eq!(car.apply(early).unwrap(), held);
         assert_eq!(named(car.check_sealing()), "Behind");
@@ -164,12 +165,13 @@ fn no_more_orders_are_held_than_the_bound() {
     let (mut base, mut members) = place.fleet(2, NewGroup::default());
     let car = &mut members[0];
     let bound = sealane_group::limits::MAX_ORDERS_HELD;
-    let given: Vec<Notice> = (0..bound + 10).flat_map(|_| base.set_beater(None).unwrap()).collect();
+    let given: Vec<GroupNotice> =
+        (0..bound + 10).flat_map(|_| base.set_beater(None).unwrap()).collect();
     for notice in given[1..].iter().rev() {
-        assert_eq!(car.apply(notice).unwrap(), [Change::Held { missing: car.orders() }]);
+        assert_eq!(car.apply(notice).unwrap(), [GroupChange::Held { missing: car.orders() }]);
     }
     let told = car.apply(&given[0]).unwrap();
-    let stands = Change::Held { missing: car.orders() };
+    let stands = GroupChange::Held { missing: car.orders() };
     assert_eq!((told.len(), told.last()), (bound + 1, Some(&stands)));
     assert_eq!(named(car.check_sealing()), "Behind");
     apply(car, &given).unwrap();
@@ -184,13 +186,14 @@ fn orders_that_another_process_has_obeyed_are_held_no_more() {
     let (mut base, mut members) = place.fleet(2, NewGroup::default());
     let (one, mut two) = (&mut members[0], reopen(&place.path("car1")));
     let bound = sealane_group::limits::MAX_ORDERS_HELD;
-    let given: Vec<Notice> = (0..bound + 3).flat_map(|_| base.set_beater(None).unwrap()).collect();
+    let given: Vec<GroupNotice> =
+        (0..bound + 3).flat_map(|_| base.set_beater(None).unwrap()).collect();
     for notice in &given[1..=bound] {
         one.apply(notice).unwrap();
     }
     apply(&mut two, &given[..=bound]).unwrap();
     let missing = two.orders();
-    assert_eq!(one.apply(&given[bound + 2]).unwrap(), [Change::Held { missing }]);
+    assert_eq!(one.apply(&given[bound + 2]).unwrap(), [GroupChange::Held { missing }]);
     assert_eq!(one.apply(&given[bound + 1]).unwrap().len(), 2);
     assert_eq!(one.orders(), base.orders());
 }
@@ -210,11 +213,11 @@ fn orders_of_members_and_of_other_groups_are_refused() {
     let mut sender = bus.sender().unwrap();
     let control = Binding::stream(&base.control_topic());
     for (class, data_type, kind) in [
-        (Class::Signed, 4, Kind::Control),
-        (Class::Signed, 1, Kind::Control),
-        (Class::Group, 4, Kind::Control),
-        (Class::Signed, 4, Kind::Message),
-        (Class::Signed, 3, Kind::Control),
+        (Class::Signed, 4, FrameKind::Control),
+        (Class::Signed, 1, FrameKind::Control),
+        (Class::Group, 4, FrameKind::Control),
+        (Class::Signed, 4, FrameKind::Message),
+        (Class::Signed, 3, FrameKind::Control),
     ] {
         let fields = HeaderFields { kind, ..sender.fields(class, data_type) };
         let number = car.orders().to_be_bytes();
@@ -222,7 +225,7 @@ fn orders_of_members_and_of_other_groups_are_refused() {
         let mut buf = FrameBuf::new();
         let frame = sender.seal(&fields, &control, &advance, &mut buf).unwrap();
         let bytes = [&[1], &number[..], frame, signature].concat();
-        let outcome = Notice::from_bytes(&bytes).and_then(|notice| car.apply(&notice));
+        let outcome = GroupNotice::from_bytes(&bytes).and_then(|notice| car.apply(&notice));
         assert_eq!(named(outcome), "DocumentSignature");
     }
 
@@ -244,13 +247,13 @@ fn one_card_is_invited_once() {
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let keys = place.keys("car");
     let card = card(&keys);
-    let invited = base.invite(&card, Past::All).unwrap();
+    let invited = base.invite(&card, PastSecrets::All).unwrap();
     keys.join(&invited.invitation, None, None).unwrap();
     let before = files(&place.path("base"));
     // The card is refused if anybody brings it again, also after a restart. So a recorded card gets
     // no second slot.
-    assert_eq!(named(base.invite(&card, Past::All)), "UnknownCard");
-    assert_eq!(named(reopen(&place.path("base")).invite(&card, Past::None)), "UnknownCard");
+    assert_eq!(named(base.invite(&card, PastSecrets::All)), "UnknownCard");
+    assert_eq!(named(reopen(&place.path("base")).invite(&card, PastSecrets::None)), "UnknownCard");
     assert_eq!(files(&place.path("base")), before);
 }
 

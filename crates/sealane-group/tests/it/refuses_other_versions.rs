@@ -6,8 +6,8 @@ use std::fs;
 use crate::allocates_nothing::largest;
 use crate::shared::{Place, card, files, invite, join, named};
 use sealane_group::{
-    Card, Document, EpochSource, Error, KeyFolder, NewGroup, Notice, examine, read_orders, seal_to,
-    write_orders,
+    EpochSource, Error, GroupDocument, GroupNotice, IdentityCard, KeyFolder, NewGroup, examine,
+    read_orders, seal_to, write_orders,
 };
 
 /// The same document in other versions than its own, which stands behind four letters.
@@ -54,7 +54,7 @@ fn documents_of_other_versions_are_named_so() {
     let keys = place.keys("car");
     let (mut car, _) = join(&mut base, &keys);
     let waiting = place.keys("bus");
-    refuses_versions(&waiting.card().unwrap(), 2, Card::from_bytes);
+    refuses_versions(&waiting.card().unwrap(), 2, IdentityCard::from_bytes);
     let invitation = invite(&mut base, &waiting).invitation;
     refuses_versions(&invitation, 2, |bytes| waiting.join(bytes, None, None));
     let file = write_orders(&base.notices(0).unwrap());
@@ -68,7 +68,7 @@ fn documents_of_other_versions_are_named_so() {
     let notices = base.renew(None).unwrap();
     let before = files(&place.path("car"));
     for (version, bytes) in versions(notices[0].as_bytes(), 5) {
-        let notice = Notice::from_bytes(&bytes).unwrap();
+        let notice = GroupNotice::from_bytes(&bytes).unwrap();
         assert_eq!(named(car.apply(&notice)), expected(2, version));
     }
     assert_eq!(files(&place.path("car")), before);
@@ -128,7 +128,9 @@ fn no_document_asks_for_memory() {
     let car = &mut members[0];
     let fresh = card(&KeyFolder::open(&place.path("car1"), None).unwrap());
     let waiting = place.keys("bus");
-    asks_for_little("a card", &waiting.card().unwrap(), 7, |bytes| drop(Card::from_bytes(bytes)));
+    asks_for_little("a card", &waiting.card().unwrap(), 7, |bytes| {
+        drop(IdentityCard::from_bytes(bytes))
+    });
     let invited = invite(&mut base, &waiting);
     asks_for_little("an invitation", &invited.invitation, 101, |bytes| {
         drop(waiting.join(bytes, None, None));
@@ -140,7 +142,7 @@ fn no_document_asks_for_memory() {
     notices.extend(base.heal(&[fresh], false).unwrap().notices);
     for notice in &notices {
         asks_for_little("a notice", notice.as_bytes(), 13, |bytes| {
-            Notice::from_bytes(bytes).and_then(|notice| car.apply(&notice)).is_ok()
+            GroupNotice::from_bytes(bytes).and_then(|notice| car.apply(&notice)).is_ok()
         });
         car.apply(notice).unwrap();
     }
@@ -150,8 +152,8 @@ fn no_document_asks_for_memory() {
     });
     // Behind signatures, encryption and checksums.
     let state = crate::shared::state(&place.path("base"));
-    assert_eq!(examine(Document::GroupFile, &state).unwrap(), state);
-    asks_for_little("a state", &state, 11, |bytes| drop(examine(Document::GroupFile, bytes)));
+    assert_eq!(examine(GroupDocument::GroupFile, &state).unwrap(), state);
+    asks_for_little("a state", &state, 11, |bytes| drop(examine(GroupDocument::GroupFile, bytes)));
     let vectors: serde_json::Value =
         serde_json::from_str(include_str!("../../../../vectors/group/keys.json")).unwrap();
     let orders = vectors["orders"].as_array().unwrap();
@@ -160,10 +162,10 @@ fn no_document_asks_for_memory() {
         let data_type = u16::try_from(order["data_type"].as_u64().unwrap()).unwrap();
         let body = unhex(order["bytes"].as_str().unwrap());
         let bytes = [&data_type.to_be_bytes()[..], &body].concat();
-        assert_eq!(examine(Document::Order, &bytes).unwrap(), bytes);
-        asks_for_little("an order", &bytes, 1, |bytes| drop(examine(Document::Order, bytes)));
+        assert_eq!(examine(GroupDocument::Order, &bytes).unwrap(), bytes);
+        asks_for_little("an order", &bytes, 1, |bytes| drop(examine(GroupDocument::Order, bytes)));
         for end in 0..bytes.len() {
-            let cut = examine(Document::Order, &bytes[..end]);
+            let cut = examine(GroupDocument::Order, &bytes[..end]);
             // A certificate is as long as its frame, and is looked at later.
             assert!(cut.is_err() || data_type == 1, "{end} bytes of {data_type}");
         }

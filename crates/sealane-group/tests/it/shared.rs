@@ -8,7 +8,8 @@ use std::process::Command;
 
 use sealane_frame::{FrameBuf, FrameError, open_stored};
 use sealane_group::{
-    Card, Change, EpochSource, Error, Invited, KeyFolder, Member, NewGroup, Notice, Past, Sender,
+    EpochSource, Error, GroupChange, GroupMember, GroupNotice, GroupSender, IdentityCard,
+    IssuedInvitation, KeyFolder, NewGroup, PastSecrets,
 };
 use sealane_seal::{Binding, Class, History, Opener};
 use tempfile::TempDir;
@@ -41,9 +42,9 @@ impl Place {
 
     /// A group of that many members, of whom each knows all others: the authority `base`, and
     /// `car1` and those that follow in their slots.
-    pub fn fleet(&self, count: usize, options: NewGroup) -> (Member, Vec<Member>) {
+    pub fn fleet(&self, count: usize, options: NewGroup) -> (GroupMember, Vec<GroupMember>) {
         let mut base = self.keys("base").new_group("fleet", options).unwrap();
-        let mut members: Vec<Member> =
+        let mut members: Vec<GroupMember> =
             (1..count).map(|at| join(&mut base, &self.keys(&format!("car{at}"))).0).collect();
         let notices = base.notices(0).unwrap();
         members.iter_mut().for_each(|member| drop(apply(member, &notices).unwrap()));
@@ -55,26 +56,30 @@ pub fn forward_secret() -> NewGroup {
     NewGroup { history: History::ForwardSecret, ..NewGroup::default() }
 }
 
-pub fn card(keys: &KeyFolder) -> Card {
-    Card::from_bytes(&keys.card().unwrap()).unwrap()
+pub fn card(keys: &KeyFolder) -> IdentityCard {
+    IdentityCard::from_bytes(&keys.card().unwrap()).unwrap()
 }
 
-pub fn invite(authority: &mut Member, keys: &KeyFolder) -> Invited {
-    invite_with(authority, keys, Past::All)
+pub fn invite(authority: &mut GroupMember, keys: &KeyFolder) -> IssuedInvitation {
+    invite_with(authority, keys, PastSecrets::All)
 }
 
-pub fn invite_with(authority: &mut Member, keys: &KeyFolder, past: Past) -> Invited {
+pub fn invite_with(
+    authority: &mut GroupMember,
+    keys: &KeyFolder,
+    past: PastSecrets,
+) -> IssuedInvitation {
     authority.invite(&card(keys), past).unwrap()
 }
 
 /// Joins; the others are told by the notices that are given back.
-pub fn join(authority: &mut Member, keys: &KeyFolder) -> (Member, Vec<Notice>) {
+pub fn join(authority: &mut GroupMember, keys: &KeyFolder) -> (GroupMember, Vec<GroupNotice>) {
     let invited = invite(authority, keys);
     let pin = Some(authority.authority());
     (keys.join(&invited.invitation, pin, None).unwrap(), invited.notices)
 }
 
-pub fn apply(member: &mut Member, notices: &[Notice]) -> Result<Vec<Change>, Error> {
+pub fn apply(member: &mut GroupMember, notices: &[GroupNotice]) -> Result<Vec<GroupChange>, Error> {
     let mut changes = Vec::new();
     for notice in notices {
         changes.extend(member.apply(notice)?);
@@ -82,7 +87,7 @@ pub fn apply(member: &mut Member, notices: &[Notice]) -> Result<Vec<Change>, Err
     Ok(changes)
 }
 
-pub fn reopen(path: &Path) -> Member {
+pub fn reopen(path: &Path) -> GroupMember {
     KeyFolder::open(path, None).unwrap().group("fleet").unwrap()
 }
 
@@ -91,7 +96,7 @@ pub fn log() -> Binding {
     Binding::stream("log")
 }
 
-pub fn seal(sender: &mut Sender, class: Class, body: &[u8]) -> Vec<u8> {
+pub fn seal(sender: &mut GroupSender, class: Class, body: &[u8]) -> Vec<u8> {
     let fields = sender.fields(class, 1);
     sender.seal(&fields, &log(), body, &mut FrameBuf::new()).unwrap().to_vec()
 }

@@ -9,18 +9,18 @@ use aws_lc_rs::signature::Ed25519KeyPair;
 
 use crate::shared::{Place, apply, files, log, open, seal};
 use sealane_frame::{
-    FrameBuf, HeaderFields, Kind, open_announcement, open_frame, open_stored, seal_frame,
+    FrameBuf, FrameKind, HeaderFields, open_announcement, open_frame, open_stored, seal_frame,
 };
-use sealane_group::{EpochSource, KeyFolder, Member, NewGroup, Notice};
+use sealane_group::{EpochSource, GroupMember, GroupNotice, KeyFolder, NewGroup};
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{Binding, Class, Epoch, Sealer, SenderContext, Slot};
 
 /// An authority, two members, and a third who goes by no rules.
 struct World {
     place: Place,
-    base: Member,
-    members: Vec<Member>,
-    thief: Member,
+    base: GroupMember,
+    members: Vec<GroupMember>,
+    thief: GroupMember,
 }
 
 impl World {
@@ -38,7 +38,7 @@ impl World {
     }
 
     /// Everybody but the thief.
-    fn all(&mut self) -> impl Iterator<Item = &mut Member> {
+    fn all(&mut self) -> impl Iterator<Item = &mut GroupMember> {
         self.members.iter_mut().chain([&mut self.base])
     }
 }
@@ -49,7 +49,7 @@ struct Forged {
     class: Class,
     counter: u64,
     context: SenderContext,
-    kind: Kind,
+    kind: FrameKind,
     data_type: u16,
 }
 
@@ -77,14 +77,19 @@ fn advance(number: u64) -> Vec<u8> {
 }
 
 /// A notice of a frame under a number, with a signature by somebody.
-fn notice(number: u64, frame: &[u8], world: &World, signer: Option<&Ed25519KeyPair>) -> Notice {
+fn notice(
+    number: u64,
+    frame: &[u8],
+    world: &World,
+    signer: Option<&Ed25519KeyPair>,
+) -> GroupNotice {
     let mut bytes = [&[1], &number.to_be_bytes()[..], frame].concat();
     let signed = [b"Sealane 1.0 order ", &world.base.id().0[..], &bytes].concat();
     match signer {
         Some(key) => bytes.extend(key.sign(&signed).as_ref()),
         None => bytes.extend([0x5a; 64]),
     }
-    Notice::from_bytes(&bytes).unwrap()
+    GroupNotice::from_bytes(&bytes).unwrap()
 }
 
 /// The thief's key, which signs whatever it likes.
@@ -109,7 +114,7 @@ fn messages_in_the_slots_of_others_move_nothing() {
                     class,
                     counter,
                     context: sender.context(),
-                    kind: Kind::Message,
+                    kind: FrameKind::Message,
                     data_type: 1,
                 };
                 let frame = forged.frame(&world, &log(), b"forged");
@@ -153,7 +158,7 @@ fn a_live_sender_is_not_closed_by_who_announces_itself_in_its_slot() {
         class: Class::Signed,
         counter: 0,
         context: SenderContext([9; 8]),
-        kind: Kind::Control,
+        kind: FrameKind::Control,
         data_type: 3,
     };
     let mut frame = forged.frame(&world, &Binding::link(), &body);
@@ -175,11 +180,11 @@ fn notices_that_the_authority_has_not_signed_are_nothing() {
     for number in [0, orders - 1, orders, orders + 1, u64::MAX - 1, u64::MAX] {
         let mut frames = vec![true_frame.clone()];
         for (slot, class, kind, data_type) in [
-            (0, Class::Signed, Kind::Control, 4),
-            (0, Class::Group, Kind::Control, 4),
-            (3, Class::Signed, Kind::Control, 4),
-            (3, Class::Signed, Kind::Message, 4),
-            (1, Class::Authenticated, Kind::Control, 6),
+            (0, Class::Signed, FrameKind::Control, 4),
+            (0, Class::Group, FrameKind::Control, 4),
+            (3, Class::Signed, FrameKind::Control, 4),
+            (3, Class::Signed, FrameKind::Message, 4),
+            (1, Class::Authenticated, FrameKind::Control, 6),
         ] {
             let (slot, context) = (Slot::new(slot).unwrap(), SenderContext([9; 8]));
             let forged = Forged { slot, class, counter: number % 1000, context, kind, data_type };
@@ -222,7 +227,7 @@ fn a_true_notice_says_nothing_in_another_place() {
     // Another number in clear before a true frame.
     let mut bytes = rotated[0].as_bytes().to_vec();
     bytes[8] ^= 3;
-    let renumbered = Notice::from_bytes(&bytes).unwrap();
+    let renumbered = GroupNotice::from_bytes(&bytes).unwrap();
     let before = world.files();
     for member in world.all() {
         let outcome = member.apply(&renumbered);

@@ -3,16 +3,16 @@
 
 use crate::shared::{Place, apply, forward_secret, join, named, reopen};
 use sealane_group::limits::MAX_ORDER_WRAPS;
-use sealane_group::{Change, EpochSource, Member, Notice};
+use sealane_group::{EpochSource, GroupChange, GroupMember, GroupNotice};
 use sealane_seal::Epoch;
 
 struct Parts {
     place: Place,
-    base: Member,
-    first: Member,
-    last: Member,
-    gone: Member,
-    parts: Vec<Notice>,
+    base: GroupMember,
+    first: GroupMember,
+    last: GroupMember,
+    gone: GroupMember,
+    parts: Vec<GroupNotice>,
 }
 
 /// A forward-secret group in which a member of the highest slots was removed by two orders: `first`
@@ -40,7 +40,7 @@ fn removed() -> Parts {
 fn nobody_seals_between_the_parts() {
     let Parts { place, mut base, mut first, mut last, mut gone, parts } = removed();
     let removed = vec![gone.slot()];
-    let rekeyed = Change::Rekeyed { epoch: Epoch(1), removed };
+    let rekeyed = GroupChange::Rekeyed { epoch: Epoch(1), removed };
     let mut sender = last.sender().unwrap();
     assert!(apply(&mut last, &parts[..1]).unwrap().is_empty());
     assert_eq!(last.epochs().newest(), Epoch(0));
@@ -64,16 +64,16 @@ fn nobody_seals_between_the_parts() {
     assert_eq!((first.orders(), first.roster()), (base.orders(), base.roster()));
     first.sender().unwrap();
 
-    assert_eq!(apply(&mut gone, &parts[..1]).unwrap(), [Change::Removed]);
+    assert_eq!(apply(&mut gone, &parts[..1]).unwrap(), [GroupChange::Removed]);
     // All go on together, and the second part comes first this time.
     let rotated = base.rotate().unwrap();
     assert_eq!(rotated.len(), 2);
     for (member, in_turn) in [(&mut first, 2), (&mut last, 2)] {
         let missing = base.orders() - 2;
-        assert_eq!(apply(member, &rotated[1..]).unwrap(), [Change::Held { missing }]);
+        assert_eq!(apply(member, &rotated[1..]).unwrap(), [GroupChange::Held { missing }]);
         assert_eq!(named(member.sender()), "Behind");
         let told = apply(member, &rotated[..1]).unwrap();
-        assert_eq!(told, [Change::Rekeyed { epoch: Epoch(in_turn), removed: vec![] }]);
+        assert_eq!(told, [GroupChange::Rekeyed { epoch: Epoch(in_turn), removed: vec![] }]);
         assert_eq!(member.orders(), base.orders());
         member.sender().unwrap();
     }

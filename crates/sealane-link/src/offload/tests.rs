@@ -2,15 +2,15 @@
 //! does.
 
 use super::*;
-use crate::bundle::Bundle;
-use crate::burst::Burst;
+use crate::bundle::SegmentBundle;
+use crate::burst::PacketBurst;
 
 const V4: [u8; 20] = [0x45, 0, 0, 0, 0xff, 0xfe, 0x40, 0, 64, 0, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2];
 const PORTS: [u8; 4] = [0x1b, 0x58, 0x30, 0x39];
 const ACK: u8 = 0x10;
 const PUSH: u8 = 0x08;
 
-fn ip(is_v6: bool, transport: Transport) -> Vec<u8> {
+fn ip(is_v6: bool, transport: OffloadTransport) -> Vec<u8> {
     if !is_v6 {
         let mut header = V4.to_vec();
         header[9] = transport.number();
@@ -22,23 +22,23 @@ fn ip(is_v6: bool, transport: Transport) -> Vec<u8> {
 }
 
 /// Headers of a connection, and a payload, as the kernel gives what it has not cut.
-fn packet(is_v6: bool, transport: Transport, payload_bytes: usize, flags: u8) -> Vec<u8> {
+fn packet(is_v6: bool, transport: OffloadTransport, payload_bytes: usize, flags: u8) -> Vec<u8> {
     let mut packet = ip(is_v6, transport);
     packet.extend(PORTS);
     match transport {
-        Transport::Tcp => {
+        OffloadTransport::Tcp => {
             // Numbers that wrap, and options of 12 bytes.
             packet.extend(0xffff_fc00_u32.to_be_bytes());
             packet.extend([0, 0, 0, 9, 0x80, flags, 0x01, 0xf6, 0, 0, 0, 0]);
             packet.extend([1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8]);
         }
-        Transport::Udp => packet.extend([0; 4]),
+        OffloadTransport::Udp => packet.extend([0; 4]),
     }
     packet.extend((0..payload_bytes).map(|at| (at * 7 % 251) as u8));
     packet
 }
 
-fn headers(is_v6: bool, transport: Transport) -> usize {
+fn headers(is_v6: bool, transport: OffloadTransport) -> usize {
     packet(is_v6, transport, 0, 0).len()
 }
 
@@ -48,8 +48,8 @@ fn mark(kind: u8, numbers: [usize; 4]) -> Vec<u8> {
     [u8::from(kind != 0), kind].into_iter().chain(numbers).collect()
 }
 
-fn burst(mark: &[u8], packet: &[u8]) -> Burst {
-    let mut burst = Burst::new();
+fn burst(mark: &[u8], packet: &[u8]) -> PacketBurst {
+    let mut burst = PacketBurst::new();
     let bytes = [mark, packet].concat();
     burst.room_with_mark()[..bytes.len()].copy_from_slice(&bytes);
     burst.filled_with_mark(bytes.len());
@@ -57,14 +57,19 @@ fn burst(mark: &[u8], packet: &[u8]) -> Burst {
 }
 
 /// A run of segments of so many bytes.
-fn run(is_v6: bool, transport: Transport, segment_bytes: usize, packet: &[u8]) -> Burst {
-    let ip = Ip::of(packet).unwrap();
+fn run(
+    is_v6: bool,
+    transport: OffloadTransport,
+    segment_bytes: usize,
+    packet: &[u8],
+) -> PacketBurst {
+    let ip = PacketIp::of(packet).unwrap();
     let at = ip.header_bytes();
     let numbers = [headers(is_v6, transport), segment_bytes, at, transport.checksum_at()];
     burst(&mark(transport.mark(ip), numbers), packet)
 }
 
-fn packets(burst: &Burst) -> Vec<Vec<u8>> {
+fn packets(burst: &PacketBurst) -> Vec<Vec<u8>> {
     let write = |index: usize| {
         let mut packet = vec![0xee; burst.bytes_of(index)];
         burst.write(index, &mut packet);
@@ -74,19 +79,19 @@ fn packets(burst: &Burst) -> Vec<Vec<u8>> {
 }
 
 /// Whether both checksums of a packet are right.
-fn sums(packet: &[u8], transport: Transport) -> bool {
-    let ip = Ip::of(packet).unwrap();
+fn sums(packet: &[u8], transport: OffloadTransport) -> bool {
+    let ip = PacketIp::of(packet).unwrap();
     let at = ip.header_bytes();
     let before = pseudo_header(ip, transport, packet, packet.len() - at);
-    let is_v4 = matches!(ip, Ip::V4 { .. });
+    let is_v4 = matches!(ip, PacketIp::V4 { .. });
     checksum(&packet[at..], before) == 0xffff && (!is_v4 || checksum(&packet[..at], 0) == 0xffff)
 }
 
-const KINDS: [(bool, Transport); 4] = [
-    (false, Transport::Tcp),
-    (true, Transport::Tcp),
-    (false, Transport::Udp),
-    (true, Transport::Udp),
+const KINDS: [(bool, OffloadTransport); 4] = [
+    (false, OffloadTransport::Tcp),
+    (true, OffloadTransport::Tcp),
+    (false, OffloadTransport::Udp),
+    (true, OffloadTransport::Udp),
 ];
 
 #[test]
@@ -102,14 +107,14 @@ fn a_run_comes_apart_into_packets_that_say_what_they_are() {
             assert_eq!(payload, whole[headers..]);
             for (index, packet) in packets.iter().enumerate() {
                 assert!(sums(packet, transport), "{transport:?} {index}");
-                let at = Ip::of(packet).unwrap().header_bytes();
+                let at = PacketIp::of(packet).unwrap().header_bytes();
                 if is_v6 {
                     assert_eq!(u16_at(packet, 4), Some(packet.len() as u16 - 40));
                 } else {
                     assert_eq!(u16_at(packet, 2), Some(packet.len() as u16));
                     assert_eq!(u16_at(packet, 4), Some(0xfffe_u16.wrapping_add(index as u16)));
                 }
-                if transport == Transport::Udp {
+                if transport == OffloadTransport::Udp {
                     assert_eq!(u16_at(packet, at + 4), Some((packet.len() - at) as u16));
                     continue;
                 }
@@ -129,7 +134,7 @@ fn what_came_apart_comes_together_as_it_was() {
         for payload_bytes in [1500, 3000, 9999] {
             let whole = packet(is_v6, transport, payload_bytes, ACK | PUSH);
             let apart = packets(&run(is_v6, transport, 1000, &whole));
-            let mut bundle = Bundle::new(true);
+            let mut bundle = SegmentBundle::new(true);
             assert!(apart.iter().all(|packet| bundle.push(packet)), "{transport:?}");
             let joined = bundle.take().to_vec();
             assert!(bundle.is_empty());
@@ -144,7 +149,7 @@ fn what_came_apart_comes_together_as_it_was() {
 fn a_packet_alone_goes_as_it_came() {
     for (is_v6, transport) in KINDS {
         let apart = packets(&run(is_v6, transport, 1000, &packet(is_v6, transport, 700, ACK)));
-        let mut bundle = Bundle::new(true);
+        let mut bundle = SegmentBundle::new(true);
         assert!(bundle.push(&apart[0]));
         assert_eq!(bundle.take(), [&[0; MARK_BYTES][..], &apart[0]].concat());
         let odd = [0x45_u8; 3];
@@ -160,14 +165,14 @@ fn only_the_next_segment_of_the_same_connection_goes_along() {
     for (is_v6, transport) in KINDS {
         let apart = packets(&run(is_v6, transport, 1000, &packet(is_v6, transport, 2500, ACK)));
         let joins = |second: &[u8]| {
-            let mut bundle = Bundle::new(true);
+            let mut bundle = SegmentBundle::new(true);
             assert!(bundle.push(&apart[0]));
             bundle.push(second)
         };
         assert!(joins(&apart[1]));
-        assert!(!joins(&apart[0]) || transport == Transport::Udp);
-        assert!(!joins(&apart[2]) || transport == Transport::Udp, "a gap");
-        let at = Ip::of(&apart[1]).unwrap().header_bytes();
+        assert!(!joins(&apart[0]) || transport == OffloadTransport::Udp);
+        assert!(!joins(&apart[2]) || transport == OffloadTransport::Udp, "a gap");
+        let at = PacketIp::of(&apart[1]).unwrap().header_bytes();
         for changed in 0..headers(is_v6, transport) {
             let mut second = apart[1].clone();
             second[changed] ^= 1;
@@ -176,8 +181,8 @@ fn only_the_next_segment_of_the_same_connection_goes_along() {
                 // PUSH is another bit; the id of packets that are not to be split says nothing.
                 _ if !is_v6 && (4..6).contains(&changed) => true,
                 _ if !is_v6 && (10..12).contains(&changed) => true,
-                Transport::Tcp => (at + 16..at + 18).contains(&changed),
-                Transport::Udp => (at + 6..at + 8).contains(&changed),
+                OffloadTransport::Tcp => (at + 16..at + 18).contains(&changed),
+                OffloadTransport::Udp => (at + 6..at + 8).contains(&changed),
             };
             repair(&mut second, transport);
             assert_eq!(joins(&second), is_free, "{transport:?} {changed}");
@@ -186,16 +191,21 @@ fn only_the_next_segment_of_the_same_connection_goes_along() {
         *wrong.last_mut().unwrap() ^= 1;
         assert!(!joins(&wrong), "a payload that its checksum does not fit");
     }
-    let datagrams = packets(&run(false, Transport::Udp, 9, &packet(false, Transport::Udp, 20, 0)));
-    let mut bundle = Bundle::new(false);
+    let datagrams = packets(&run(
+        false,
+        OffloadTransport::Udp,
+        9,
+        &packet(false, OffloadTransport::Udp, 20, 0),
+    ));
+    let mut bundle = SegmentBundle::new(false);
     assert!(bundle.push(&datagrams[0]) && !bundle.push(&datagrams[1]), "no such offload");
 }
 
 /// Makes the checksums right, if it is still such a packet.
-fn repair(packet: &mut [u8], transport: Transport) {
-    let Some(ip) = Ip::of(packet) else { return };
+fn repair(packet: &mut [u8], transport: OffloadTransport) {
+    let Some(ip) = PacketIp::of(packet) else { return };
     let at = ip.header_bytes();
-    if matches!(ip, Ip::V4 { .. }) {
+    if matches!(ip, PacketIp::V4 { .. }) {
         put_u16(packet, 10, 0);
         let sum = !checksum(&packet[..at], 0);
         put_u16(packet, 10, sum);
@@ -209,27 +219,35 @@ fn repair(packet: &mut [u8], transport: Transport) {
 
 #[test]
 fn nothing_follows_a_segment_that_was_shorter_or_pushed() {
-    let apart =
-        packets(&run(false, Transport::Tcp, 1000, &packet(false, Transport::Tcp, 2500, ACK)));
-    let mut bundle = Bundle::new(true);
+    let apart = packets(&run(
+        false,
+        OffloadTransport::Tcp,
+        1000,
+        &packet(false, OffloadTransport::Tcp, 2500, ACK),
+    ));
+    let mut bundle = SegmentBundle::new(true);
     let mut pushed = apart[1].clone();
     pushed[20 + 13] |= PUSH;
-    repair(&mut pushed, Transport::Tcp);
+    repair(&mut pushed, OffloadTransport::Tcp);
     assert!(bundle.push(&apart[0]) && bundle.push(&pushed) && !bundle.push(&apart[2]));
     let joined = bundle.take();
     assert_eq!(joined[MARK_BYTES + 20 + 13], ACK | PUSH);
     // And no packet becomes longer than one can be.
-    let long = packet(false, Transport::Tcp, 65_000, ACK);
-    let apart = packets(&run(false, Transport::Tcp, 1300, &long));
+    let long = packet(false, OffloadTransport::Tcp, 65_000, ACK);
+    let apart = packets(&run(false, OffloadTransport::Tcp, 1300, &long));
     assert_eq!(apart.len(), 50);
-    let mut bundle = Bundle::new(true);
+    let mut bundle = SegmentBundle::new(true);
     assert!(apart.iter().all(|packet| bundle.push(packet)));
-    let next =
-        packets(&run(false, Transport::Tcp, 1300, &packet(false, Transport::Tcp, 1300, ACK)));
+    let next = packets(&run(
+        false,
+        OffloadTransport::Tcp,
+        1300,
+        &packet(false, OffloadTransport::Tcp, 1300, ACK),
+    ));
     let mut next = next[0].clone();
     let sequence = 0xffff_fc00_u32.wrapping_add(65_000);
     copy_into(&mut next, 24, &sequence.to_be_bytes());
-    repair(&mut next, Transport::Tcp);
+    repair(&mut next, OffloadTransport::Tcp);
     assert!(!bundle.push(&next));
 }
 
@@ -237,7 +255,7 @@ fn nothing_follows_a_segment_that_was_shorter_or_pushed() {
 fn a_checksum_that_the_kernel_left_out_is_filled_in() {
     for (is_v6, transport) in KINDS {
         let mut whole = packet(is_v6, transport, 333, ACK);
-        let ip = Ip::of(&whole).unwrap();
+        let ip = PacketIp::of(&whole).unwrap();
         let at = ip.header_bytes();
         repair(&mut whole, transport);
         let length = whole.len();
@@ -262,7 +280,7 @@ fn whatever_a_burst_says_of_itself_is_cut_within_its_bytes() {
     };
     for (is_v6, transport) in KINDS {
         let whole = packet(is_v6, transport, 300, ACK);
-        let ip = Ip::of(&whole).unwrap();
+        let ip = PacketIp::of(&whole).unwrap();
         let right = mark(
             transport.mark(ip),
             [headers(is_v6, transport), 100, ip.header_bytes(), transport.checksum_at()],
@@ -279,7 +297,7 @@ fn whatever_a_burst_says_of_itself_is_cut_within_its_bytes() {
             }
             packet.truncate(random() % (2 * packet.len()));
             let burst = burst(&mark, &packet);
-            let mut bundle = Bundle::new(true);
+            let mut bundle = SegmentBundle::new(true);
             for out in packets(&burst) {
                 assert!(out.len() <= packet.len());
                 if !out.is_empty() && !bundle.push(&out) {

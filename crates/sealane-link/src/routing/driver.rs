@@ -8,59 +8,60 @@ use std::time::Duration;
 
 use sealane_frame::{FrameAtHop, PeerTag};
 use sealane_mesh::{
-    Event, Input, InterfaceId, Mesh, MeshError, Output, Sources, Time, To, Urgency,
+    CarriedSources, InterfaceId, Mesh, MeshError, MeshEvent, MeshInput, MeshOutput, MeshTime,
+    SendUrgency, UnitReceiver,
 };
 
-use super::found::Via;
-use super::load::Load;
+use super::found::LinkNeighbour;
+use super::load::RadioLoad;
 use super::{
-    Found, FoundNeighbour, LocalInput, Next, RouteStatus, Routing, RoutingNeighbour,
-    RoutingSecrets, RoutingStatus, RoutingWay, Spent, Task, leg,
+    AirTimeSpent, FoundNeighbour, IntakeNext, LocalInput, RouteStatus, RoutingFound,
+    RoutingNeighbour, RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask, RoutingWay, leg,
 };
-use crate::address::Address;
+use crate::address::LinkAddress;
 use crate::config::Config;
-use crate::counters::Reason;
+use crate::counters::DropReason;
 use crate::desk::is_announcement;
 use crate::limits::MAX_SEND_WAIT_MS;
-use crate::link::{Link, Ready, Sent};
-use crate::outlet::Outlet;
-use crate::relay::{Arrival, Shared};
-use crate::table::{NeighbourIndex, Table};
+use crate::link::{LinkReady, RelayLink, SentBytes};
+use crate::outlet::LinkOutlet;
+use crate::relay::{RelayArrival, RelayShared};
+use crate::table::{NeighbourIndex, RelayTable};
 use crate::{LinkConfig, LinkError};
 
 /// The machine at work.
-pub(crate) struct Driver {
+pub(crate) struct RoutingDriver {
     mesh: Mesh,
-    shared: Arc<Shared>,
-    routing: Arc<Routing>,
-    links: Arc<[Link]>,
+    shared: Arc<RelayShared>,
+    routing: Arc<RoutingShared>,
+    links: Arc<[RelayLink]>,
     configs: Vec<LinkConfig>,
     /// How busy the channels of radios are, by link.
-    loads: BTreeMap<usize, Load>,
-    outlet: Outlet,
+    loads: BTreeMap<usize, RadioLoad>,
+    outlet: LinkOutlet,
     /// Names addresses for the machine: nobody can find two of one name.
     names: RandomState,
     /// The addresses of neighbours, by name.
-    addresses: BTreeMap<u64, At>,
+    addresses: BTreeMap<u64, LinkPlace>,
     /// The sender of the unit that is taken at present.
-    current: Option<(u64, At)>,
+    current: Option<(u64, LinkPlace)>,
     /// The neighbours and ways that the data path's table knows.
-    found: Found,
+    found: RoutingFound,
     /// The table whose sources the machine carries.
     version: Option<u64>,
     /// Neighbours or ways may have changed since then.
     is_stale: bool,
-    refreshed: Time,
-    told: Time,
+    refreshed: MeshTime,
+    told: MeshTime,
     status: RoutingStatus,
     unit: Vec<u8>,
 }
 
 /// An address on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct At {
+struct LinkPlace {
     link: usize,
-    address: Address,
+    address: LinkAddress,
 }
 
 /// How soon after what was heard the table follows, at the latest.
@@ -70,7 +71,7 @@ const STATUS_US: u64 = 1_000_000;
 /// How long nothing happens before the thread looks around.
 const TURN: Duration = Duration::from_millis(500);
 
-impl Driver {
+impl RoutingDriver {
     /// The machine of a configuration with its interfaces.
     ///
     /// # Errors
@@ -90,12 +91,12 @@ impl Driver {
             sleeps: routing.sleeps,
             seed: machine.seed,
         };
-        let mut mesh = Mesh::new(own, machine.keys, Time(0)).map_err(value)?;
+        let mut mesh = Mesh::new(own, machine.keys, MeshTime(0)).map_err(value)?;
         for (index, link) in config.links.iter().enumerate() {
             if let Some(medium) = link.mesh_medium() {
                 // Interfaces come up before any thread runs, so that no unit is heard on an
                 // interface that the machine lacks.
-                mesh.take(Time(0), Input::Up { interface: interface(index), medium });
+                mesh.take(MeshTime(0), MeshInput::Up { interface: interface(index), medium });
             }
         }
         Ok(mesh)
@@ -103,16 +104,16 @@ impl Driver {
 
     pub(crate) fn new(
         mesh: Mesh,
-        shared: &Arc<Shared>,
-        routing: &Arc<Routing>,
-        links: &Arc<[Link]>,
+        shared: &Arc<RelayShared>,
+        routing: &Arc<RoutingShared>,
+        links: &Arc<[RelayLink]>,
         configs: &[LinkConfig],
     ) -> Self {
-        let outlet = Outlet::new(Arc::clone(links), Arc::clone(&shared.tap), FRAGMENTS);
+        let outlet = LinkOutlet::new(Arc::clone(links), Arc::clone(&shared.tap), FRAGMENTS);
         let status = RoutingStatus::clone(&routing.status());
-        let now = Time(shared.now_us());
+        let now = MeshTime(shared.now_us());
         let radios = configs.iter().enumerate().filter(|(_, config)| config.is_radio());
-        let load = |config: &LinkConfig| config.mesh_medium().map(|of| Load::new(of, now));
+        let load = |config: &LinkConfig| config.mesh_medium().map(|of| RadioLoad::new(of, now));
         let loads = radios.filter_map(|(link, config)| Some((link, load(config)?))).collect();
         Self {
             mesh,
@@ -125,11 +126,11 @@ impl Driver {
             names: RandomState::new(),
             addresses: BTreeMap::new(),
             current: None,
-            found: Found::default(),
+            found: RoutingFound::default(),
             version: None,
             is_stale: true,
-            refreshed: Time(0),
-            told: Time(0),
+            refreshed: MeshTime(0),
+            told: MeshTime(0),
             status,
             unit: vec![],
         }
@@ -146,10 +147,10 @@ impl Driver {
             // frames on a way that has gone.
             let patience = wake.into_iter().chain(stale).chain([TURN]).min().unwrap_or(TURN);
             match self.routing.intake.next(patience) {
-                Next::Task(task) => self.take(task),
+                IntakeNext::Task(task) => self.take(task),
                 // The time is read anew here, since the wait itself took most of it.
-                Next::Late => self.mesh.take(self.now(), Input::Tick),
-                Next::End => return,
+                IntakeNext::Late => self.mesh.take(self.now(), MeshInput::Tick),
+                IntakeNext::End => return,
             }
             self.tell_loads();
             self.drain();
@@ -159,52 +160,58 @@ impl Driver {
         }
     }
 
-    fn now(&self) -> Time {
-        Time(self.shared.now_us())
+    fn now(&self) -> MeshTime {
+        MeshTime(self.shared.now_us())
     }
 
-    fn take(&mut self, task: Task) {
+    fn take(&mut self, task: RoutingTask) {
         let now = self.now();
         match task {
-            Task::Heard { link, from, unit } => {
+            RoutingTask::Heard { link, from, unit } => {
                 self.note_load(link, unit.len());
-                let at = At { link, address: from };
+                let at = LinkPlace { link, address: from };
                 // The machine knows addresses by a keyed hash. A stranger cannot choose an address
                 // that collides with a neighbour's.
                 let name = self.names.hash_one(at);
                 self.current = Some((name, at));
-                let from = sealane_mesh::Address(name);
+                let from = sealane_mesh::MeshAddress(name);
                 let interface = interface(link);
-                self.mesh.take(now, Input::Heard { interface, from, unit: &unit });
+                self.mesh.take(now, MeshInput::Heard { interface, from, unit: &unit });
                 self.is_stale = true;
             }
-            Task::Data { frame } => self.mesh.take(now, Input::Data { frame: &frame }),
-            Task::Came { source, frames } => {
-                self.mesh.take(now, Input::Came { source, frames });
+            RoutingTask::Data { frame } => self.mesh.take(now, MeshInput::Data { frame: &frame }),
+            RoutingTask::Came { source, frames } => {
+                self.mesh.take(now, MeshInput::Came { source, frames });
             }
-            Task::Went { leg, frames } => self.mesh.take(now, Input::Went { leg, frames }),
-            Task::Local(LocalInput::Data(frame)) => self.originate(&frame),
-            Task::Local(LocalInput::Keep(group)) => self.mesh.take(now, Input::Keep(group)),
-            Task::Local(LocalInput::Forget(group)) => self.mesh.take(now, Input::Forget(group)),
-            Task::Local(LocalInput::Notice { group, notice }) => {
-                self.mesh.take(now, Input::Notice { group, notice: &notice });
+            RoutingTask::Went { leg, frames } => {
+                self.mesh.take(now, MeshInput::Went { leg, frames })
             }
-            Task::Local(LocalInput::Digest(digest)) => {
-                self.mesh.take(now, Input::Digest { digest });
+            RoutingTask::Local(LocalInput::Data(frame)) => self.originate(&frame),
+            RoutingTask::Local(LocalInput::Keep(group)) => {
+                self.mesh.take(now, MeshInput::Keep(group))
             }
-            Task::Local(LocalInput::Documents { to, urgency, message }) => {
-                self.mesh.take(now, Input::Documents { to, urgency, message: &message });
+            RoutingTask::Local(LocalInput::Forget(group)) => {
+                self.mesh.take(now, MeshInput::Forget(group))
+            }
+            RoutingTask::Local(LocalInput::Notice { group, notice }) => {
+                self.mesh.take(now, MeshInput::Notice { group, notice: &notice });
+            }
+            RoutingTask::Local(LocalInput::Digest(digest)) => {
+                self.mesh.take(now, MeshInput::Digest { digest });
+            }
+            RoutingTask::Local(LocalInput::Documents { to, urgency, message }) => {
+                self.mesh.take(now, MeshInput::Documents { to, urgency, message: &message });
                 self.routing.documents.set(1, &self.mesh);
             }
-            Task::Local(LocalInput::Trace { to, number }) => {
-                self.mesh.take(now, Input::Trace { to, number });
+            RoutingTask::Local(LocalInput::Trace { to, number }) => {
+                self.mesh.take(now, MeshInput::Trace { to, number });
             }
-            Task::Rekey(rekeyed) => {
+            RoutingTask::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
                 self.status.fault = outcome.err().map(|error| error.to_string());
                 // A new epoch changes tags and routes. Table and status must not wait for their
                 // usual turn.
-                (self.is_stale, self.told) = (true, Time(0));
+                (self.is_stale, self.told) = (true, MeshTime(0));
             }
         }
     }
@@ -222,7 +229,7 @@ impl Driver {
         for (link, load) in &mut self.loads {
             if let Some(busy_ppm) = load.take(now) {
                 let interface = interface(*link);
-                self.mesh.take(now, Input::Load { interface, busy_ppm });
+                self.mesh.take(now, MeshInput::Load { interface, busy_ppm });
             }
         }
     }
@@ -232,32 +239,32 @@ impl Driver {
         let mut has_delivered = false;
         while let Some(output) = self.mesh.next_output() {
             match output {
-                Output::Send { interface, to, unit, urgency } => {
+                MeshOutput::Send { interface, to, unit, urgency } => {
                     self.send(usize::from(interface.0), to, &unit, urgency);
                 }
                 // A timer changes routes too, and then no unit has made the table stale.
-                Output::Table(_) => (self.is_stale, self.refreshed) = (true, Time(0)),
-                Output::Deliver { frame } => {
+                MeshOutput::Table(_) => (self.is_stale, self.refreshed) = (true, MeshTime(0)),
+                MeshOutput::Deliver { frame } => {
                     // The end gathers packets of a turn, and gets one pause after the last instead
                     // of one after each.
                     has_delivered = true;
-                    self.routing.hear(&Output::Deliver { frame: frame.clone() });
+                    self.routing.hear(&MeshOutput::Deliver { frame: frame.clone() });
                     self.deliver(frame);
                 }
-                notice @ Output::Notice { .. } => self.routing.hear(&notice),
-                Output::Traced(trace) => self.routing.hear(&Output::Traced(trace)),
-                output @ (Output::Digest { .. } | Output::Documents { .. }) => {
+                notice @ MeshOutput::Notice { .. } => self.routing.hear(&notice),
+                MeshOutput::Traced(trace) => self.routing.hear(&MeshOutput::Traced(trace)),
+                output @ (MeshOutput::Digest { .. } | MeshOutput::Documents { .. }) => {
                     self.routing.hear(&output);
                 }
-                Output::Event(event) => {
-                    self.status.own_slot_heard += u64::from(event == Event::OwnSlotHeard);
-                    (self.is_stale, self.refreshed) = (true, Time(0));
-                    self.routing.hear(&Output::Event(event));
+                MeshOutput::Event(event) => {
+                    self.status.own_slot_heard += u64::from(event == MeshEvent::OwnSlotHeard);
+                    (self.is_stale, self.refreshed) = (true, MeshTime(0));
+                    self.routing.hear(&MeshOutput::Event(event));
                 }
             }
         }
         if let Some(end) = self.shared.end.as_ref().filter(|_| has_delivered)
-            && let Err(why) = (end.take)(Arrival::Pause)
+            && let Err(why) = (end.take)(RelayArrival::Pause)
         {
             self.outlet.tally.drop(why, 1);
         }
@@ -279,7 +286,7 @@ impl Driver {
         }
     }
 
-    fn address(&self, name: sealane_mesh::Address) -> Option<At> {
+    fn address(&self, name: sealane_mesh::MeshAddress) -> Option<LinkPlace> {
         // The machine may answer a sender that is no neighbour yet. Its address is known only
         // during this turn.
         let current = self.current.filter(|(current, _)| *current == name.0).map(|(_, at)| at);
@@ -287,20 +294,20 @@ impl Driver {
     }
 
     /// Sends a unit of the machine. Over wires frames to everybody go by the data path.
-    fn send(&mut self, link: usize, to: To, unit: &[u8], urgency: Urgency) {
+    fn send(&mut self, link: usize, to: UnitReceiver, unit: &[u8], urgency: SendUrgency) {
         let Some(config) = self.configs.get(link) else { return };
-        let is_control = urgency == Urgency::Control || self.routing.is_control(unit);
+        let is_control = urgency == SendUrgency::Control || self.routing.is_control(unit);
         let (is_radio, length_bytes) = (config.is_radio(), config.length_bytes());
         // The data path has sent this frame over the wires already. A second copy would only be
         // counted as a repeat.
-        if !is_radio && !is_control && to == To::Everybody {
+        if !is_radio && !is_control && to == UnitReceiver::Everybody {
             return;
         }
         let to = match to {
-            To::Everybody => None,
-            To::Neighbour(name) => match self.address(name) {
+            UnitReceiver::Everybody => None,
+            UnitReceiver::Neighbour(name) => match self.address(name) {
                 Some(at) => Some(at.address),
-                None => return self.outlet.tally.drop(Reason::NoRoute, 1),
+                None => return self.outlet.tally.drop(DropReason::NoRoute, 1),
             },
         };
         let mut whole = std::mem::take(&mut self.unit);
@@ -321,7 +328,7 @@ impl Driver {
     }
 
     /// Gives a unit to a link, and waits a little where it is full. Whether it was sent.
-    fn put(&mut self, index: usize, to: Option<Address>, unit: &[u8]) -> bool {
+    fn put(&mut self, index: usize, to: Option<LinkAddress>, unit: &[u8]) -> bool {
         let links = Arc::clone(&self.links);
         let Some(link) = links.get(index) else { return false };
         let give = || match to {
@@ -332,10 +339,10 @@ impl Driver {
         // One short wait bridges a burst. A longer one would stop all interfaces, since one thread
         // serves them.
         if sent.stopped.as_ref().is_some_and(is_full) {
-            let _ = link.wait(Ready::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
+            let _ = link.wait(LinkReady::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
             sent = give();
         }
-        let Sent { stopped, .. } = sent;
+        let SentBytes { stopped, .. } = sent;
         let is_sent = stopped.is_none();
         match stopped {
             None => {
@@ -345,8 +352,8 @@ impl Driver {
                     capture.went(index, to, unit, unit.len());
                 }
             }
-            Some(error) if is_full(&error) => self.outlet.tally.drop(Reason::LinkFull, 1),
-            Some(_) => self.outlet.tally.drop(Reason::LinkFault, 1),
+            Some(error) if is_full(&error) => self.outlet.tally.drop(DropReason::LinkFull, 1),
+            Some(_) => self.outlet.tally.drop(DropReason::LinkFault, 1),
         }
         is_sent
     }
@@ -365,29 +372,29 @@ impl Driver {
     }
 
     /// Whether a frame is for everybody, if its source may send.
-    fn judge(&self, table: &Table, frame: &[u8]) -> Result<bool, Reason> {
-        let view = sealane_frame::FrameView::parse(frame).map_err(|_| Reason::Malformed)?;
+    fn judge(&self, table: &RelayTable, frame: &[u8]) -> Result<bool, DropReason> {
+        let view = sealane_frame::FrameView::parse(frame).map_err(|_| DropReason::Malformed)?;
         let header = view.header();
         // The mesh has authenticated the hop, not the source. The cards decide here as they do on
         // wires.
-        let source = table.member(header.source()).ok_or(Reason::UnknownSource)?;
+        let source = table.member(header.source()).ok_or(DropReason::UnknownSource)?;
         match source.group == header.group() {
             true => Ok(header.destination() == PeerTag::BROADCAST),
-            false => Err(Reason::UnknownGroup),
+            false => Err(DropReason::UnknownGroup),
         }
     }
 
-    fn give(&mut self, frame: &mut [u8]) -> Result<(), Reason> {
-        let end = self.shared.end.as_ref().ok_or(Reason::NoEnd)?;
+    fn give(&mut self, frame: &mut [u8]) -> Result<(), DropReason> {
+        let end = self.shared.end.as_ref().ok_or(DropReason::NoEnd)?;
         let frame_bytes = frame.len();
-        (end.take)(Arrival::Frame(frame))?;
+        (end.take)(RelayArrival::Frame(frame))?;
         self.outlet.tally.delivered.add(1, frame_bytes);
         Ok(())
     }
 
     /// Sends a frame to everybody that came by a radio, or was made here, to all wires.
-    fn flood(&mut self, table: &Table, frame: &mut [u8]) -> Result<(), Reason> {
-        let at = FrameAtHop::parse(frame, table.own()).map_err(|_| Reason::Malformed)?;
+    fn flood(&mut self, table: &RelayTable, frame: &mut [u8]) -> Result<(), DropReason> {
+        let at = FrameAtHop::parse(frame, table.own()).map_err(|_| DropReason::Malformed)?;
         let header = *at.header();
         // A frame at its last hop still reaches this machine's member. It only travels no further.
         let goes_on = at.pass_on(PeerTag::BROADCAST).is_ok();
@@ -395,7 +402,7 @@ impl Driver {
         // for ever.
         self.shared.with_floods(|floods| {
             if !floods.is_new(&header, frame) {
-                return Err(Reason::Repeat);
+                return Err(DropReason::Repeat);
             }
             if goes_on && is_announcement(&header) {
                 floods.hold(header.source(), header.previous_hop(), frame);
@@ -412,7 +419,7 @@ impl Driver {
         Ok(())
     }
 
-    fn send_on_wires(&mut self, table: &Table, frame: &[u8]) {
+    fn send_on_wires(&mut self, table: &RelayTable, frame: &[u8]) {
         for to in table.neighbours().iter().filter(|one| !one.is_radio) {
             self.outlet.tally.forwarded.add(1, frame.len());
             self.outlet.send(to, frame, frame.len());
@@ -424,13 +431,13 @@ impl Driver {
     fn originate(&mut self, frame: &[u8]) {
         let table = self.shared.table();
         let Ok(view) = sealane_frame::FrameView::parse(frame) else {
-            return self.outlet.tally.drop(Reason::Malformed, 1);
+            return self.outlet.tally.drop(DropReason::Malformed, 1);
         };
         let header = *view.header();
         let to = header.destination();
         if to == PeerTag::BROADCAST {
             if self.routing.has_radio {
-                self.mesh.take(self.now(), Input::Data { frame });
+                self.mesh.take(self.now(), MeshInput::Data { frame });
             }
             let mut copy = own_frame(frame, table.own());
             if let Err(why) = self.flood(&table, &mut copy) {
@@ -441,23 +448,23 @@ impl Driver {
         let member = table.member(to);
         let via = member.and_then(|member| member.via);
         let Some(next) = via.and_then(|via: NeighbourIndex| table.neighbour(via)) else {
-            return self.outlet.tally.drop(Reason::NoRoute, 1);
+            return self.outlet.tally.drop(DropReason::NoRoute, 1);
         };
         let is_reported = member.is_some_and(|member| member.is_reported);
         let leg = is_reported.then(|| leg(next.link, next.tag, &header));
         // The mesh counts what leaves by a radio itself, so that no leg is reported for it here.
         if next.is_radio {
-            return self.mesh.take(self.now(), Input::Data { frame });
+            return self.mesh.take(self.now(), MeshInput::Data { frame });
         }
         let mut copy = own_frame(frame, table.own());
         let passed = FrameAtHop::parse(&mut copy, table.own());
         if passed.and_then(|at| at.pass_on(next.tag)).is_err() {
-            return self.outlet.tally.drop(Reason::HopLimit, 1);
+            return self.outlet.tally.drop(DropReason::HopLimit, 1);
         }
         self.outlet.tally.forwarded.add(1, copy.len());
         self.outlet.send(next, &copy, copy.len());
         if let Some(leg) = leg {
-            self.mesh.take(self.now(), Input::Went { leg, frames: 1 });
+            self.mesh.take(self.now(), MeshInput::Went { leg, frames: 1 });
         }
     }
 
@@ -473,10 +480,10 @@ impl Driver {
             if found != self.found {
                 self.found = found;
                 self.shared.publish(self.found.clone());
-                self.told = Time(0);
+                self.told = MeshTime(0);
             }
         }
-        if now.since(self.told).0 >= STATUS_US || self.told == Time(0) {
+        if now.since(self.told).0 >= STATUS_US || self.told == MeshTime(0) {
             self.told = now;
             self.tell();
         }
@@ -493,16 +500,16 @@ impl Driver {
         // never miss it.
         self.version = version;
         let table = self.shared.table();
-        let sources: Sources = table.members().map(|one| (one.tag, one.group)).collect();
+        let sources: CarriedSources = table.members().map(|one| (one.tag, one.group)).collect();
         self.mesh.set_sources(Arc::new(sources));
     }
 
-    fn look(&mut self) -> Found {
+    fn look(&mut self) -> RoutingFound {
         let all = self.mesh.neighbours();
         // The map follows the mesh's neighbours, whose number is bounded, and so has the same
         // bound.
         self.addresses.retain(|name, _| all.iter().any(|one| one.address.0 == *name));
-        let mut found = Found::default();
+        let mut found = RoutingFound::default();
         // A neighbour without a cost is heard one way only. Frames sent to it would vanish.
         for one in all.iter().filter(|one| one.cost.is_some()) {
             let Some(at) = self.addresses.get(&one.address.0) else { continue };
@@ -510,7 +517,8 @@ impl Driver {
             found.neighbours.push(FoundNeighbour { slot, tag: one.tag, link, address });
         }
         for (tag, route) in self.mesh.table().addresses() {
-            let via = Via { link: usize::from(route.hop.interface.0), tag: route.hop.tag };
+            let via =
+                LinkNeighbour { link: usize::from(route.hop.interface.0), tag: route.hop.tag };
             found.ways.insert(tag, via);
             if route.is_gateway {
                 found.gateways.insert(tag);
@@ -548,7 +556,7 @@ impl Driver {
             let medium = config.discovery?.medium.name();
             let interface = InterfaceId(u8::try_from(index).ok()?);
             let parts = self.mesh.spent(interface);
-            Some(Spent { link: config.name.clone(), medium, parts })
+            Some(AirTimeSpent { link: config.name.clone(), medium, parts })
         });
         let spent = spent.collect();
         self.status = RoutingStatus {

@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{From, Gate};
-use crate::address::Address;
-use crate::counters::{Reason, Tally};
+use super::{RoutingGate, UnitSource};
+use crate::address::LinkAddress;
+use crate::counters::{DropReason, FrameTally};
 use crate::limits::MAX_UNIT_BYTES;
-use crate::link::Link;
-use crate::relay::Shared;
+use crate::link::RelayLink;
+use crate::relay::RelayShared;
 use crate::udp::UdpLink;
 
 /// How often the group is joined again, in case the interface was gone.
@@ -19,27 +19,31 @@ const REJOIN: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(100);
 
 /// The thread that receives units to everybody.
-pub(crate) struct Everyone {
-    shared: Arc<Shared>,
-    links: Arc<[Link]>,
+pub(crate) struct MulticastReceiver {
+    shared: Arc<RelayShared>,
+    links: Arc<[RelayLink]>,
     index: usize,
-    gate: Gate,
-    tally: Tally,
+    gate: RoutingGate,
+    tally: FrameTally,
 }
 
-impl Everyone {
+impl MulticastReceiver {
     /// None where a link has no such socket.
-    pub(crate) fn new(shared: Arc<Shared>, links: Arc<[Link]>, index: usize) -> Option<Self> {
-        let Some(Link::Udp(link)) = links.get(index) else { return None };
+    pub(crate) fn new(
+        shared: Arc<RelayShared>,
+        links: Arc<[RelayLink]>,
+        index: usize,
+    ) -> Option<Self> {
+        let Some(RelayLink::Udp(link)) = links.get(index) else { return None };
         link.everybody()?;
         // The thread has a gate with quotas of its own. A flood here takes nothing from the link's.
         let gate = shared.gate(index)?;
-        Some(Self { shared, links, index, gate, tally: Tally::default() })
+        Some(Self { shared, links, index, gate, tally: FrameTally::default() })
     }
 
     pub(crate) fn run(mut self) {
         let links = Arc::clone(&self.links);
-        let Some(Link::Udp(link)) = links.get(self.index) else { return };
+        let Some(RelayLink::Udp(link)) = links.get(self.index) else { return };
         let mut unit = vec![0; MAX_UNIT_BYTES].into_boxed_slice();
         let (mut joined, mut version) = (Instant::now(), u64::MAX);
         while !self.shared.ends() {
@@ -64,12 +68,12 @@ impl Everyone {
         match link.receive_all(unit) {
             Ok(Some((from, bytes))) => {
                 let unit = unit.get(..bytes).unwrap_or_default();
-                self.take(Address::Udp(from), unit);
+                self.take(LinkAddress::Udp(from), unit);
             }
             Ok(None) => {}
             Err(error) if is_quiet(&error) => {}
             Err(_) => {
-                self.tally.drop(Reason::LinkFault, 1);
+                self.tally.drop(DropReason::LinkFault, 1);
                 // A socket that fails at once would otherwise keep a processor busy until its
                 // interface returns.
                 std::thread::sleep(TURN);
@@ -77,17 +81,17 @@ impl Everyone {
         }
     }
 
-    fn take(&mut self, address: Address, unit: &[u8]) {
+    fn take(&mut self, address: LinkAddress, unit: &[u8]) {
         self.tally.received.add(1, unit.len());
         if let Some(capture) = self.shared.tap.get() {
             capture.came(self.index, address, unit, unit.len());
         }
         // The table's lock is taken for each unit: hellos are few.
         let by = self.shared.table().at(self.index, address);
-        let from = From { by, address, now_us: self.shared.now_us() };
+        let from = UnitSource { by, address, now_us: self.shared.now_us() };
         let passed = match self.gate.is_for(unit) {
             true => self.gate.pass(from, unit),
-            false => Err(Reason::Stranger),
+            false => Err(DropReason::Stranger),
         };
         if let Err(why) = passed {
             self.tally.drop(why, 1);

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sealane_frame::PeerTag;
 
-use crate::address::Address;
+use crate::address::LinkAddress;
 
 /// Neighbours and ways that were found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct RoutingFound {
     /// Those by which frames may go, by link and slot.
     pub(crate) neighbours: Vec<FoundNeighbour>,
     /// Which neighbour takes what is for an address.
-    pub(crate) ways: BTreeMap<PeerTag, Via>,
+    pub(crate) ways: BTreeMap<PeerTag, LinkNeighbour>,
     /// Which of these addresses live on gateways, which report what came to them.
     pub(crate) gateways: BTreeSet<PeerTag>,
 }
@@ -23,12 +23,12 @@ pub(crate) struct FoundNeighbour {
     pub(crate) slot: u16,
     pub(crate) tag: PeerTag,
     pub(crate) link: usize,
-    pub(crate) address: Address,
+    pub(crate) address: LinkAddress,
 }
 
 /// A neighbour on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Via {
+pub(crate) struct LinkNeighbour {
     pub(crate) link: usize,
     pub(crate) tag: PeerTag,
 }

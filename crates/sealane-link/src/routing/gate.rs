@@ -2,45 +2,49 @@
 
 use std::sync::Arc;
 
-use super::{Lane, Routing, Task};
-use crate::address::Address;
-use crate::counters::Reason;
+use super::{IntakeLane, RoutingShared, RoutingTask};
+use crate::address::LinkAddress;
+use crate::counters::DropReason;
 use crate::limits::{
     MAX_CONTROL_UNITS_PER_SECOND, MAX_STRANGER_UNITS_PER_SECOND, NEIGHBOUR_FRAMES_PER_SECOND,
 };
-use crate::quota::Quota;
+use crate::quota::UnitQuota;
 use crate::table::NeighbourIndex;
 
 /// One thread's way to the machine.
 #[derive(Debug)]
-pub(crate) struct Gate {
-    routing: Arc<Routing>,
+pub(crate) struct RoutingGate {
+    routing: Arc<RoutingShared>,
     link: usize,
     /// All units of the link are for the machine.
     pub(crate) is_radio: bool,
     /// The bytes before each unit that say how long it is.
     length_bytes: usize,
-    strangers: Quota,
-    known: Vec<Quota>,
+    strangers: UnitQuota,
+    known: Vec<UnitQuota>,
 }
 
 /// A unit, and who sent it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct From {
+pub(crate) struct UnitSource {
     pub(crate) by: Option<NeighbourIndex>,
-    pub(crate) address: Address,
+    pub(crate) address: LinkAddress,
     pub(crate) now_us: u64,
 }
 
-impl Gate {
+impl RoutingGate {
     /// The gate of a link on which neighbours are found.
-    pub(crate) fn new(routing: Arc<Routing>, link: usize, config: &crate::LinkConfig) -> Self {
+    pub(crate) fn new(
+        routing: Arc<RoutingShared>,
+        link: usize,
+        config: &crate::LinkConfig,
+    ) -> Self {
         Self {
             routing,
             link,
             is_radio: config.is_radio(),
             length_bytes: config.length_bytes(),
-            strangers: Quota::new(MAX_STRANGER_UNITS_PER_SECOND, 0),
+            strangers: UnitQuota::new(MAX_STRANGER_UNITS_PER_SECOND, 0),
             known: vec![],
         }
     }
@@ -53,7 +57,7 @@ impl Gate {
             true => NEIGHBOUR_FRAMES_PER_SECOND,
             false => MAX_CONTROL_UNITS_PER_SECOND,
         };
-        self.known = vec![Quota::new(per_second, now_us); neighbours];
+        self.known = vec![UnitQuota::new(per_second, now_us); neighbours];
     }
 
     /// Whether a unit is for the machine.
@@ -65,23 +69,23 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Reason::Quota`], [`Reason::MeshFull`], and [`Reason::Malformed`] for one that is not as
+    /// [`DropReason::UnitQuota`], [`DropReason::MeshFull`], and [`DropReason::Malformed`] for one that is not as
     /// long as it says.
-    pub(crate) fn pass(&mut self, from: From, unit: &[u8]) -> Result<(), Reason> {
+    pub(crate) fn pass(&mut self, from: UnitSource, unit: &[u8]) -> Result<(), DropReason> {
         let known = from.by.and_then(|by| self.known.get_mut(usize::from(by)));
         // Strangers share one quota and a queue of their own: however many addresses they make up,
         // neighbours keep theirs.
         let (lane, quota) = match known {
-            Some(quota) => (Lane::Known, quota),
-            None => (Lane::Stranger, &mut self.strangers),
+            Some(quota) => (IntakeLane::Known, quota),
+            None => (IntakeLane::Stranger, &mut self.strangers),
         };
         // The quota comes before the copy, so that a flood costs no memory.
         if quota.take(1, from.now_us) == 0 {
-            return Err(Reason::Quota);
+            return Err(DropReason::Quota);
         }
         // The quota counts a malformed unit as well: it has cost a look.
-        let unit = without_length(unit, self.length_bytes).ok_or(Reason::Malformed)?.into();
-        let heard = Task::Heard { link: self.link, from: from.address, unit };
+        let unit = without_length(unit, self.length_bytes).ok_or(DropReason::Malformed)?.into();
+        let heard = RoutingTask::Heard { link: self.link, from: from.address, unit };
         self.routing.intake.put(lane, heard)
     }
 }

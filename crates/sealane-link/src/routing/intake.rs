@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use sealane_frame::PeerTag;
-use sealane_mesh::{Leg, Rekeyed};
+use sealane_mesh::{Rekeyed, RouteLeg};
 
 use super::LocalInput;
-use crate::address::Address;
-use crate::counters::Reason;
+use crate::address::LinkAddress;
+use crate::counters::DropReason;
 use crate::limits::MAX_MESH_WAITING;
 
 /// A task of the machine.
 #[derive(Debug)]
-pub(crate) enum Task {
+pub(crate) enum RoutingTask {
     /// A unit came.
-    Heard { link: usize, from: Address, unit: Box<[u8]> },
+    Heard { link: usize, from: LinkAddress, unit: Box<[u8]> },
     /// A frame is to leave by a radio.
     Data { frame: Box<[u8]> },
     /// Frames have come to this gateway by wires.
     Came { source: PeerTag, frames: u16 },
     /// Frames have gone on to a gateway by wires.
-    Went { leg: Leg, frames: u16 },
+    Went { leg: RouteLeg, frames: u16 },
     /// Local code has something for it.
     Local(LocalInput),
     /// The group's keys are others.
@@ -31,7 +31,7 @@ pub(crate) enum Task {
 
 /// The queue that something waits in. None keeps another one waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum IntakeLane {
     /// Units of neighbours.
     Known,
     /// Units of others.
@@ -46,8 +46,8 @@ const LANES: usize = 4;
 
 /// The next thing to do.
 #[derive(Debug)]
-pub(crate) enum Next {
-    Task(Task),
+pub(crate) enum IntakeNext {
+    Task(RoutingTask),
     /// It was waited for long enough.
     Late,
     /// There is nothing left, and nothing follows.
@@ -56,33 +56,33 @@ pub(crate) enum Next {
 
 /// All queues.
 #[derive(Debug, Default)]
-pub(crate) struct Intake {
-    waiting: Mutex<Waiting>,
+pub(crate) struct RoutingIntake {
+    waiting: Mutex<IntakeQueues>,
     wakes: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    lanes: [VecDeque<Task>; LANES],
+struct IntakeQueues {
+    lanes: [VecDeque<RoutingTask>; LANES],
     /// The queue whose turn it is.
     turn: usize,
     ends: bool,
 }
 
-impl Intake {
+impl RoutingIntake {
     /// Has something wait.
     ///
     /// # Errors
     ///
-    /// [`Reason::MeshFull`].
-    pub(crate) fn put(&self, lane: Lane, task: Task) -> Result<(), Reason> {
+    /// [`DropReason::MeshFull`].
+    pub(crate) fn put(&self, lane: IntakeLane, task: RoutingTask) -> Result<(), DropReason> {
         let mut waiting = self.waiting.lock();
         let is_ending = waiting.ends;
-        let queue = waiting.lanes.get_mut(lane as usize).ok_or(Reason::MeshFull)?;
+        let queue = waiting.lanes.get_mut(lane as usize).ok_or(DropReason::MeshFull)?;
         // The newest is dropped, so that the others keep their order: a later hello must not come
         // before an earlier one.
         if queue.len() >= MAX_MESH_WAITING || is_ending {
-            return Err(Reason::MeshFull);
+            return Err(DropReason::MeshFull);
         }
         queue.push_back(task);
         // The lock is free before the machine's thread wakes up, or it would wait again at once.
@@ -92,20 +92,20 @@ impl Intake {
     }
 
     /// Takes what comes next, or waits for it.
-    pub(crate) fn next(&self, patience: Duration) -> Next {
+    pub(crate) fn next(&self, patience: Duration) -> IntakeNext {
         let mut waiting = self.waiting.lock();
         if let Some(task) = waiting.take() {
-            return Next::Task(task);
+            return IntakeNext::Task(task);
         }
         // The end is looked at after the queues, so that what came before it is still done.
         if waiting.ends {
-            return Next::End;
+            return IntakeNext::End;
         }
         self.wakes.wait_for(&mut waiting, patience);
         match waiting.take() {
-            Some(task) => Next::Task(task),
-            None if waiting.ends => Next::End,
-            None => Next::Late,
+            Some(task) => IntakeNext::Task(task),
+            None if waiting.ends => IntakeNext::End,
+            None => IntakeNext::Late,
         }
     }
 
@@ -116,8 +116,8 @@ impl Intake {
     }
 }
 
-impl Waiting {
-    fn take(&mut self) -> Option<Task> {
+impl IntakeQueues {
+    fn take(&mut self) -> Option<RoutingTask> {
         // A neighbour that fills its queue delays each other queue by one task.
         for step in 0..LANES {
             let at = (self.turn + step) % LANES;
@@ -136,33 +136,33 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn data(number: u8) -> Task {
-        Task::Data { frame: Box::new([number]) }
+    fn data(number: u8) -> RoutingTask {
+        RoutingTask::Data { frame: Box::new([number]) }
     }
 
-    fn number(next: Next) -> u8 {
+    fn number(next: IntakeNext) -> u8 {
         match next {
-            Next::Task(Task::Data { frame }) => frame[0],
+            IntakeNext::Task(RoutingTask::Data { frame }) => frame[0],
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn no_queue_grows_beyond_its_bound_or_keeps_another_waiting() {
-        let intake = Intake::default();
+        let intake = RoutingIntake::default();
         for _ in 0..MAX_MESH_WAITING {
-            intake.put(Lane::Stranger, data(1)).unwrap();
+            intake.put(IntakeLane::Stranger, data(1)).unwrap();
         }
-        assert_eq!(intake.put(Lane::Stranger, data(1)), Err(Reason::MeshFull));
-        intake.put(Lane::Known, data(2)).unwrap();
-        intake.put(Lane::Data, data(3)).unwrap();
+        assert_eq!(intake.put(IntakeLane::Stranger, data(1)), Err(DropReason::MeshFull));
+        intake.put(IntakeLane::Known, data(2)).unwrap();
+        intake.put(IntakeLane::Data, data(3)).unwrap();
         let first = [(); 3].map(|()| number(intake.next(Duration::ZERO)));
         assert_eq!(first, [2, 1, 3]);
         intake.end();
-        assert_eq!(intake.put(Lane::Known, data(4)), Err(Reason::MeshFull));
+        assert_eq!(intake.put(IntakeLane::Known, data(4)), Err(DropReason::MeshFull));
         for _ in 1..MAX_MESH_WAITING {
             assert_eq!(number(intake.next(Duration::ZERO)), 1);
         }
-        assert!(matches!(intake.next(Duration::ZERO), Next::End));
+        assert!(matches!(intake.next(Duration::ZERO), IntakeNext::End));
     }
 }

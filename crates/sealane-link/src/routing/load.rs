@@ -1,23 +1,23 @@
 //! How busy the channel of a radio is, as far as its driver can tell.
 
-use sealane_mesh::{Medium, Span, Time};
+use sealane_mesh::{MeshMedium, MeshSpan, MeshTime};
 
 /// The air time of the units that a radio has sent and heard, by the figures of its medium.
 #[derive(Debug)]
-pub(super) struct Load {
-    medium: Medium,
-    since: Time,
-    air: Span,
+pub(super) struct RadioLoad {
+    medium: MeshMedium,
+    since: MeshTime,
+    air: MeshSpan,
 }
 
 /// How often the load is told.
-const TOLD: Span = Span::seconds(1);
+const TOLD: MeshSpan = MeshSpan::seconds(1);
 /// All the time, in millionths.
 const ALWAYS_PPM: u64 = 1_000_000;
 
-impl Load {
-    pub(super) fn new(medium: Medium, now: Time) -> Self {
-        Self { medium, since: now, air: Span(0) }
+impl RadioLoad {
+    pub(super) fn new(medium: MeshMedium, now: MeshTime) -> Self {
+        Self { medium, since: now, air: MeshSpan(0) }
     }
 
     /// Counts a unit that was sent or heard.
@@ -26,7 +26,7 @@ impl Load {
     }
 
     /// Once a second, the share of time since the last call that gave one, in millionths.
-    pub(super) fn take(&mut self, now: Time) -> Option<u32> {
+    pub(super) fn take(&mut self, now: MeshTime) -> Option<u32> {
         let passed = now.since(self.since);
         // Over a shorter time one unit of a slow radio would be the whole channel.
         if passed < TOLD {
@@ -49,11 +49,15 @@ mod tests {
 
     #[test]
     fn the_load_is_the_air_time_of_units_in_the_time_that_has_passed() {
-        let medium = Medium::dot11p();
-        let mut load = Load::new(medium, Time(7));
-        let second = |number: u64| Time(7) + Span::seconds(number);
+        let medium = MeshMedium::dot11p();
+        let mut load = RadioLoad::new(medium, MeshTime(7));
+        let second = |number: u64| MeshTime(7) + MeshSpan::seconds(number);
         (0..100).for_each(|_| load.note(500));
-        assert_eq!(load.take(Time(7) + Span::millis(999)), None, "it is told once a second");
+        assert_eq!(
+            load.take(MeshTime(7) + MeshSpan::millis(999)),
+            None,
+            "it is told once a second"
+        );
         let air = medium.air(500).0 * 100;
         assert!((80_000..100_000).contains(&air), "{air} \u{b5}s");
         assert_eq!(load.take(second(1)), Some(air as u32));

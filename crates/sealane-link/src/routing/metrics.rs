@@ -1,15 +1,15 @@
 //! The counts of the machine that routes, as Prometheus reads them: `docs/METRICS.md`, section *The
 //! mesh*.
 
-use sealane_mesh::{Counters, Span, Urgency};
+use sealane_mesh::{MeshCounters, MeshSpan, SendUrgency};
 
 use super::RoutingStatus;
-use crate::metrics::Page;
+use crate::metrics::MetricsText;
 
 impl RoutingStatus {
     /// Labels name links, parts of the air time and slots: the numbers of their series are bounded
     /// by the limits of a machine.
-    pub(crate) fn metrics(&self, page: &mut Page) {
+    pub(crate) fn metrics(&self, page: &mut MetricsText) {
         page.gauge("sealane_mesh_neighbours", "Neighbours that were found.")
             .is(self.neighbours.len() as u64);
         page.gauge("sealane_mesh_destinations", "Machines that are reached.")
@@ -20,7 +20,7 @@ impl RoutingStatus {
         self.counted(page);
     }
 
-    fn by_neighbour(&self, page: &mut Page) {
+    fn by_neighbour(&self, page: &mut MetricsText) {
         let one = |of: &super::RoutingNeighbour| (of.slot.number().to_string(), of.link.clone());
         let mut heard =
             page.gauge("sealane_mesh_neighbour_heard", "Hellos of a neighbour that come, of 15.");
@@ -38,18 +38,18 @@ impl RoutingStatus {
         }
     }
 
-    fn air_time(&self, page: &mut Page) {
+    fn air_time(&self, page: &mut MetricsText) {
         let name = "sealane_mesh_air_seconds_total";
         let mut air = page.total(name, "Air time spent on a link, by part.");
         for link in &self.spent {
-            for (part, spent) in Urgency::ALL.into_iter().zip(link.parts) {
+            for (part, spent) in SendUrgency::ALL.into_iter().zip(link.parts) {
                 let labels = [("link", link.link.as_str()), ("part", part_name(part))];
                 air.of_all(&labels, &seconds(spent));
             }
         }
     }
 
-    fn counted(&self, page: &mut Page) {
+    fn counted(&self, page: &mut MetricsText) {
         let counters = &self.counters;
         page.total("sealane_mesh_control_bytes_total", "Bytes of the mesh's own messages sent.")
             .is(counters.control_bytes);
@@ -72,17 +72,17 @@ impl RoutingStatus {
 }
 
 /// The name of a part of the air time.
-pub fn part_name(part: Urgency) -> &'static str {
+pub fn part_name(part: SendUrgency) -> &'static str {
     match part {
-        Urgency::Control => "control",
-        Urgency::Urgent => "urgent",
-        Urgency::Normal => "normal",
-        Urgency::Low => "announcements",
+        SendUrgency::Control => "control",
+        SendUrgency::Urgent => "urgent",
+        SendUrgency::Normal => "normal",
+        SendUrgency::Low => "announcements",
     }
 }
 
 /// The drops of a machine, by reason.
-pub fn drops(counters: &Counters) -> [(&'static str, u64); 14] {
+pub fn drops(counters: &MeshCounters) -> [(&'static str, u64); 14] {
     [
         ("malformed", counters.malformed),
         ("stranger", counters.stranger),
@@ -101,6 +101,6 @@ pub fn drops(counters: &Counters) -> [(&'static str, u64); 14] {
     ]
 }
 
-fn seconds(span: Span) -> String {
+fn seconds(span: MeshSpan) -> String {
     format!("{}.{:06}", span.0 / 1_000_000, span.0 % 1_000_000)
 }

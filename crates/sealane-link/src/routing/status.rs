@@ -1,10 +1,10 @@
 //! The status of the machine that routes.
 
 use sealane_frame::{GroupTag, PeerTag};
-use sealane_mesh::{Counters, Mesh, Role, Span};
+use sealane_mesh::{MachineRole, Mesh, MeshCounters, MeshSpan};
 use sealane_seal::{Epoch, Slot};
 
-use crate::address::Address;
+use crate::address::LinkAddress;
 
 /// The machine at one time.
 #[derive(Debug, Clone)]
@@ -17,16 +17,16 @@ pub struct RoutingStatus {
     /// The machine's slot.
     pub slot: Slot,
     /// The machine's role for the others.
-    pub role: Role,
+    pub role: MachineRole,
     /// Its neighbours, by link and slot: at most
     /// [`MAX_MESH_NEIGHBOURS`](sealane_mesh::limits::MAX_MESH_NEIGHBOURS).
     pub neighbours: Vec<RoutingNeighbour>,
     /// All machines that are reached, by slot.
     pub routes: Vec<RouteStatus>,
     /// The air time that was spent on each link where neighbours are found.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<AirTimeSpent>,
     /// The counts so far.
-    pub counters: Counters,
+    pub counters: MeshCounters,
     /// How often another machine was heard in the own slot.
     pub own_slot_heard: u64,
     /// Why the machine could not go on with the group's keys, if that is so.
@@ -35,7 +35,7 @@ pub struct RoutingStatus {
 
 impl RoutingStatus {
     /// That of a machine which has not begun.
-    pub(crate) fn new(group: GroupTag, mesh: &Mesh, role: Role) -> Self {
+    pub(crate) fn new(group: GroupTag, mesh: &Mesh, role: MachineRole) -> Self {
         Self {
             group,
             epoch: mesh.epoch(),
@@ -62,13 +62,13 @@ pub struct RoutingNeighbour {
     /// The link that it is on.
     pub link: String,
     /// Its address there, if it is known.
-    pub address: Option<Address>,
+    pub address: Option<LinkAddress>,
     /// How many of its hellos come, of 15.
     pub heard: u8,
     /// How many of the own hellos it says that it hears, of 15.
     pub told: u8,
     /// How long there and back takes.
-    pub round_trip: Option<Span>,
+    pub round_trip: Option<MeshSpan>,
     /// The cost of a hop to it, if frames may go by it.
     pub cost: Option<u16>,
     /// Whether it is avoided, since frames vanish behind it.
@@ -109,11 +109,11 @@ pub struct RoutingWay {
 /// The air time of a link.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Spent {
+pub struct AirTimeSpent {
     /// The link.
     pub link: String,
     /// The medium's name in the configuration.
     pub medium: &'static str,
     /// The air time spent, by [`Urgency::ALL`](sealane_mesh::Urgency::ALL).
-    pub parts: [Span; 4],
+    pub parts: [MeshSpan; 4],
 }

@@ -5,8 +5,8 @@ use sealane_frame::{GroupTag, Header, HeaderFields, PeerTag};
 use sealane_seal::{Epoch, SenderContext, Slot};
 
 use super::*;
-use crate::config::{Config, LinkConfig, Wire};
-use crate::{Address, MemoryNet, Relay, RelayCard};
+use crate::config::{Config, LinkConfig, LinkWire};
+use crate::{LinkAddress, LinkRelay, MemoryNet, RelayCard};
 
 /// Frames that pass; less where nothing is optimised.
 const FRAMES: u64 = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
@@ -42,7 +42,7 @@ fn frame(to: PeerTag, sequence: u64) -> Vec<u8> {
 }
 
 /// A relay's worker between the neighbours of slots 0 and 1, which are links as well.
-fn worker(wires: [(Wire, Address); 3], net: &MemoryNet) -> (Worker, [Link; 2]) {
+fn worker(wires: [(LinkWire, LinkAddress); 3], net: &MemoryNet) -> (RelayWorker, [RelayLink; 2]) {
     let slots = [0, 1].map(|slot| (Slot::new(slot.into()).unwrap(), tag(slot)));
     let card = RelayCard::new(group(), Epoch(0), slots);
     let [(own, _), one, other] = wires;
@@ -51,7 +51,7 @@ fn worker(wires: [(Wire, Address); 3], net: &MemoryNet) -> (Worker, [Link; 2]) {
         relay_tag(),
         own.kind(),
         match &own {
-            Wire::Memory(port) => port.to_string(),
+            LinkWire::Memory(port) => port.to_string(),
             other => format!("\"{other}\""),
         }
     );
@@ -63,10 +63,10 @@ fn worker(wires: [(Wire, Address); 3], net: &MemoryNet) -> (Worker, [Link; 2]) {
     }
     let mut config = Config::parse(&text).unwrap();
     config.memory = Some(net.clone());
-    let mut worker = Relay::by_hand(&config, &[card]).unwrap();
+    let mut worker = LinkRelay::by_hand(&config, &[card]).unwrap();
     let open = |wire| {
         let config = LinkConfig::new("peer", wire, 1500);
-        Link::open(&config, Some(net)).unwrap()
+        RelayLink::open(&config, Some(net)).unwrap()
     };
     let peers = [open(one.0), open(other.0)];
     worker.greet(&[]);
@@ -74,10 +74,10 @@ fn worker(wires: [(Wire, Address); 3], net: &MemoryNet) -> (Worker, [Link; 2]) {
 }
 
 /// So many units have come.
-fn receive(link: &Link, inbox: &mut Inbox, units: usize) {
+fn receive(link: &RelayLink, inbox: &mut LinkInbox, units: usize) {
     let mut got = 0;
     while got < units {
-        assert!(link.wait(Ready::ToReceive, PATIENCE).unwrap(), "{got} of {units}");
+        assert!(link.wait(LinkReady::ToReceive, PATIENCE).unwrap(), "{got} of {units}");
         let Ok(count) = link.receive(inbox) else { continue };
         got += inbox
             .batches(count)
@@ -88,15 +88,15 @@ fn receive(link: &Link, inbox: &mut Inbox, units: usize) {
 }
 
 /// Sends run after run from one to the other, with a frame to everybody behind each.
-fn carry(worker: &mut Worker, peers: &[Link; 2], own: Address, frames: u64) {
+fn carry(worker: &mut RelayWorker, peers: &[RelayLink; 2], own: LinkAddress, frames: u64) {
     let links = Arc::clone(&worker.links);
     let [one, other] = peers;
-    let mut inbox = Inbox::new();
+    let mut inbox = LinkInbox::new();
     receive(other, &mut inbox, 1);
     let run = frame(tag(1), 70_000).repeat(RUN);
     let mut everybody = frame(PeerTag::BROADCAST, 0);
     let mut sequence = 0_u64;
-    let mut round = |worker: &mut Worker| {
+    let mut round = |worker: &mut RelayWorker| {
         sequence += 1;
         everybody[47..55].copy_from_slice(&sequence.to_le_bytes());
         for (segments, bytes) in [(&run, FRAME_BYTES), (&everybody, FRAME_BYTES)] {
@@ -104,7 +104,7 @@ fn carry(worker: &mut Worker, peers: &[Link; 2], own: Address, frames: u64) {
         }
         let until = worker.shared.counters.tally().received.units + RUN as u64 + 1;
         while worker.shared.counters.tally().received.units < until {
-            assert!(links[0].wait(Ready::ToReceive, PATIENCE).unwrap());
+            assert!(links[0].wait(LinkReady::ToReceive, PATIENCE).unwrap());
             if let Ok(count) = links[0].receive(&mut worker.inbox) {
                 worker.take(count);
                 worker.shared.counters.take(&mut worker.desk.outlet.tally);
@@ -125,9 +125,9 @@ fn carry(worker: &mut Worker, peers: &[Link; 2], own: Address, frames: u64) {
 #[test]
 fn nothing_is_allocated_from_receive_to_send() {
     let net = MemoryNet::new();
-    let port = |number| (Wire::Memory(number), Address::Memory(number));
+    let port = |number| (LinkWire::Memory(number), LinkAddress::Memory(number));
     let (mut worker, peers) = worker([port(9), port(1), port(2)], &net);
-    carry(&mut worker, &peers, Address::Memory(9), FRAMES);
+    carry(&mut worker, &peers, LinkAddress::Memory(9), FRAMES);
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn nothing_is_allocated_over_udp() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.local_addr().unwrap()
     };
-    let wire = |address| (Wire::Udp(address), Address::Udp(address));
+    let wire = |address| (LinkWire::Udp(address), LinkAddress::Udp(address));
     let addresses = [free(), free(), free()];
     let net = MemoryNet::new();
     let (mut worker, peers) = worker(addresses.map(wire), &net);
-    carry(&mut worker, &peers, Address::Udp(addresses[0]), FRAMES);
+    carry(&mut worker, &peers, LinkAddress::Udp(addresses[0]), FRAMES);
 }

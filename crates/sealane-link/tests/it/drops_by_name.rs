@@ -1,7 +1,7 @@
 //! A frame that does not go on is dropped for one reason, and nothing vanishes without one.
 
 use sealane_frame::{Fragment, PeerTag};
-use sealane_link::Reason;
+use sealane_link::DropReason;
 
 use crate::stage::{
     Maker, Stage, address, addresses, group, host, neighbour, relay_tag, route, socket, start, tag,
@@ -28,26 +28,26 @@ fn put(frame: &mut [u8], at: usize, tag: PeerTag) {
 fn each_reason_has_its_counter_and_nobody_gets_the_frame() {
     let stage = Stage::new(3);
     let good = Maker::new(0).frame(tag(1), b"where I am");
-    let changes: &[(Reason, Change)] = &[
-        (Reason::Malformed, &|frame| frame[VERSION] ^= 1),
-        (Reason::Malformed, &|frame| frame.truncate(63)),
-        (Reason::Malformed, &|frame| frame.extend([0; 9])),
-        (Reason::Malformed, &|frame| frame.clear()),
-        (Reason::Malformed, &|frame| *frame = vec![1, 1, 9]),
-        (Reason::Malformed, &|frame| *frame = vec![1, 0, 9]),
-        (Reason::Malformed, &|frame| *frame = vec![0; 20]),
-        (Reason::NotForUs, &|frame| put(frame, NEXT_HOP, tag(1))),
-        (Reason::FalseHop, &|frame| put(frame, PREVIOUS_HOP, tag(1))),
-        (Reason::Own, &|frame| put(frame, SOURCE, relay_tag(0))),
-        (Reason::UnknownSource, &|frame| put(frame, SOURCE, tag(77))),
-        (Reason::UnknownGroup, &|frame| frame[GROUP] ^= 1),
-        (Reason::NoEnd, &|frame| put(frame, DESTINATION, relay_tag(0))),
-        (Reason::NoRoute, &|frame| put(frame, DESTINATION, tag(77))),
-        (Reason::NoRoute, &|frame| put(frame, DESTINATION, tag(5))),
-        (Reason::Backwards, &|frame| put(frame, DESTINATION, tag(0))),
-        (Reason::HopLimit, &|frame| frame[HOP_LIMIT] = 0),
+    let changes: &[(DropReason, Change)] = &[
+        (DropReason::Malformed, &|frame| frame[VERSION] ^= 1),
+        (DropReason::Malformed, &|frame| frame.truncate(63)),
+        (DropReason::Malformed, &|frame| frame.extend([0; 9])),
+        (DropReason::Malformed, &|frame| frame.clear()),
+        (DropReason::Malformed, &|frame| *frame = vec![1, 1, 9]),
+        (DropReason::Malformed, &|frame| *frame = vec![1, 0, 9]),
+        (DropReason::Malformed, &|frame| *frame = vec![0; 20]),
+        (DropReason::NotForUs, &|frame| put(frame, NEXT_HOP, tag(1))),
+        (DropReason::FalseHop, &|frame| put(frame, PREVIOUS_HOP, tag(1))),
+        (DropReason::Own, &|frame| put(frame, SOURCE, relay_tag(0))),
+        (DropReason::UnknownSource, &|frame| put(frame, SOURCE, tag(77))),
+        (DropReason::UnknownGroup, &|frame| frame[GROUP] ^= 1),
+        (DropReason::NoEnd, &|frame| put(frame, DESTINATION, relay_tag(0))),
+        (DropReason::NoRoute, &|frame| put(frame, DESTINATION, tag(77))),
+        (DropReason::NoRoute, &|frame| put(frame, DESTINATION, tag(5))),
+        (DropReason::Backwards, &|frame| put(frame, DESTINATION, tag(0))),
+        (DropReason::HopLimit, &|frame| frame[HOP_LIMIT] = 0),
     ];
-    let mut counts = [0; Reason::ALL.len()];
+    let mut counts = [0; DropReason::ALL.len()];
     for (why, change) in changes {
         let mut frame = good.clone();
         change(&mut frame);
@@ -59,14 +59,14 @@ fn each_reason_has_its_counter_and_nobody_gets_the_frame() {
     let mut spent = everybody.clone();
     spent[HOP_LIMIT] = 0;
     stage.send(0, &spent);
-    stage.wait_for(Reason::HopLimit, 2);
+    stage.wait_for(DropReason::HopLimit, 2);
     let stranger = socket(&host());
     stranger.send_to(&good, stage.at).unwrap();
-    stage.wait_for(Reason::Stranger, 1);
+    stage.wait_for(DropReason::Stranger, 1);
     stage.assert_silence();
     stage.send(0, &everybody);
     stage.send(0, &everybody);
-    stage.wait_for(Reason::Repeat, 1);
+    stage.wait_for(DropReason::Repeat, 1);
     assert_eq!(stage.receive(1)[HOP_LIMIT], 14);
     let tally = stage.relay.tally();
     assert_eq!(tally.forwarded.units, 2, "to each of the two others, once");
@@ -102,9 +102,9 @@ fn whatever_is_changed_goes_on_or_is_dropped_for_a_reason() {
     }
     let tally = stage.relay.tally();
     // Parts that wait for others, and notes, are neither.
-    let accounted: u64 = Reason::ALL.iter().map(|why| tally.dropped(*why)).sum();
+    let accounted: u64 = DropReason::ALL.iter().map(|why| tally.dropped(*why)).sum();
     assert!(accounted > 500 && accounted < sent, "{accounted} of {sent}: {tally:?}");
-    assert_eq!(tally.dropped(Reason::LinkFault) + tally.dropped(Reason::LinkFull), 0);
+    assert_eq!(tally.dropped(DropReason::LinkFault) + tally.dropped(DropReason::LinkFull), 0);
     // It goes on as before.
     let frame = maker.frame(tag(2), b"after all that");
     stage.send(0, &frame);
@@ -133,7 +133,7 @@ fn a_neighbour_beyond_its_quota_loses_its_own_frames_and_nobody_elses() {
     }
     wait_until("all came", || relay.tally().received.units == 500);
     let tally = relay.stop();
-    let dropped = tally.dropped(Reason::Quota);
+    let dropped = tally.dropped(DropReason::Quota);
     // It may begin with 64 at once; a slow machine gives it a few more seconds.
     assert!((300..=336).contains(&dropped), "{dropped}");
     assert_eq!(tally.forwarded.units, 500 - dropped);
@@ -153,7 +153,7 @@ fn parts_that_do_not_fit_are_dropped_and_others_come_together() {
     stage.send(0, &parts(&first, 1, 500)[0]);
     stage.send(0, &conflicting);
     stage.send(0, &parts(&second, 1, 300)[1]);
-    stage.wait_for(Reason::Fragment, 2);
+    stage.wait_for(DropReason::Fragment, 2);
     for part in &parts(&first, 1, 500)[1..] {
         stage.send(0, part);
     }
@@ -162,11 +162,11 @@ fn parts_that_do_not_fit_are_dropped_and_others_come_together() {
     for id in 10..19 {
         stage.send(0, &parts(&second, id, 500)[0]);
     }
-    stage.wait_for(Reason::Fragment, 3);
+    stage.wait_for(DropReason::Fragment, 3);
     // A fragment of a fragment is none.
     let nested = vec![0; 700];
     parts(&nested, 30, 400).iter().for_each(|part| stage.send(0, part));
-    stage.wait_for(Reason::Malformed, 1);
+    stage.wait_for(DropReason::Malformed, 1);
 }
 
 #[test]
@@ -178,5 +178,5 @@ fn a_neighbour_that_the_system_does_not_reach_is_counted() {
     let relay = start(&text(0, at, &addresses(&[peer.try_clone().unwrap()]), &rest));
     peer.send_to(&Maker::new(0).frame(tag(5), b"nowhere"), at).unwrap();
     // The note of the start did not go either.
-    wait_until("counted", || relay.tally().dropped(Reason::LinkFault) == 2);
+    wait_until("counted", || relay.tally().dropped(DropReason::LinkFault) == 2);
 }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sealane_frame::{HeaderFields, PeerTag};
 use sealane_link::{
-    Arrival, Beside, Config, End, Inbox, LinkError, MemoryNet, Ready, RoutingSecrets,
+    Config, LinkError, LinkInbox, LinkReady, MemoryNet, RelayArrival, RelayBeside, RelayEnd,
+    RoutingSecrets,
 };
-use sealane_link::{Reason, Relay, RelayCard, RoutingStatus};
+use sealane_link::{DropReason, LinkRelay, RelayCard, RoutingStatus};
 use sealane_mesh::limits::MAX_KEPT_FRAMES;
-use sealane_mesh::{Hello, Provision};
+use sealane_mesh::{HelloMessage, MeshProvision};
 use sealane_message::DataType;
 use sealane_seal::Slot;
 
@@ -32,20 +33,20 @@ const GATEWAY: &str = "role = \"gateway\"\n";
 
 /// A machine of a mesh of six, and the frames that came to its member.
 struct Machined {
-    relay: Relay,
+    relay: LinkRelay,
     came: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 struct Stage {
     net: MemoryNet,
-    provision: Provision,
+    provision: MeshProvision,
     /// The machine in this slot sleeps between its hellos.
     sleeper: Option<u16>,
 }
 
 impl Stage {
     fn new() -> Stage {
-        let provision = Provision::new([5; 32], 6).unwrap();
+        let provision = MeshProvision::new([5; 32], 6).unwrap();
         Stage { net: MemoryNet::new(), provision, sleeper: None }
     }
 
@@ -82,19 +83,19 @@ impl Stage {
     ) -> Machined {
         let came = Arc::new(Mutex::new(vec![]));
         let kept = Arc::clone(&came);
-        let take = Box::new(move |arrival: Arrival<'_>| {
-            if let Arrival::Frame(frame) = arrival {
+        let take = Box::new(move |arrival: RelayArrival<'_>| {
+            if let RelayArrival::Frame(frame) = arrival {
                 kept.lock().push(frame.to_vec());
             }
             Ok(())
         });
-        let end = member.map(|slot| End { tag: tag(slot), take });
-        let beside = Beside { end, machine: Some(self.machine(slot)) };
+        let end = member.map(|slot| RelayEnd { tag: tag(slot), take });
+        let beside = RelayBeside { end, machine: Some(self.machine(slot)) };
         let mut config = self.config(links, "");
         if let Some(routing) = &mut config.routing {
             routing.sleeps = self.sleeper == Some(slot);
         }
-        Machined { relay: Relay::open(&config, cards, beside).unwrap(), came }
+        Machined { relay: LinkRelay::open(&config, cards, beside).unwrap(), came }
     }
 }
 
@@ -204,7 +205,10 @@ fn load(unit: &[u8]) -> Option<u8> {
     let is_hello = unit[0] >> 4 == 0xa && unit.get(3) == Some(&1) && unit.len() > 28;
     // The header of the seal has 1 to 7 bytes, and the tag 16.
     let places = (5..12).filter(|_| is_hello);
-    places.filter_map(|at| Hello::parse(&unit[at..unit.len() - 16]).ok()).map(|one| one.load).next()
+    places
+        .filter_map(|at| HelloMessage::parse(&unit[at..unit.len() - 16]).ok())
+        .map(|one| one.load)
+        .next()
 }
 
 #[test]
@@ -215,14 +219,14 @@ fn who_sends_by_a_radio_and_who_hears_it_say_in_their_hellos_that_it_is_busy() {
     let stranger = crate::relays_in_memory::link(&stage.net, 250);
     one.wait_for(&[1]);
     let (mut port, mut maker) = (one.relay.port(), Maker::new(0));
-    let (mut inbox, mut busy) = (Inbox::new(), HashSet::new());
+    let (mut inbox, mut busy) = (LinkInbox::new(), HashSet::new());
     wait_until("both say that it is busy", || {
         for _ in 0..20 {
             let fields = HeaderFields { next_hop: PeerTag::BROADCAST, ..maker.fields(tag(1)) };
             port.push(&mut maker.seal(&fields, &[7; 100]));
             port.flush();
         }
-        let _ = stranger.wait(Ready::ToReceive, Duration::from_millis(50));
+        let _ = stranger.wait(LinkReady::ToReceive, Duration::from_millis(50));
         let count = stranger.receive(&mut inbox).unwrap_or(0);
         for (arrived, segments) in inbox.batches(count) {
             let loads = segments.chunks(arrived.segment_bytes).filter_map(load);
@@ -266,7 +270,7 @@ fn leaves_a_black_hole(stage: &Stage, sender: &Machined, chooser: &Machined) {
     });
     println!("frames came after {:?}", begun.elapsed());
     wait_until("the honest way is used", || via(chooser, 3) == Some(2));
-    assert!(hole.relay.tally().dropped(Reason::UnknownSource) > 8, "{:?}", hole.relay.tally());
+    assert!(hole.relay.tally().dropped(DropReason::UnknownSource) > 8, "{:?}", hole.relay.tally());
 }
 
 #[test]
@@ -301,8 +305,8 @@ fn a_mesh_is_a_group_of_its_own_and_needs_its_keys() {
     let stage = Stage::new();
     let refused = |cards: &[RelayCard], machine: Option<RoutingSecrets>, rest: &str| {
         let config = stage.config(&[(101, "wire")], rest);
-        let beside = Beside { end: None, machine };
-        let error = Relay::open(&config, cards, beside).unwrap_err();
+        let beside = RelayBeside { end: None, machine };
+        let error = LinkRelay::open(&config, cards, beside).unwrap_err();
         assert!(matches!(error, LinkError::ConfigValue(_)), "{error}");
         error.to_string()
     };
@@ -318,11 +322,11 @@ fn what_is_for_the_mesh_and_no_message_of_it_is_dropped_by_name() {
     let stage = Stage::new();
     let one = stage.start(0, None, &[(101, "wire")]);
     let other = crate::relays_in_memory::link(&stage.net, 150);
-    let at = sealane_link::Address::Memory(101);
+    let at = sealane_link::LinkAddress::Memory(101);
     let mut unit = Maker::new(1).frame(PeerTag::BROADCAST, &[1; 40]);
     let send = |unit: &[u8]| assert!(other.send(at, unit, unit.len()).stopped.is_none());
     send(&unit);
-    wait_until("a stranger", || one.relay.tally().dropped(Reason::Stranger) == 1);
+    wait_until("a stranger", || one.relay.tally().dropped(DropReason::Stranger) == 1);
     (unit[16], unit[18]) = (0, 2);
     unit[23..27].copy_from_slice(&stage.provision.group_tag().to_bytes());
     send(&unit);

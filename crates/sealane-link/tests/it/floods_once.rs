@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 
 use sealane_frame::{PeerTag, RELAY_BYTES};
-use sealane_link::{Config, Reason, Relay};
+use sealane_link::{Config, DropReason, LinkRelay};
 
 use crate::stage::{
     Maker, Stage, address, addresses, card, host, neighbour, receive, receive_all, relay_tag,
@@ -11,7 +11,7 @@ use crate::stage::{
 };
 
 /// Three relays, each a neighbour of the two others, with a member beside each.
-fn triangle() -> (Vec<Relay>, Vec<std::net::SocketAddr>, Vec<UdpSocket>) {
+fn triangle() -> (Vec<LinkRelay>, Vec<std::net::SocketAddr>, Vec<UdpSocket>) {
     let hosts = [host(), host(), host()];
     let ats: Vec<_> = hosts.iter().map(|host| address(host)).collect();
     let peers: Vec<_> = hosts.iter().map(|host| socket(host)).collect();
@@ -34,7 +34,7 @@ fn a_frame_to_everybody_comes_to_each_once_although_relays_form_a_loop() {
     for frame in &frames {
         peers[0].send_to(frame, ats[0]).unwrap();
     }
-    let repeats = || relays.iter().map(|one| one.tally().dropped(Reason::Repeat)).sum::<u64>();
+    let repeats = || relays.iter().map(|one| one.tally().dropped(DropReason::Repeat)).sum::<u64>();
     for peer in &peers[1..] {
         let mut got: Vec<_> =
             frames.iter().map(|_| receive(peer)[RELAY_BYTES..].to_vec()).collect();
@@ -66,7 +66,7 @@ fn a_neighbour_that_comes_later_or_asks_gets_the_announcements_of_others() {
     stage.send(1, &ask);
     assert_eq!(stage.receive(1)[RELAY_BYTES..], told[RELAY_BYTES..]);
     stage.send(1, &ask);
-    stage.wait_for(Reason::Quota, 1);
+    stage.wait_for(DropReason::Quota, 1);
     stage.assert_silence();
     // A third one comes with another configuration, and hears both without asking.
     let third = socket(&stage.at.ip().to_string());

@@ -7,8 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use sealane_frame::{Progress, RELAY_BYTES, Reassembly};
-use sealane_link::{Address, Config, Link, LinkConfig, MemoryNet, Reason, Relay, Wire};
+use sealane_frame::{RELAY_BYTES, Reassembly, ReassemblyProgress};
+use sealane_link::{
+    Config, DropReason, LinkAddress, LinkConfig, LinkRelay, LinkWire, MemoryNet, RelayLink,
+};
 
 use crate::relays_in_memory::{link, units};
 use crate::stage::{Maker, card, relay_tag, tag, wait_until};
@@ -39,7 +41,7 @@ impl Space {
     }
 
     fn lay_cable(&self) {
-        let mac = |bytes| Address::Ethernet(bytes).to_string();
+        let mac = |bytes| LinkAddress::Ethernet(bytes).to_string();
         let (here, there) = (mac(RELAYS_CARD), mac(PEERS_CARD));
         let cable = ["link", "add", "wire", "address", &here, "type", "veth"];
         ip(&[&cable[..], &["peer", "name", "peer", "address", &there]].concat());
@@ -62,9 +64,9 @@ fn ip(arguments: &[&str]) {
 
 /// A relay with member 0 on a cable, and member 1 in memory.
 struct Setting {
-    relay: Relay,
-    peer: Link,
-    beyond: Link,
+    relay: LinkRelay,
+    peer: RelayLink,
+    beyond: RelayLink,
     space: Space,
 }
 
@@ -83,15 +85,15 @@ impl Setting {
             own = relay_tag(0),
             car = tag(0),
             base = tag(1),
-            at = Address::Ethernet(PEERS_CARD),
+            at = LinkAddress::Ethernet(PEERS_CARD),
         );
         let beyond = link(&net, 1);
         let mut config = Config::parse(&text).unwrap();
         config.memory = Some(net);
-        let wire = Wire::Ethernet("peer".to_owned());
+        let wire = LinkWire::Ethernet("peer".to_owned());
         let peer = LinkConfig::new("peer", wire, 1500);
-        let peer = Link::open(&peer, None).unwrap();
-        Setting { relay: Relay::start(&config, &[card()]).unwrap(), peer, beyond, space }
+        let peer = RelayLink::open(&peer, None).unwrap();
+        Setting { relay: LinkRelay::start(&config, &[card()]).unwrap(), peer, beyond, space }
     }
 
     fn send(&self, segments: &[u8], segment_bytes: usize) {
@@ -99,13 +101,13 @@ impl Setting {
     }
 
     fn send_to(&self, to: [u8; 6], segments: &[u8], segment_bytes: usize) {
-        let sent = self.peer.send(Address::Ethernet(to), segments, segment_bytes);
+        let sent = self.peer.send(LinkAddress::Ethernet(to), segments, segment_bytes);
         assert!(sent.stopped.is_none(), "{:?}", sent.stopped);
     }
 }
 
 /// So many units of a link.
-fn collect(link: &Link, count: usize) -> Vec<Vec<u8>> {
+fn collect(link: &RelayLink, count: usize) -> Vec<Vec<u8>> {
     let mut got = vec![];
     while got.len() < count {
         got.extend(units(link));
@@ -131,7 +133,7 @@ fn frames_of_all_lengths_go_on_as_they_came_in_order() {
     let frames: Vec<_> = (0..200_u8).map(|n| maker.frame(tag(0), &[n; 500])).collect();
     let (first, second) = frames.split_at(100);
     for part in [first, second] {
-        let sent = setting.beyond.send(Address::Memory(10), &part.concat(), part[0].len());
+        let sent = setting.beyond.send(LinkAddress::Memory(10), &part.concat(), part[0].len());
         assert!(sent.stopped.is_none());
     }
     let got = collect(&setting.peer, frames.len());
@@ -139,7 +141,7 @@ fn frames_of_all_lengths_go_on_as_they_came_in_order() {
         assert_eq!(got[RELAY_BYTES..], sent[RELAY_BYTES..]);
     }
     let tally = setting.relay.stop();
-    assert_eq!(Reason::ALL.map(|why| tally.dropped(why)).iter().sum::<u64>(), 0, "{tally:?}");
+    assert_eq!(DropReason::ALL.map(|why| tally.dropped(why)).iter().sum::<u64>(), 0, "{tally:?}");
 }
 
 #[test]
@@ -150,12 +152,12 @@ fn frames_for_other_cards_are_not_looked_at_and_other_senders_are_strangers() {
     let frame = maker.frame(tag(1), b"where I am");
     // An address of its own on the same cable: not the neighbour's.
     ip(&["link", "set", "peer", "address", "02:00:00:00:00:09"]);
-    let wire = Wire::Ethernet("peer".to_owned());
+    let wire = LinkWire::Ethernet("peer".to_owned());
     let stranger = LinkConfig::new("peer", wire, 1500);
-    let stranger = Link::open(&stranger, None).unwrap();
-    let sent = stranger.send(Address::Ethernet(RELAYS_CARD), &frame, frame.len());
+    let stranger = RelayLink::open(&stranger, None).unwrap();
+    let sent = stranger.send(LinkAddress::Ethernet(RELAYS_CARD), &frame, frame.len());
     assert!(sent.stopped.is_none());
-    wait_until("a stranger", || setting.relay.tally().dropped(Reason::Stranger) == 1);
+    wait_until("a stranger", || setting.relay.tally().dropped(DropReason::Stranger) == 1);
     setting.send_to([2, 0, 0, 0, 0, 7], &frame, frame.len());
     setting.send_to([0xff; 6], &frame, frame.len());
     setting.send(&frame, frame.len());
@@ -171,7 +173,7 @@ fn no_part_of_a_frame_is_so_short_that_the_card_would_fill_it() {
     let mut maker = Maker::new(1);
     for bytes in (200..900).step_by(7) {
         let frame = maker.frame(tag(0), &vec![3; bytes]);
-        let sent = setting.beyond.send(Address::Memory(10), &frame, frame.len());
+        let sent = setting.beyond.send(LinkAddress::Memory(10), &frame, frame.len());
         assert!(sent.stopped.is_none());
         let mut reassembly = Reassembly::new();
         let mut is_whole = frame.len() <= 300;
@@ -179,7 +181,8 @@ fn no_part_of_a_frame_is_so_short_that_the_card_would_fill_it() {
             for unit in units(&setting.peer) {
                 assert!((46..=300).contains(&unit.len()), "{} of {}", unit.len(), frame.len());
                 let part = sealane_frame::Fragment::parse(&unit).unwrap();
-                if let Progress::Whole(whole) = reassembly.push(tag(0), 0, &part).unwrap() {
+                if let ReassemblyProgress::Whole(whole) = reassembly.push(tag(0), 0, &part).unwrap()
+                {
                     assert_eq!(whole[RELAY_BYTES..], frame[RELAY_BYTES..]);
                     is_whole = true;
                 }
@@ -196,7 +199,7 @@ fn no_part_of_a_frame_is_so_short_that_the_card_would_fill_it() {
 fn a_note_that_the_card_has_filled_with_zeros_is_one() {
     let setting = Setting::new(1500);
     let own = Maker::new(1).announcement();
-    let sent = setting.beyond.send(Address::Memory(10), &own, own.len());
+    let sent = setting.beyond.send(LinkAddress::Memory(10), &own, own.len());
     assert!(sent.stopped.is_none());
     // Once as it came, and once more where the relay greets its neighbours after that.
     let is_own = |unit: &Vec<u8>| unit[RELAY_BYTES..] == own[RELAY_BYTES..];
@@ -206,7 +209,7 @@ fn a_note_that_the_card_has_filled_with_zeros_is_one() {
     setting.send(&ask, ask.len());
     assert!(units(&setting.peer).iter().all(is_own));
     wait_until("the note", || setting.relay.tally().received.units == 2);
-    assert_eq!(setting.relay.stop().dropped(Reason::Malformed), 0);
+    assert_eq!(setting.relay.stop().dropped(DropReason::Malformed), 0);
 }
 
 #[test]
@@ -215,16 +218,16 @@ fn an_interface_that_vanishes_is_counted_and_taken_again_when_it_returns() {
     let Setting { relay, peer, beyond, space } = Setting::new(1500);
     let mut maker = Maker::new(0);
     ip(&["link", "delete", "wire"]);
-    wait_until("the fault", || relay.tally().dropped(Reason::LinkFault) > 0);
+    wait_until("the fault", || relay.tally().dropped(DropReason::LinkFault) > 0);
     drop(peer);
     space.lay_cable();
-    let wire = Wire::Ethernet("peer".to_owned());
+    let wire = LinkWire::Ethernet("peer".to_owned());
     let peer = LinkConfig::new("peer", wire, 1500);
-    let peer = Link::open(&peer, None).unwrap();
+    let peer = RelayLink::open(&peer, None).unwrap();
     let received = relay.tally().received.units;
     wait_until("a frame", || {
         let frame = maker.frame(tag(1), b"again");
-        let sent = peer.send(Address::Ethernet(RELAYS_CARD), &frame, frame.len());
+        let sent = peer.send(LinkAddress::Ethernet(RELAYS_CARD), &frame, frame.len());
         sent.stopped.is_none() && relay.tally().received.units > received
     });
     assert!(!units(&beyond).is_empty());
@@ -235,9 +238,9 @@ fn an_interface_that_vanishes_is_counted_and_taken_again_when_it_returns() {
 fn an_interface_that_is_not_there_is_named() {
     let _space = Space::enter();
     for (name, said) in [("nowhere", "link l: "), ("lo", "link l: ")] {
-        let wire = Wire::Ethernet(name.to_owned());
+        let wire = LinkWire::Ethernet(name.to_owned());
         let config = LinkConfig::new("l", wire, 1500);
-        let refused = Link::open(&config, None);
+        let refused = RelayLink::open(&config, None);
         let is_lo = name == "lo";
         match refused {
             // Loopback has an address of zeros: it can be opened, and nobody be reached.

@@ -2,23 +2,24 @@
 
 use sealane_frame::{HEADER_BYTES, PeerTag, RELAY_BYTES};
 use sealane_link::{
-    Address, Config, Inbox, Link, LinkConfig, MemoryNet, Ready, Reason, Relay, Wire,
+    Config, DropReason, LinkAddress, LinkConfig, LinkInbox, LinkReady, LinkRelay, LinkWire,
+    MemoryNet, RelayLink,
 };
 
 use crate::stage::{Maker, PATIENCE, card, relay_tag, tag, wait_until};
 
 /// A neighbour in memory.
-pub(crate) fn link(net: &MemoryNet, port: u32) -> Link {
-    let config = LinkConfig::new("own", Wire::Memory(port), 1500);
-    Link::open(&config, Some(net)).unwrap()
+pub(crate) fn link(net: &MemoryNet, port: u32) -> RelayLink {
+    let config = LinkConfig::new("own", LinkWire::Memory(port), 1500);
+    RelayLink::open(&config, Some(net)).unwrap()
 }
 
 /// The next units on a link, each by itself, without notes.
-pub(crate) fn units(link: &Link) -> Vec<Vec<u8>> {
-    let mut inbox = Inbox::new();
+pub(crate) fn units(link: &RelayLink) -> Vec<Vec<u8>> {
+    let mut inbox = LinkInbox::new();
     let mut units = vec![];
     while units.is_empty() {
-        assert!(link.wait(Ready::ToReceive, PATIENCE).unwrap(), "nothing came");
+        assert!(link.wait(LinkReady::ToReceive, PATIENCE).unwrap(), "nothing came");
         let Ok(count) = link.receive(&mut inbox) else { continue };
         for (arrived, segments) in inbox.batches(count) {
             units.extend(segments.chunks(arrived.segment_bytes).map(<[u8]>::to_vec));
@@ -29,7 +30,7 @@ pub(crate) fn units(link: &Link) -> Vec<Vec<u8>> {
 }
 
 /// Ports 10, 11, 12 of relays 0, 1, 2 in a row: member 0 at port 1, member 1 at port 2.
-fn row(net: &MemoryNet) -> Vec<Relay> {
+fn row(net: &MemoryNet) -> Vec<LinkRelay> {
     let members = [(tag(0), 1_u32), (tag(1), 2)];
     let relay = |own: u8| {
         let before = if own == 0 { members[0] } else { (relay_tag(own - 1), 9 + u32::from(own)) };
@@ -46,9 +47,9 @@ fn row(net: &MemoryNet) -> Vec<Relay> {
             );
         }
         let mut config = Config::parse(&text).unwrap();
-        assert!(Relay::start(&config, &[card()]).is_err(), "a file has no net");
+        assert!(LinkRelay::start(&config, &[card()]).is_err(), "a file has no net");
         config.memory = Some(net.clone());
-        Relay::start(&config, &[card()]).unwrap()
+        LinkRelay::start(&config, &[card()]).unwrap()
     };
     (0..3).map(relay).collect()
 }
@@ -60,7 +61,7 @@ fn a_frame_passes_three_relays_and_each_changes_17_bytes_only() {
     let relays = row(&net);
     let mut maker = Maker::new(0);
     let frames: Vec<_> = (0..20_u8).map(|number| maker.frame(tag(1), &[number; 200])).collect();
-    let sent = car.send(Address::Memory(10), &frames.concat(), frames[0].len());
+    let sent = car.send(LinkAddress::Memory(10), &frames.concat(), frames[0].len());
     assert!(sent.stopped.is_none());
     let mut got = vec![];
     while got.len() < frames.len() {
@@ -74,12 +75,12 @@ fn a_frame_passes_three_relays_and_each_changes_17_bytes_only() {
     }
     // One that is for everybody comes to both ends of the row.
     let all = Maker::new(0).frame(PeerTag::BROADCAST, b"hello");
-    assert!(car.send(Address::Memory(10), &all, all.len()).stopped.is_none());
+    assert!(car.send(LinkAddress::Memory(10), &all, all.len()).stopped.is_none());
     assert_eq!(units(&base)[0][RELAY_BYTES..], all[RELAY_BYTES..]);
     wait_until("all is counted", || relays[2].tally().forwarded.units == 21);
     assert!(relays.into_iter().all(|relay| {
         let tally = relay.stop();
-        Reason::ALL.iter().all(|why| tally.dropped(*why) == 0)
+        DropReason::ALL.iter().all(|why| tally.dropped(*why) == 0)
     }));
 }
 
@@ -91,6 +92,6 @@ fn what_comes_from_another_port_is_a_stranger() {
     let relays = row(&net);
     let frame = Maker::new(0).frame(tag(1), b"forged");
     assert!(frame.len() > HEADER_BYTES);
-    assert!(other.send(Address::Memory(10), &frame, frame.len()).stopped.is_none());
-    wait_until("counted", || relays[0].tally().dropped(Reason::Stranger) == 1);
+    assert!(other.send(LinkAddress::Memory(10), &frame, frame.len()).stopped.is_none());
+    wait_until("counted", || relays[0].tally().dropped(DropReason::Stranger) == 1);
 }

@@ -4,8 +4,8 @@
 use std::net::UdpSocket;
 
 use quinn_udp::{Transmit, UdpSocketState};
-use sealane_frame::{Fragment, Progress, RELAY_BYTES, Reassembly};
-use sealane_link::{Config, LinkError, Relay};
+use sealane_frame::{Fragment, RELAY_BYTES, Reassembly, ReassemblyProgress};
+use sealane_link::{Config, LinkError, LinkRelay};
 
 use crate::stage::{
     Maker, Stage, address, addresses, card, host, receive, receive_all, relay_tag, route, socket,
@@ -84,7 +84,7 @@ fn send_segments(stage: &Stage, segments: &[u8], segment_bytes: usize) {
 }
 
 /// A relay whose second link is narrow, and who is on each: slot 0 wide, slot 1 narrow.
-fn wide_and_narrow() -> (Relay, [std::net::SocketAddr; 2], [UdpSocket; 2]) {
+fn wide_and_narrow() -> (LinkRelay, [std::net::SocketAddr; 2], [UdpSocket; 2]) {
     let [wide, narrow] = [host(), host()];
     let (ats, peers) = ([address(&wide), address(&narrow)], [socket(&wide), socket(&narrow)]);
     let text = text(0, ats[0], &addresses(&peers), "");
@@ -106,7 +106,9 @@ fn what_a_link_cannot_carry_at_once_goes_in_parts_and_comes_together() {
         assert!(unit.len() <= 300 - 28, "{}", unit.len());
         parts += 1;
         let fragment = Fragment::parse(&unit).unwrap();
-        if let Progress::Whole(frame) = reassembly.push(relay_tag(0), 0, &fragment).unwrap() {
+        if let ReassemblyProgress::Whole(frame) =
+            reassembly.push(relay_tag(0), 0, &fragment).unwrap()
+        {
             assert_eq!(frame[RELAY_BYTES..], sent[RELAY_BYTES..]);
             break;
         }
@@ -148,7 +150,7 @@ fn another_configuration_takes_over_while_frames_come() {
     stage.relay.reload(&fewer, &[card()]).unwrap();
     wait_until("a stranger", || {
         stage.send(2, &Maker::new(2).frame(tag(0), b"still here"));
-        stage.relay.tally().dropped(sealane_link::Reason::Stranger) > 0
+        stage.relay.tally().dropped(sealane_link::DropReason::Stranger) > 0
     });
 }
 
@@ -172,7 +174,7 @@ fn a_configuration_that_is_refused_changes_nothing() {
 fn an_address_that_is_taken_is_named() {
     let stage = Stage::new(1);
     let again = Config::parse(&text(0, stage.at, &[], "")).unwrap();
-    let refused = Relay::start(&again, &[card()]).unwrap_err();
+    let refused = LinkRelay::start(&again, &[card()]).unwrap_err();
     assert!(refused.to_string().starts_with("link l: "), "{refused}");
 }
 

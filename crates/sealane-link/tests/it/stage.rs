@@ -5,8 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use sealane_frame::{FrameBuf, GroupTag, HeaderFields, Kind, PeerTag, seal_frame};
-use sealane_link::{Config, Reason, Relay, RelayCard};
+use sealane_frame::{FrameBuf, FrameKind, GroupTag, HeaderFields, PeerTag, seal_frame};
+use sealane_link::{Config, DropReason, LinkRelay, RelayCard};
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer,
     SenderContext, SigningKey, Slot, Suite,
@@ -49,7 +49,7 @@ pub(crate) fn address(host: &str) -> SocketAddr {
 
 /// A relay, and one socket for each of its neighbours: the members of the first slots.
 pub(crate) struct Stage {
-    pub(crate) relay: Relay,
+    pub(crate) relay: LinkRelay,
     pub(crate) at: SocketAddr,
     pub(crate) peers: Vec<UdpSocket>,
 }
@@ -73,7 +73,7 @@ impl Stage {
     }
 
     /// Waits until so many units were dropped for a reason.
-    pub(crate) fn wait_for(&self, why: Reason, count: u64) {
+    pub(crate) fn wait_for(&self, why: DropReason, count: u64) {
         let name = why.name();
         wait_until(name, || self.relay.tally().dropped(why) >= count);
         assert_eq!(self.relay.tally().dropped(why), count, "{name}");
@@ -87,8 +87,8 @@ impl Stage {
     }
 }
 
-pub(crate) fn start(text: &str) -> Relay {
-    Relay::start(&Config::parse(text).unwrap(), &[card()]).unwrap()
+pub(crate) fn start(text: &str) -> LinkRelay {
+    LinkRelay::start(&Config::parse(text).unwrap(), &[card()]).unwrap()
 }
 
 pub(crate) fn socket(host: &str) -> UdpSocket {
@@ -202,7 +202,7 @@ impl Maker {
 
     pub(crate) fn announcement(&mut self) -> Vec<u8> {
         let fields = HeaderFields {
-            kind: Kind::Control,
+            kind: FrameKind::Control,
             class: Class::Signed,
             codec: 0,
             data_type: sealane_frame::ANNOUNCEMENT_TYPE,

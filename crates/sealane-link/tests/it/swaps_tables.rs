@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sealane_frame::RELAY_BYTES;
-use sealane_link::{Address, Config, Inbox, Link, MemoryNet, Ready, Reason, Relay};
+use sealane_link::{
+    Config, DropReason, LinkAddress, LinkInbox, LinkReady, LinkRelay, MemoryNet, RelayLink,
+};
 
 use crate::relays_in_memory::link;
 use crate::stage::{Maker, card, relay_tag, tag, wait_until};
@@ -28,7 +30,7 @@ fn config(net: &MemoryNet, via: u8) -> Config {
 }
 
 /// The frames that have come by now to the neighbour of a slot: each names it as its next hop.
-fn count(link: &Link, slot: u8, sent: &[u8], inbox: &mut Inbox) -> usize {
+fn count(link: &RelayLink, slot: u8, sent: &[u8], inbox: &mut LinkInbox) -> usize {
     let Ok(count) = link.receive(inbox) else { return 0 };
     let mut got = 0;
     for (arrived, segments) in inbox.batches(count) {
@@ -45,10 +47,10 @@ fn count(link: &Link, slot: u8, sent: &[u8], inbox: &mut Inbox) -> usize {
 fn no_frame_is_lost_or_doubled_by_a_thousand_swaps() {
     let net = MemoryNet::new();
     let [source, one, other] = [1, 2, 3].map(|port| link(&net, port));
-    let relay = Relay::start(&config(&net, 1), &[card()]).unwrap();
+    let relay = LinkRelay::start(&config(&net, 1), &[card()]).unwrap();
     let frame = Maker::new(0).frame(tag(7), &[7; 300]);
     let batch = frame.repeat(40);
-    let (mut inbox, mut sent, mut got) = (Inbox::new(), 0, [0, 0]);
+    let (mut inbox, mut sent, mut got) = (LinkInbox::new(), 0, [0, 0]);
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -59,7 +61,7 @@ fn no_frame_is_lost_or_doubled_by_a_thousand_swaps() {
             is_done.store(true, Ordering::Release);
         });
         while !is_done.load(Ordering::Acquire) || sent < 40_000 {
-            assert!(source.send(Address::Memory(10), &batch, frame.len()).stopped.is_none());
+            assert!(source.send(LinkAddress::Memory(10), &batch, frame.len()).stopped.is_none());
             sent += 40;
             let mut waited = 0;
             while got[0] + got[1] < sent {
@@ -67,11 +69,11 @@ fn no_frame_is_lost_or_doubled_by_a_thousand_swaps() {
                 got[1] += count(&other, 2, &frame, &mut inbox);
                 waited += 1;
                 assert!(waited < 100_000, "{got:?} of {sent}");
-                let _ = one.wait(Ready::ToReceive, Duration::from_millis(1));
+                let _ = one.wait(LinkReady::ToReceive, Duration::from_millis(1));
             }
         }
     });
     assert_eq!(got[0] + got[1], sent);
     wait_until("all is counted", || relay.tally().forwarded.units == sent as u64);
-    assert_eq!(relay.stop().dropped(Reason::NoRoute), 0);
+    assert_eq!(relay.stop().dropped(DropReason::NoRoute), 0);
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use sealane_frame::PeerTag;
-use sealane_link::{Config, Difference, Reason};
+use sealane_link::{ChangeCount, Config, DropReason};
 
 use crate::stage::{Maker, Stage, addresses, card, route, tag, text, wait_until};
 
@@ -21,7 +21,7 @@ fn each_neighbour_has_counts_of_its_own_which_a_reload_keeps() {
     stage.send(0, &good);
     stage.send(0, &bad);
     stage.receive(1);
-    stage.wait_for(Reason::Malformed, 1);
+    stage.wait_for(DropReason::Malformed, 1);
     stage.send(0, &maker.announcement());
     stage.receive(2);
     // A worker tells what it counted after it has sent.
@@ -42,9 +42,9 @@ fn each_neighbour_has_counts_of_its_own_which_a_reload_keeps() {
     let all = addresses(&stage.peers);
     let fewer = text(0, stage.at, &all[..2], &route("*", "n1"));
     let change = stage.relay.reload(&Config::parse(&fewer).unwrap(), &[card()]).unwrap();
-    assert_eq!(change.neighbours, Difference { added: 0, removed: 1 });
-    assert_eq!(change.routes, Difference { added: 1, removed: 1 });
-    assert_eq!(change.members, Difference::default());
+    assert_eq!(change.neighbours, ChangeCount { added: 0, removed: 1 });
+    assert_eq!(change.routes, ChangeCount { added: 1, removed: 1 });
+    assert_eq!(change.members, ChangeCount::default());
     stage.relay.refuse_reload("no such file".to_owned());
     let status = watch.status();
     assert_eq!((status.reloads.taken, status.reloads.refused), (1, 1));
@@ -66,11 +66,11 @@ fn the_metrics_have_a_series_for_each_reason_and_neighbour() {
     let frame = Maker::new(0).frame(PeerTag::BROADCAST, b"hello");
     stage.send(0, &frame);
     stage.send(0, &frame);
-    stage.wait_for(Reason::Repeat, 1);
+    stage.wait_for(DropReason::Repeat, 1);
     wait_until("counted", || counts(&stage)[0].received.units == 2);
     let page = stage.relay.watch().status().metrics();
-    for why in Reason::ALL {
-        let count = u64::from(why == Reason::Repeat);
+    for why in DropReason::ALL {
+        let count = u64::from(why == DropReason::Repeat);
         let line = format!("\nsealane_relay_dropped_total{{reason=\"{}\"}} {count}\n", why.name());
         assert!(page.contains(&line), "{line}{page}");
     }
@@ -114,7 +114,7 @@ fn a_capture_has_what_came_as_it_came_and_what_left_as_it_left() {
     let got = stage.receive(1);
     let junk = [0xee; 20];
     stage.send(1, &junk);
-    stage.wait_for(Reason::Malformed, 1);
+    stage.wait_for(DropReason::Malformed, 1);
     let watch = stage.relay.watch();
     stage.relay.stop();
     let bytes = file.0.lock().unwrap().clone();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use quinn_udp::{Transmit, UdpSocketState};
 use sealane_frame::{Fragment, GroupTag, PeerTag, open_announcement, open_frame};
 use sealane_link::limits::MAX_RELAY_PARTIAL_BYTES;
-use sealane_link::{Arrival, Config, Reason, Relay, RelayCard};
+use sealane_link::{Config, DropReason, LinkRelay, RelayArrival, RelayCard};
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, SigningKey, Slot, Suite,
     Term,
@@ -24,7 +24,7 @@ const SOURCE: usize = 27;
 
 /// The member of slot 1, which opens what comes for it, beside a relay.
 struct Member {
-    relay: Relay,
+    relay: LinkRelay,
     at: std::net::SocketAddr,
     peer: UdpSocket,
     opened: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -42,21 +42,21 @@ impl Member {
         );
         let opened = Arc::<Mutex<Vec<Vec<u8>>>>::default();
         let (opener, heard) = (Mutex::new(opener()), Arc::clone(&opened));
-        let take = move |arrival: Arrival<'_>| {
-            let Arrival::Frame(frame) = arrival else { return Ok(()) };
+        let take = move |arrival: RelayArrival<'_>| {
+            let RelayArrival::Frame(frame) = arrival else { return Ok(()) };
             let mut opener = opener.lock().unwrap();
             if let Ok(announced) = open_announcement(&mut opener, &mut frame.to_vec()) {
                 let _ = announced.accept();
                 return Ok(());
             }
             let read = open_frame(&mut opener, &Binding::link(), frame);
-            let read = read.map_err(|_| Reason::Unopened)?;
+            let read = read.map_err(|_| DropReason::Unopened)?;
             heard.lock().unwrap().push(read.body.to_vec());
             let _ = read.accept();
             Ok(())
         };
         let config = Config::parse(&text).unwrap();
-        let relay = Relay::join(&config, &[card()], tag(1), Box::new(take)).unwrap();
+        let relay = LinkRelay::join(&config, &[card()], tag(1), Box::new(take)).unwrap();
         let member = Member { relay, at, peer, opened };
         let mut announcement = maker.announcement();
         put(&mut announcement, NEXT_HOP, tag(1));
@@ -111,7 +111,7 @@ fn a_member_takes_each_frame_of_a_member_once_and_nothing_that_is_forged() {
     }
     wait_until("the true ones", || member.opened.lock().unwrap().len() == 5);
     let dropped = |why| member.relay.tally().dropped(why);
-    let (unopened, own) = (dropped(Reason::Unopened), dropped(Reason::Own));
+    let (unopened, own) = (dropped(DropReason::Unopened), dropped(DropReason::Own));
     for frame in &frames {
         member.send(frame);
         let mut of_another = frame.clone();
@@ -121,8 +121,8 @@ fn a_member_takes_each_frame_of_a_member_once_and_nothing_that_is_forged() {
         put(&mut reflected, SOURCE, tag(1));
         member.send(&reflected);
     }
-    wait_until("counted", || dropped(Reason::Own) == own + 5);
-    wait_until("counted", || dropped(Reason::Unopened) == unopened + 10);
+    wait_until("counted", || dropped(DropReason::Own) == own + 5);
+    wait_until("counted", || dropped(DropReason::Unopened) == unopened + 10);
     let expected: Vec<_> = (0..5_u8).map(|n| vec![n; 40]).collect();
     assert_eq!(*member.opened.lock().unwrap(), expected);
 }
@@ -174,8 +174,8 @@ fn a_stranger_spoils_no_frame_that_comes_in_parts() {
         stage.send(0, true_part);
     }
     assert_eq!(stage.receive(1)[RELAY_BYTES..], frame[RELAY_BYTES..]);
-    stage.wait_for(Reason::Stranger, 3);
-    assert_eq!(stage.relay.tally().dropped(Reason::Fragment), 0);
+    stage.wait_for(DropReason::Stranger, 3);
+    assert_eq!(stage.relay.tally().dropped(DropReason::Fragment), 0);
 }
 
 /// Parts that announce giant frames: memory is bounded for all neighbours together, and one that
@@ -201,15 +201,15 @@ fn giant_frames_that_never_come_whole_take_one_room() {
         let held = watch.status().partial_bytes;
         assert!(held <= MAX_RELAY_PARTIAL_BYTES, "{held}");
     }
-    assert!(stage.relay.tally().dropped(Reason::Fragment) > 200);
+    assert!(stage.relay.tally().dropped(DropReason::Fragment) > 200);
     for part in &small[1..] {
         stage.send(8, part);
     }
     stage.receive(7);
     // Too long for any frame: 16 MiB less a byte, and a first part.
-    let dropped = stage.relay.tally().dropped(Reason::Malformed);
+    let dropped = stage.relay.tally().dropped(DropReason::Malformed);
     stage.send(0, &[&[0, 9, 9, 0, 0, 0xff, 0xff, 0xff][..], &[7; 1400]].concat());
-    stage.wait_for(Reason::Malformed, dropped + 1);
+    stage.wait_for(DropReason::Malformed, dropped + 1);
 }
 
 /// A card of another group is no mistake that a relay could see; it carries nothing then.
@@ -223,13 +223,13 @@ fn with_the_card_of_another_group_nothing_goes_on() {
     // Routes to members that the card does not have are named.
     let config = Config::parse(&text).unwrap();
     let foreign = RelayCard::new(other, Epoch(0), [slot(5)]);
-    let refused = Relay::start(&config, &[foreign]).unwrap_err();
+    let refused = LinkRelay::start(&config, &[foreign]).unwrap_err();
     assert!(refused.to_string().contains("is no member"), "{refused}");
     // The same tags in another group, which no two groups have: the group's tag tells.
     let relay =
-        Relay::start(&config, &[RelayCard::new(other, Epoch(0), [slot(0), slot(1)])]).unwrap();
+        LinkRelay::start(&config, &[RelayCard::new(other, Epoch(0), [slot(0), slot(1)])]).unwrap();
     peers[0].send_to(&Maker::new(0).frame(tag(1), b"hello"), at).unwrap();
-    wait_until("counted", || relay.tally().dropped(Reason::UnknownGroup) == 1);
+    wait_until("counted", || relay.tally().dropped(DropReason::UnknownGroup) == 1);
     assert_eq!(relay.stop().forwarded.units, 0);
 }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sealane::documents::{CallName, DocumentAnswer, DocumentQuestion, DocumentValue};
-use sealane::{Raise, Value};
+use sealane::{EmergencyRequest, Value};
 use sealane_codec::document::{decode, encode, to_value};
 use sealane_message::DataType;
-use sealane_message::document::{Call, Count, Document};
+use sealane_message::document::{Count, Document, EmergencyCall};
 use sealane_message::event::EventId;
 
-use super::desk::Desk;
+use super::desk::DocumentThreadState;
 use super::{Answered, words};
 use crate::json::{map, now_ms};
 use crate::{AskRefusal, Result};
@@ -17,7 +17,7 @@ use crate::{AskRefusal, Result};
 /// A member has at most so many counters.
 const COUNTER: DataType = DataType::COUNTER;
 
-impl Desk {
+impl DocumentThreadState {
     /// Answers a program.
     pub(super) fn answer(&mut self, asked: DocumentQuestion) -> Answered {
         let written = match asked {
@@ -107,7 +107,7 @@ impl Desk {
     }
 
     /// Calls for help, under a number above that of every earlier call.
-    fn raise(&mut self, asked: &Raise) -> Answered {
+    fn raise(&mut self, asked: &EmergencyRequest) -> Answered {
         let own = self.own_slot();
         let last = self.entries(Some(DataType::EMERGENCY)).into_iter();
         let last = last.filter(|one| Some(one.origin) == own).filter_map(|one| self.body(&one));
@@ -123,14 +123,14 @@ impl Desk {
     }
 
     /// The call that is asked about, which has to be known here.
-    fn call(&mut self, CallName { slot, number }: CallName) -> Result<Call, AskRefusal> {
+    fn call(&mut self, CallName { slot, number }: CallName) -> Result<EmergencyCall, AskRefusal> {
         // A mistyped number must not clear a call that comes later under it.
         let is_known = self.emergencies().iter().any(|one| {
             let field = |key: &str| one.field(key).and_then(Value::as_u64);
             field("slot") == Some(slot.into()) && field("number") == Some(number.into())
         });
         match is_known {
-            true => Ok(Call { slot, number }),
+            true => Ok(EmergencyCall { slot, number }),
             false => Err(format!("no call {number} of slot {slot} is known here").into()),
         }
     }
@@ -164,7 +164,7 @@ impl Desk {
             // Members keep only their last clear. The agent remembers earlier ones, so that no call
             // comes back.
             let is_over = answers.contains_key(&(1, slot, call.number))
-                || self.stays_over(Call { slot, number: call.number });
+                || self.stays_over(EmergencyCall { slot, number: call.number });
             let Value::Map(mut fields) = map(vec![
                 ("slot", u64::from(slot).into()),
                 ("name", self.name(entry.origin)),

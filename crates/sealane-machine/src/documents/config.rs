@@ -1,7 +1,7 @@
 //! The part of a configuration that has a machine keep documents.
 
 use sealane_link::{Config, LinkConfig, LinkError};
-use sealane_mesh::Medium;
+use sealane_mesh::MeshMedium;
 use serde::Deserialize;
 
 /// The document settings of a machine (`spec/document.md`).
@@ -33,11 +33,12 @@ const WIRE_BYTES: usize = 1500;
 
 /// What fits these links.
 pub(crate) fn air_of(links: &Config) -> DocumentsAir {
-    let media: Vec<Medium> = links.links.iter().filter_map(LinkConfig::mesh_medium).collect();
-    let message_bytes = media.iter().map(Medium::documents_bytes).min();
+    let media: Vec<MeshMedium> = links.links.iter().filter_map(LinkConfig::mesh_medium).collect();
+    let message_bytes = media.iter().map(MeshMedium::documents_bytes).min();
     DocumentsAir {
-        message_bytes: message_bytes.unwrap_or_else(|| Medium::wire(WIRE_BYTES).documents_bytes()),
-        is_scarce: media.iter().any(Medium::has_duty),
+        message_bytes: message_bytes
+            .unwrap_or_else(|| MeshMedium::wire(WIRE_BYTES).documents_bytes()),
+        is_scarce: media.iter().any(MeshMedium::has_duty),
     }
 }
 

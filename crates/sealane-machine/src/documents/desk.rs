@@ -6,24 +6,28 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use sealane::{Codec, Value};
-use sealane_document::agent::{Audience, Duty, GroupKeys, Leaver, Lot, Neighbour};
+use sealane_document::agent::{
+    DocumentGroupKeys, DocumentLeaver, DocumentNeighbour, ExchangeAudience, OriginDuty, OutboxScope,
+};
 use sealane_document::limits::kept;
-use sealane_document::{Agent, Cursor, Due, Entry, class_of, stream_name};
+use sealane_document::{
+    DocumentAgent, DocumentCursor, DueDocument, RegisterEntry, class_of, stream_name,
+};
 use sealane_frame::{FrameBuf, FrameView, GroupTag};
-use sealane_group::{EpochSource, Member, Sender};
-use sealane_link::{LocalInput, Router};
-use sealane_mesh::{Output, Urgency};
+use sealane_group::{EpochSource, GroupMember, GroupSender};
+use sealane_link::{LocalInput, RoutingHandle};
+use sealane_mesh::{MeshOutput, SendUrgency};
 use sealane_message::DataType;
-use sealane_message::document::Call;
+use sealane_message::document::EmergencyCall;
 use sealane_seal::policy::Policy;
 use sealane_seal::{Binding, Class, Group, Slot};
 use tokio::sync::mpsc;
 use tracing::warn;
 
-use super::heard::{Heard, speaker};
-use super::thrift::{Thrift, Turn};
+use super::heard::{NeighbourBacklog, speaker};
+use super::thrift::{DocumentPace, PacedWrite};
 use super::told::told;
-use super::{Counts, StoreFollower, Task};
+use super::{DocumentTask, SharedDocumentsStatus, StoreFollower};
 use crate::json::{map, now_ms};
 use crate::limits::MAX_DOCUMENTS_UNWATCHED;
 use crate::{AskRefusal, Result};
@@ -33,60 +37,74 @@ const TURN: Duration = Duration::from_millis(20);
 /// The time in front of the body of an urgent message: `spec/frame.md`.
 const URGENT_TIME_BYTES: usize = 8;
 /// A member, as the origin of its own documents.
-pub(super) struct Own {
-    member: Member,
-    sender: Sender,
+pub(super) struct OwnOrigin {
+    member: GroupMember,
+    sender: GroupSender,
     group: Group,
     tag: GroupTag,
     slot: Slot,
     orders: Option<u64>,
-    leaving: Vec<Leaver>,
+    leaving: Vec<DocumentLeaver>,
     policy: Policy,
 }
 
-impl Own {
-    pub(super) fn new(member: Member, policy: Policy) -> Result<Own> {
+impl OwnOrigin {
+    pub(super) fn new(member: GroupMember, policy: Policy) -> Result<OwnOrigin> {
         let (sender, keys) = (member.sender()?, member.mesh_keys()?);
         let (group, tag, slot) = (keys.group, keys.tag, keys.slot);
         let (orders, leaving) = (None, vec![]);
-        Ok(Own { member, sender, group, tag, slot, orders, leaving, policy })
+        Ok(OwnOrigin { member, sender, group, tag, slot, orders, leaving, policy })
     }
 }
 
 /// All that the thread holds.
-pub(super) struct Desk {
-    agent: Agent,
-    router: Router,
-    own: Option<Own>,
-    heard: Arc<Heard>,
+pub(super) struct DocumentThreadState {
+    agent: DocumentAgent,
+    router: RoutingHandle,
+    own: Option<OwnOrigin>,
+    heard: Arc<NeighbourBacklog>,
     told: Option<Option<[u8; 8]>>,
     watchers: Vec<mpsc::Sender<Value>>,
     followers: Vec<StoreFollower>,
-    seen: Cursor,
-    thrift: Thrift,
-    counts: Counts,
+    seen: DocumentCursor,
+    thrift: DocumentPace,
+    counts: SharedDocumentsStatus,
     /// When a register was taken last, by this machine's clock, since it started.
     came: BTreeMap<(Slot, DataType), u64>,
 }
 
-impl Desk {
+impl DocumentThreadState {
     pub(super) fn new(
-        agent: Agent,
-        router: Router,
-        own: Option<Own>,
-        heard: Arc<Heard>,
-        thrift: Thrift,
-    ) -> Desk {
+        agent: DocumentAgent,
+        router: RoutingHandle,
+        own: Option<OwnOrigin>,
+        heard: Arc<NeighbourBacklog>,
+        thrift: DocumentPace,
+    ) -> DocumentThreadState {
         // Programs that watch get only later documents. They ask for the kept ones.
-        let seen = agent.store().since(Cursor::START, usize::MAX).last().map(|last| last.at);
-        let seen = seen.unwrap_or(Cursor::START);
-        let (told, watchers, followers, counts) = (None, vec![], vec![], Counts::default());
+        let seen =
+            agent.store().since(DocumentCursor::START, usize::MAX).last().map(|last| last.at);
+        let seen = seen.unwrap_or(DocumentCursor::START);
+        let (told, watchers, followers, counts) =
+            (None, vec![], vec![], SharedDocumentsStatus::default());
         let came = BTreeMap::new();
-        Desk { agent, router, own, heard, told, watchers, followers, seen, thrift, counts, came }
+        DocumentThreadState {
+            agent,
+            router,
+            own,
+            heard,
+            told,
+            watchers,
+            followers,
+            seen,
+            thrift,
+            counts,
+            came,
+        }
     }
 
     /// Has it say there what it counts.
-    pub(super) fn tell_status_by(&mut self, counts: Counts) {
+    pub(super) fn tell_status_by(&mut self, counts: SharedDocumentsStatus) {
         self.counts = counts;
     }
 
@@ -96,10 +114,10 @@ impl Desk {
     }
 
     /// Works until nothing follows, and stores then what still waits for its turn.
-    pub(super) fn run(mut self, waiting: &Receiver<Task>) {
+    pub(super) fn run(mut self, waiting: &Receiver<DocumentTask>) {
         loop {
             match waiting.recv_timeout(TURN) {
-                Ok(Task::End) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(DocumentTask::End) | Err(RecvTimeoutError::Disconnected) => {
                     // Documents that wait for their turn are sealed at the end, since their writers
                     // were told that they are taken.
                     let last = self.thrift.pacer.drain();
@@ -116,33 +134,35 @@ impl Desk {
         }
     }
 
-    fn take(&mut self, task: Task) {
-        if let Task::Heard(output) = &task
+    fn take(&mut self, task: DocumentTask) {
+        if let DocumentTask::Heard(output) = &task
             && let Some(by) = speaker(output)
         {
             // The place is free as soon as the task is taken, whatever becomes of its message.
             self.heard.leave(by);
         }
         match task {
-            Task::Heard(Output::Digest { by, digest }) => self.agent.hear_digest(by, digest),
-            Task::Heard(Output::Documents { by, tag, is_proven, message }) => {
-                let by = Neighbour { slot: by, tag, is_proven };
+            DocumentTask::Heard(MeshOutput::Digest { by, digest }) => {
+                self.agent.hear_digest(by, digest)
+            }
+            DocumentTask::Heard(MeshOutput::Documents { by, tag, is_proven, message }) => {
+                let by = DocumentNeighbour { slot: by, tag, is_proven };
                 if let Err(error) = self.agent.hear(by, &message) {
                     warn!("documents: {error}");
                 }
             }
-            Task::Heard(_) | Task::End => {}
-            Task::Ask { asked, answer } => {
+            DocumentTask::Heard(_) | DocumentTask::End => {}
+            DocumentTask::Ask { asked, answer } => {
                 // A program that has gone away reads nothing.
                 let _ = answer.send(self.answer(asked));
             }
-            Task::Watch(watcher) => {
+            DocumentTask::Watch(watcher) => {
                 // Watchers that have gone leave here too. In a quiet team nothing else would be
                 // given to them.
                 self.watchers.retain(|watcher| !watcher.is_closed());
                 self.watchers.push(watcher);
             }
-            Task::Tell(value) => {
+            DocumentTask::Tell(value) => {
                 self.give_watchers(&value);
                 // A command that nobody hears is an operator's fault to see. It is not kept, since
                 // late commands must trigger nothing.
@@ -150,14 +170,14 @@ impl Desk {
                     warn!("a command came, and nobody watches: sealane doc watch");
                 }
             }
-            Task::FollowStore(follower) => self.followers.push(follower),
-            Task::Keep { frame, own } => {
+            DocumentTask::FollowStore(follower) => self.followers.push(follower),
+            DocumentTask::Keep { frame, own } => {
                 if let Err(error) = self.agent.write(&frame, own) {
                     warn!("documents: {error}");
                 }
             }
-            Task::Know(groups) => self.agent.set_strangers(groups),
-            Task::Follow => {
+            DocumentTask::Know(groups) => self.agent.set_strangers(groups),
+            DocumentTask::Follow => {
                 if let Err(error) = self.follow() {
                     warn!("documents: {error}; they go on as they were");
                 }
@@ -173,7 +193,7 @@ impl Desk {
         own.member.reload()?;
         let leaving = own.member.leaving().iter().map(|one| one.removal);
         let leaving: Vec<_> = leaving
-            .map(|one| Leaver { slot: one.slot, epoch: one.epoch, mark: one.mark })
+            .map(|one| DocumentLeaver { slot: one.slot, epoch: one.epoch, mark: one.mark })
             .collect();
         // Removals announced in the open take effect before the order that seals them does.
         if own.leaving != leaving {
@@ -187,7 +207,7 @@ impl Desk {
         own.sender.follow()?;
         let rekeyed = own.member.mesh_rekeyed()?;
         own.slot = own.member.slot();
-        let keys = GroupKeys {
+        let keys = DocumentGroupKeys {
             group: own.group,
             tag: own.tag,
             own: own.slot,
@@ -204,8 +224,8 @@ impl Desk {
     fn obey(&mut self) {
         while let Some(duty) = self.agent.next_duty() {
             let done = match duty {
-                Duty::GoOn { counter, .. } => self.go_on(counter),
-                Duty::Reseal { group, entry } => self.reseal(group, &entry),
+                OriginDuty::GoOn { counter, .. } => self.go_on(counter),
+                OriginDuty::Reseal { group, entry } => self.reseal(group, &entry),
             };
             if let Err(error) = done {
                 warn!("documents: {error}");
@@ -222,7 +242,7 @@ impl Desk {
         }
     }
 
-    fn reseal(&mut self, group: GroupTag, entry: &Entry) -> Result<(), AskRefusal> {
+    fn reseal(&mut self, group: GroupTag, entry: &RegisterEntry) -> Result<(), AskRefusal> {
         let body = self.agent.body(group, entry)?;
         self.seal(entry.data_type, &body)?;
         Ok(self.agent.resealed(group, entry)?)
@@ -242,10 +262,10 @@ impl Desk {
         while let Some(lot) = self.room() {
             let Some(telling) = self.agent.next_telling(self.thrift.now_ms(), lot) else { return };
             let to = match telling.to {
-                Audience::One(slot) => sealane_mesh::Audience::One(slot),
-                Audience::All { but } => sealane_mesh::Audience::All { but },
+                ExchangeAudience::One(slot) => sealane_mesh::DocumentAudience::One(slot),
+                ExchangeAudience::All { but } => sealane_mesh::DocumentAudience::All { but },
             };
-            let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
+            let urgency = if telling.is_urgent { SendUrgency::Urgent } else { SendUrgency::Normal };
             // A lost message is asked for again.
             let message = telling.message;
             let _ = self.router.push(LocalInput::Documents { to, urgency, message });
@@ -253,12 +273,12 @@ impl Desk {
     }
 
     /// The messages for which the mesh has room.
-    fn room(&self) -> Option<Lot> {
+    fn room(&self) -> Option<OutboxScope> {
         // When only urgent room is left, calls for help still go.
-        if self.router.has_documents_room(Urgency::Normal) {
-            return Some(Lot::All);
+        if self.router.has_documents_room(SendUrgency::Normal) {
+            return Some(OutboxScope::All);
         }
-        self.router.has_documents_room(Urgency::Urgent).then_some(Lot::Urgent)
+        self.router.has_documents_room(SendUrgency::Urgent).then_some(OutboxScope::Urgent)
     }
 
     /// Seals the own documents whose turn has come.
@@ -269,8 +289,8 @@ impl Desk {
     }
 
     /// Seals documents for which nobody waits. One that cannot be is counted and told.
-    fn seal_all(&mut self, all: impl IntoIterator<Item = Due>) {
-        for Due { data_type, body } in all {
+    fn seal_all(&mut self, all: impl IntoIterator<Item = DueDocument>) {
+        for DueDocument { data_type, body } in all {
             if let Err(error) = self.seal(data_type, &body) {
                 self.thrift.pacer.count_failed();
                 warn!("documents: {data_type}: {error}");
@@ -304,7 +324,7 @@ impl Desk {
     }
 
     /// All that is kept, of one type or of all.
-    pub(super) fn entries(&self, of: Option<DataType>) -> Vec<Entry> {
+    pub(super) fn entries(&self, of: Option<DataType>) -> Vec<RegisterEntry> {
         let Some(own) = &self.own else { return vec![] };
         let registers = self.agent.store().registers(own.tag).into_iter();
         let all = registers.flat_map(|registers| registers.iter());
@@ -312,7 +332,7 @@ impl Desk {
     }
 
     /// The body of a document without the time of an urgent one, and that time.
-    pub(super) fn body(&mut self, entry: &Entry) -> Option<(Option<u64>, Vec<u8>)> {
+    pub(super) fn body(&mut self, entry: &RegisterEntry) -> Option<(Option<u64>, Vec<u8>)> {
         let tag = self.own.as_ref()?.tag;
         let mut body = self.agent.body(tag, entry).ok()?;
         if !entry.data_type.is_urgent() {
@@ -325,7 +345,7 @@ impl Desk {
     }
 
     /// A document as programs and people are shown it.
-    pub(super) fn shown(&mut self, entry: &Entry) -> Option<Value> {
+    pub(super) fn shown(&mut self, entry: &RegisterEntry) -> Option<Value> {
         let (time, body) = self.body(entry)?;
         let value = value_of(entry, body);
         let time = time.or_else(|| value.field("timeMs").and_then(Value::as_u64));
@@ -346,7 +366,7 @@ impl Desk {
     }
 
     /// How many authentic frames had the stamp of another one of that register.
-    fn conflicts(&self, entry: &Entry) -> u64 {
+    fn conflicts(&self, entry: &RegisterEntry) -> u64 {
         let own = self.own.as_ref();
         let registers = own.and_then(|own| self.agent.store().registers(own.tag));
         registers.map_or(0, |all| all.conflicts_of(entry.origin, entry.data_type))
@@ -359,7 +379,7 @@ impl Desk {
     }
 
     /// Whether a call is over though what cleared it is not kept any more.
-    pub(super) fn stays_over(&self, call: Call) -> bool {
+    pub(super) fn stays_over(&self, call: EmergencyCall) -> bool {
         self.own.as_ref().is_some_and(|own| self.agent.stays_over(own.tag, call))
     }
 
@@ -378,7 +398,7 @@ impl Desk {
         }
         // If the document cannot be sealed at all, its writer is told now, and not that it waits.
         self.class(data_type)?;
-        let Turn { mut due, wait_ms } = self.thrift.write(data_type, body);
+        let PacedWrite { mut due, wait_ms } = self.thrift.write(data_type, body);
         // The writer gets the outcome of its own document. Older ones that leave with it have been
         // promised already.
         let own = if wait_ms == 0 { due.pop() } else { None };
@@ -423,7 +443,7 @@ impl Desk {
 /// A map of an application is an envelope, which readers of the stream are shown. Nothing else that
 /// is kept has a codec.
 fn codec_of(data_type: DataType, body: &[u8]) -> u8 {
-    let is_map = sealane_codec::kind(Codec::Json, body) == Some(sealane_codec::Kind::Map);
+    let is_map = sealane_codec::kind(Codec::Json, body) == Some(sealane_codec::DatumKind::Map);
     let is_application = data_type.number() >= 64;
     if is_application && is_map && sealane_codec::decode(Codec::Json, body).is_ok() {
         Codec::Json as u8
@@ -434,7 +454,7 @@ fn codec_of(data_type: DataType, body: &[u8]) -> u8 {
 
 /// The value of a body: a document, an event, an application's value in the codec of its frame,
 /// text, or bytes.
-fn value_of(entry: &Entry, body: Vec<u8>) -> Value {
+fn value_of(entry: &RegisterEntry, body: Vec<u8>) -> Value {
     let view = FrameView::parse(entry.frame()).ok();
     let codec = view.map_or(0, |view| view.header().codec());
     let read = match Codec::from_id(codec).filter(|_| entry.data_type == DataType::CHAT) {

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use sealane_mesh::Output;
+use sealane_mesh::MeshOutput;
 use sealane_seal::Slot;
 
 use crate::limits::{MAX_DOCUMENTS_HEARD, MAX_DOCUMENTS_HEARD_OF_ONE};
 
 /// The outputs that wait, by neighbour.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct NeighbourBacklog {
     waiting: Mutex<BTreeMap<Slot, usize>>,
 }
 
-impl Heard {
+impl NeighbourBacklog {
     /// Counts what a neighbour has said, if there is room for it.
     pub(super) fn enter(&self, by: Slot) -> bool {
         let mut waiting = self.waiting.lock();
@@ -40,9 +40,9 @@ impl Heard {
 }
 
 /// The neighbour that has said it, if it is about documents.
-pub(super) fn speaker(output: &Output) -> Option<Slot> {
+pub(super) fn speaker(output: &MeshOutput) -> Option<Slot> {
     match output {
-        Output::Digest { by, .. } | Output::Documents { by, .. } => Some(*by),
+        MeshOutput::Digest { by, .. } | MeshOutput::Documents { by, .. } => Some(*by),
         _ => None,
     }
 }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_neighbour_that_talks_without_end_takes_nobodys_room() {
-        let heard = Heard::default();
+        let heard = NeighbourBacklog::default();
         let entered = (0..1000).filter(|_| heard.enter(slot(1))).count();
         assert_eq!(entered, MAX_DOCUMENTS_HEARD_OF_ONE);
         assert!(heard.enter(slot(2)), "another one has room");

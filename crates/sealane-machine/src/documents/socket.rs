@@ -13,7 +13,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-use super::{Answered, Task, ask};
+use super::{Answered, DocumentTask, ask};
 use crate::limits::{
     MAX_DOCUMENT_PROGRAMS, MAX_DOCUMENT_QUESTION_BYTES, MAX_DOCUMENT_WATCHERS,
     MAX_DOCUMENTS_UNWATCHED,
@@ -21,7 +21,7 @@ use crate::limits::{
 use crate::{AskRefusal, MachineError, Result};
 
 /// Serves a socket that only this user can open. One that nobody serves any more is taken over.
-pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<()>> {
+pub(super) fn serve(path: &Path, tasks: SyncSender<DocumentTask>) -> Result<JoinHandle<()>> {
     let failed = |cause| MachineError::file(path, cause);
     // A socket outlives a killed process. Only a connection shows whether somebody still serves it.
     if std::os::unix::net::UnixStream::connect(path).is_err() && path.exists() {
@@ -44,7 +44,7 @@ pub(super) fn serve(path: &Path, tasks: SyncSender<Task>) -> Result<JoinHandle<(
 /// The pause after a connection that the system did not hand over.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-async fn accept(listener: UnixListener, tasks: SyncSender<Task>) {
+async fn accept(listener: UnixListener, tasks: SyncSender<DocumentTask>) {
     let readers = Arc::new(Semaphore::new(MAX_DOCUMENT_PROGRAMS));
     let watchers = Arc::new(Semaphore::new(MAX_DOCUMENT_WATCHERS));
     while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
@@ -64,7 +64,7 @@ async fn accept(listener: UnixListener, tasks: SyncSender<Task>) {
 
 async fn answer(
     stream: UnixStream,
-    tasks: &SyncSender<Task>,
+    tasks: &SyncSender<DocumentTask>,
     watchers: &Semaphore,
 ) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
@@ -86,7 +86,7 @@ async fn answer(
                 continue;
             };
             let (watcher, mut new) = mpsc::channel(MAX_DOCUMENTS_UNWATCHED);
-            let said = match tasks.try_send(Task::Watch(watcher)) {
+            let said = match tasks.try_send(DocumentTask::Watch(watcher)) {
                 Ok(()) => Ok(DocumentAnswer::Done { wait_ms: 0 }),
                 Err(_) => Err(AskRefusal::Busy),
             };
@@ -138,10 +138,10 @@ mod tests {
             let mut watchers = vec![];
             while let Ok(task) = waiting.recv() {
                 match task {
-                    Task::Ask { answer, .. } => {
+                    DocumentTask::Ask { answer, .. } => {
                         drop(answer.send(Ok(DocumentAnswer::Raised { number: 7 })))
                     }
-                    Task::Watch(watcher) => watchers.push(watcher),
+                    DocumentTask::Watch(watcher) => watchers.push(watcher),
                     _ => {}
                 }
             }

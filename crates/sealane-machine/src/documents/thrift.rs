@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sealane_codec::document::decode;
-use sealane_document::{Due, Pacer};
+use sealane_document::{DocumentPacer, DueDocument};
 use sealane_message::DataType;
 use sealane_message::document::Document;
 use sealane_seal::policy::{Battery, Policy};
@@ -14,17 +14,17 @@ const SUPPLIES: &str = "/sys/class/power_supply";
 const LOOK: Duration = Duration::from_secs(30);
 
 /// When a document leaves that was written.
-pub(super) struct Turn {
+pub(super) struct PacedWrite {
     /// The documents of its type that leave now, the oldest first. If the written document does not
     /// wait, it is the last of them.
-    pub(super) due: Vec<Due>,
+    pub(super) due: Vec<DueDocument>,
     /// For how long it waits, or others before it do; 0: it leaves now.
     pub(super) wait_ms: u64,
 }
 
 /// The pace of the own documents, and the battery that it follows.
-pub(super) struct Thrift {
-    pub(super) pacer: Pacer,
+pub(super) struct DocumentPace {
+    pub(super) pacer: DocumentPacer,
     /// The battery by the configuration.
     given: Option<Battery>,
     /// The battery by the own vitals of last time.
@@ -33,11 +33,11 @@ pub(super) struct Thrift {
     looked: Option<Instant>,
 }
 
-impl Thrift {
-    pub(super) fn new(policy: Policy, given: Option<Battery>) -> Thrift {
-        let mut pacer = Pacer::new(policy);
+impl DocumentPace {
+    pub(super) fn new(policy: Policy, given: Option<Battery>) -> DocumentPace {
+        let mut pacer = DocumentPacer::new(policy);
         pacer.set_battery(given);
-        Thrift { pacer, given, said: None, begun: Instant::now(), looked: None }
+        DocumentPace { pacer, given, said: None, begun: Instant::now(), looked: None }
     }
 
     /// Milliseconds since the start.
@@ -46,7 +46,7 @@ impl Thrift {
     }
 
     /// Takes a document, and gives what leaves now of its type.
-    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Turn {
+    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> PacedWrite {
         if let Ok(Document::Vitals(vitals)) = decode(data_type, body) {
             self.said = vitals.battery_percent.and_then(Battery::new).or(self.said);
             // Fresh vitals are asked at once, so that a battery that has just sunk slows the very
@@ -58,11 +58,11 @@ impl Thrift {
         self.pacer.write(now_ms, data_type, body.to_vec());
         // Both look-ups take the same time. A document could otherwise be neither due nor waiting.
         let due = std::iter::from_fn(|| self.pacer.next_of(now_ms, data_type)).collect();
-        Turn { due, wait_ms: self.pacer.wait_ms(now_ms, data_type) }
+        PacedWrite { due, wait_ms: self.pacer.wait_ms(now_ms, data_type) }
     }
 
     /// The next document whose turn has come.
-    pub(super) fn next(&mut self) -> Option<Due> {
+    pub(super) fn next(&mut self) -> Option<DueDocument> {
         self.look();
         self.pacer.next(self.now_ms())
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_document_of_a_log_leaves_now_only_if_none_before_it_waits() {
-        let mut thrift = Thrift::new(Policy::default(), Battery::new(5));
+        let mut thrift = DocumentPace::new(Policy::default(), Battery::new(5));
         let log = DataType::from_number(72);
         for (number, waits_ms) in [(0, 2_000), (1, 3_000), (2, 4_000)] {
             let turn = thrift.write(log, &[number]);

@@ -1,7 +1,7 @@
 //! What was counted of documents, for programs: docs/reference/JSON.md, `mesh status`.
 
 use sealane::Value;
-use sealane_document::{Conflicting, DocumentsStatus};
+use sealane_document::{DocumentsStatus, RegisterConflict};
 
 use crate::json::map;
 
@@ -19,7 +19,7 @@ pub(crate) fn told(status: &DocumentsStatus) -> Value {
     map(fields)
 }
 
-fn conflict(one: &Conflicting) -> Value {
+fn conflict(one: &RegisterConflict) -> Value {
     map(vec![
         ("group", one.register.group.to_string().into()),
         ("slot", u64::from(one.register.origin.number()).into()),

@@ -18,7 +18,7 @@ pub(super) use door::serve;
 use text::{age, escaped, note};
 
 /// The content of the page, as the thread that holds it has said.
-struct Shown {
+struct TeamPageState {
     documents: Value,
     calls: Value,
     counts: Value,
@@ -26,7 +26,7 @@ struct Shown {
 
 /// The known facts of a member.
 #[derive(Default)]
-struct Person<'v> {
+struct TeamMemberView<'v> {
     name: &'v str,
     values: BTreeMap<&'v str, &'v Value>,
 }
@@ -43,8 +43,8 @@ color:var(--quiet)}.bad{color:var(--bad)}.conflict{display:block}\
 .said small{display:inline}svg{border:1px solid var(--line);width:100%;height:20rem;\
 fill:currentColor}";
 
-fn page(shown: &Shown, now: u64) -> String {
-    let mut people: BTreeMap<u64, Person<'_>> = BTreeMap::new();
+fn page(shown: &TeamPageState, now: u64) -> String {
+    let mut people: BTreeMap<u64, TeamMemberView<'_>> = BTreeMap::new();
     for item in items(&shown.documents) {
         let slot = item.field("slot").and_then(Value::as_u64).unwrap_or(0);
         let person = people.entry(slot).or_default();
@@ -84,7 +84,7 @@ fn items(list: &Value) -> &[Value] {
     }
 }
 
-fn put_call(call: &Value, people: &BTreeMap<u64, Person<'_>>, now: u64, out: &mut String) {
+fn put_call(call: &Value, people: &BTreeMap<u64, TeamMemberView<'_>>, now: u64, out: &mut String) {
     let text = |key: &str| call.field(key).and_then(Value::as_text).unwrap_or_default();
     let number = |key: &str| call.field(key).and_then(Value::as_u64).unwrap_or(0);
     let is_over = call.field("isOver") == Some(&Value::Bool(true));
@@ -114,7 +114,7 @@ fn put_call(call: &Value, people: &BTreeMap<u64, Person<'_>>, now: u64, out: &mu
     out.push_str("</p>");
 }
 
-impl<'v> Person<'v> {
+impl<'v> TeamMemberView<'v> {
     /// A field of what the member says of itself.
     fn field(&self, of: &str, key: &str) -> Option<&'v Value> {
         self.values.get(of)?.field("value")?.field(key)
@@ -129,7 +129,7 @@ impl<'v> Person<'v> {
     }
 }
 
-fn put_person(slot: u64, person: &Person<'_>, now: u64, out: &mut String) {
+fn put_person(slot: u64, person: &TeamMemberView<'_>, now: u64, out: &mut String) {
     let word = |of: &str, key: &str| person.field(of, key).map(said);
     let number = |of: &str, key: &str| person.field(of, key).and_then(Value::as_u64);
     let callsign =
@@ -162,7 +162,7 @@ fn put_person(slot: u64, person: &Person<'_>, now: u64, out: &mut String) {
 }
 
 /// The activity of a member, and its warnings.
-fn how(person: &Person<'_>) -> Option<String> {
+fn how(person: &TeamMemberView<'_>) -> Option<String> {
     let mut how = said(person.field("vitals", "activity")?);
     if let Some(Value::Array(alerts)) = person.field("vitals", "alerts") {
         for alert in alerts {
@@ -173,7 +173,7 @@ fn how(person: &Person<'_>) -> Option<String> {
 }
 
 /// The last incident of a member, with an age of its own.
-fn last_event(person: &Person<'_>, now: u64) -> String {
+fn last_event(person: &TeamMemberView<'_>, now: u64) -> String {
     let Some(last) = person.field("vitals", "last") else { return "<td>".to_owned() };
     let time = last.field("timeMs").and_then(Value::as_u64).unwrap_or(0);
     let event = last.field("event").map(said).unwrap_or_default();
@@ -215,7 +215,7 @@ fn put_lines(documents: &[Value], now: u64, out: &mut String) {
     }
 }
 
-impl Person<'_> {
+impl TeamMemberView<'_> {
     fn place(&self) -> Option<[f64; 2]> {
         let degrees = |key: &str| match self.field("location", key)? {
             Value::F64(number) => Some(*number),
@@ -231,8 +231,8 @@ mod tests {
     use super::*;
     use crate::json::map;
 
-    fn nothing() -> Shown {
-        Shown { documents: Value::Null, calls: Value::Null, counts: Value::Null }
+    fn nothing() -> TeamPageState {
+        TeamPageState { documents: Value::Null, calls: Value::Null, counts: Value::Null }
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
             ("clearedBy", Value::Array(vec![9_u64.into()])),
         ]);
         let calls = map(vec![("items", Value::Array(vec![item]))]);
-        let page = page(&Shown { calls, ..nothing() }, 1000);
+        let page = page(&TeamPageState { calls, ..nothing() }, 1000);
         assert!(page.contains("said to be over by: slot 9"), "{page}");
     }
 
@@ -272,7 +272,7 @@ mod tests {
             ("value", map(vec![("text", name.into())])),
         ]);
         let documents = map(vec![("items", Value::Array(vec![item, line]))]);
-        let shown = Shown { documents, calls: list(call), ..nothing() };
+        let shown = TeamPageState { documents, calls: list(call), ..nothing() };
         let page = page(&shown, 61_000);
         for word in ["<script", "<img", "http:", "https:", "url(", "@import"] {
             assert!(!page.contains(word), "{word} in {page}");
@@ -302,7 +302,7 @@ mod tests {
             document(3, "location", vec![("timeMs", 0_u64.into()), ("value", place)]),
         ];
         let documents = map(vec![("items", Value::Array(items))]);
-        let page = page(&Shown { documents, ..nothing() }, 600_000);
+        let page = page(&TeamPageState { documents, ..nothing() }, 600_000);
         for cell in [
             "<td>90 a minute<small>10 s ago</small>",
             "<td>52.50000, 13.40000<small>10 min ago</small>",
@@ -326,7 +326,7 @@ mod tests {
         let refused = map(vec![("reason", "forged".into()), ("frames", 4_u64.into())]);
         let counts =
             map(vec![("conflicts", 2_u64.into()), ("refused", Value::Array(vec![refused]))]);
-        let page = page(&Shown { documents, counts, ..nothing() }, 11_000);
+        let page = page(&TeamPageState { documents, counts, ..nothing() }, 11_000);
         for part in [
             "<th>All<td>12<td>",
             "<td>base<td>5<td>",

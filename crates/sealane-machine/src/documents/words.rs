@@ -1,6 +1,6 @@
 //! Documents out of what programs and people write: the maps of `spec/document.md`.
 
-use sealane::{Raise, Value};
+use sealane::{EmergencyRequest, Value};
 use sealane_codec::{document::encode, event};
 use sealane_document::limits::{MAX_SAID_BYTES, kept};
 use sealane_message::DataType;
@@ -47,7 +47,10 @@ pub(super) fn line(id: EventId, text: &str) -> Result<Vec<u8>, AskRefusal> {
 }
 
 /// A call for help.
-pub(super) fn emergency(number: u32, raise: &Raise) -> Result<Document<'static>, AskRefusal> {
+pub(super) fn emergency(
+    number: u32,
+    raise: &EmergencyRequest,
+) -> Result<Document<'static>, AskRefusal> {
     let name = raise.kind.as_deref().unwrap_or("unsaid");
     let kind = EmergencyKind::from_name(name);
     let kind = kind.ok_or_else(|| AskRefusal::from(format!("no kind is called `{name}`")))?;

@@ -5,16 +5,18 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use sealane_document::limits::kept;
 use sealane_frame::{FrameView, GroupTag, PeerTag};
-use sealane_link::{Arrival, End, Port, Relay, RelayCard, Take, Who};
+use sealane_link::{
+    LinkRelay, RelayArrival, RelayCard, RelayEnd, RelayPort, RouteAddress, TakeArrival,
+};
 use sealane_message::DataType;
 
-use super::follower::Follower;
+use super::follower::DocumentFollower;
 use super::{CarriedType, Gateway, GatewayConfig, GatewayError, GatewaySettings, HubAccess};
-use super::{Intake, PutDown, PutOrders};
+use super::{GatewayIntake, PutDown, PutOrders};
 use crate::config::{MachineConfig, MachinePlan};
-use crate::documents::Documents;
+use crate::documents::DocumentService;
 use crate::orders::CardOrders;
-use crate::routing::Routing;
+use crate::routing::RoutingGroup;
 use crate::{Result, WaitingFrames};
 
 /// A gateway that is there before its relay has links.
@@ -30,7 +32,7 @@ impl GatewayBeside {
     /// frame comes.
     pub(crate) fn begin(
         config: &MachineConfig,
-        routing: Option<&Routing>,
+        routing: Option<&RoutingGroup>,
     ) -> Result<GatewayBeside> {
         let settings = settings(config)?;
         let tag = own_tag(config, routing)?;
@@ -41,21 +43,21 @@ impl GatewayBeside {
     }
 
     /// What takes the frames of the links.
-    pub(crate) fn end(&self) -> End {
-        End { tag: self.tag, take: take_by(self.gateway.intake()) }
+    pub(crate) fn end(&self) -> RelayEnd {
+        RelayEnd { tag: self.tag, take: take_by(self.gateway.intake()) }
     }
 
     /// Goes on beside a relay that runs.
     pub(crate) fn join(
         self,
         plan: &MachinePlan,
-        relay: &Relay,
-        documents: Option<&Documents>,
+        relay: &LinkRelay,
+        documents: Option<&DocumentService>,
     ) -> Result<RunningGateway> {
         let GatewayBeside { gateway, settings, tag, ways } = self;
         let _ = ways.set(MeshWays::of(relay, documents, tag));
         if let Some(documents) = documents {
-            let mut follower = Follower::new(&gateway, tag);
+            let mut follower = DocumentFollower::new(&gateway, tag);
             documents.follow_by(Box::new(move |store| follower.look(store)))?;
         }
         gateway.serve(&groups(plan));
@@ -102,9 +104,9 @@ fn groups(plan: &MachinePlan) -> Vec<GroupTag> {
 }
 
 /// Takes what this machine hears.
-fn take_by(intake: Arc<Intake>) -> Take {
+fn take_by(intake: Arc<GatewayIntake>) -> TakeArrival {
     Box::new(move |arrival| {
-        if let Arrival::Frame(frame) = arrival {
+        if let RelayArrival::Frame(frame) = arrival {
             intake.take(frame);
         }
         Ok(())
@@ -113,13 +115,13 @@ fn take_by(intake: Arc<Intake>) -> Take {
 
 /// How frames of the hub go into the mesh.
 struct MeshWays {
-    port: Mutex<Port>,
+    port: Mutex<RelayPort>,
     /// Has documents kept, which neighbours then exchange.
     keep: Option<Box<dyn Fn(Vec<u8>) -> bool + Send + Sync>>,
 }
 
 impl MeshWays {
-    fn of(relay: &Relay, documents: Option<&Documents>, own: PeerTag) -> MeshWays {
+    fn of(relay: &LinkRelay, documents: Option<&DocumentService>, own: PeerTag) -> MeshWays {
         let keep = documents.map(|documents| Box::new(documents.keeper(own)) as Box<_>);
         MeshWays { port: Mutex::new(relay.port()), keep }
     }
@@ -151,17 +153,17 @@ fn put_by(ways: &Arc<OnceLock<MeshWays>>) -> PutDown {
 }
 
 /// Hands orders of the hub to the mesh's machine, if there is one.
-fn put_orders_by(relay: &Relay) -> PutOrders {
+fn put_orders_by(relay: &LinkRelay) -> PutOrders {
     let router = relay.router();
     Arc::new(move |input| router.as_ref().is_none_or(|router| router.push(input).is_ok()))
 }
 
 /// A gateway is no member of the groups that it serves: it has the address of its machine in the
 /// mesh, or one of its own.
-fn own_tag(config: &MachineConfig, routing: Option<&Routing>) -> Result<PeerTag> {
+fn own_tag(config: &MachineConfig, routing: Option<&RoutingGroup>) -> Result<PeerTag> {
     match (routing, config.links.tag) {
         (Some(routing), _) => routing.tag(),
-        (None, Some(Who::Tag(tag))) => Ok(tag),
+        (None, Some(RouteAddress::Tag(tag))) => Ok(tag),
         _ => Err(config.value("tag: a gateway needs an own address")),
     }
 }

@@ -64,13 +64,13 @@ impl<'de> Deserialize<'de> for CarriedType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Text {
+        enum EtherTypeText {
             Number(u16),
             Name(String),
         }
-        match Text::deserialize(deserializer) {
-            Ok(Text::Number(number)) => Ok(Self(DataType::from_number(number))),
-            Ok(Text::Name(name)) => {
+        match EtherTypeText::deserialize(deserializer) {
+            Ok(EtherTypeText::Number(number)) => Ok(Self(DataType::from_number(number))),
+            Ok(EtherTypeText::Name(name)) => {
                 let none = |_| serde::de::Error::custom(format!("`{name}` is no data type"));
                 name.parse().map(Self).map_err(none)
             }

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sealane::{Client, HubError, Message, Start, Subscription};
-use sealane_protocol::Sealed;
+use sealane::{Client, HubError, ReceivedMessage, StartPosition, Subscription};
+use sealane_protocol::SealedEnvelope;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::gateway::frame::SealedFrame;
 use crate::gateway::hub::{HubAccess, HubFault};
-use crate::gateway::intake::Intake;
-use crate::gateway::queue::{Place, Queue};
+use crate::gateway::intake::GatewayIntake;
+use crate::gateway::queue::{DownlinkPosition, GatewayQueue};
 use crate::gateway::stream::MeshStream;
-use crate::gateway::wait::Waits;
+use crate::gateway::wait::HubBackoff;
 use crate::limits::{MAX_DOWN_PER_SECOND, MAX_DOWN_UNSAVED};
 
 /// Puts a frame into the mesh.
@@ -24,20 +24,20 @@ pub type PutDown = Arc<dyn Fn(Vec<u8>) + Send + Sync>;
 
 /// The context that all readers of streams share.
 #[derive(Clone)]
-pub(crate) struct Down {
+pub(crate) struct DownlinkContext {
     pub(crate) hub: HubAccess,
-    pub(crate) queue: Arc<Queue>,
-    pub(crate) intake: Arc<Intake>,
+    pub(crate) queue: Arc<GatewayQueue>,
+    pub(crate) intake: Arc<GatewayIntake>,
     pub(crate) put: PutDown,
     /// One frame at a time, however many streams there are.
     pub(crate) pace: Arc<Semaphore>,
     pub(crate) counts: Arc<DownCounts>,
     /// The obstacle of each stream; none for a stream that is followed.
-    pub(crate) causes: Arc<Mutex<Causes>>,
+    pub(crate) causes: Arc<Mutex<DownlinkCauses>>,
 }
 
 /// The obstacle of each stream that has been tried.
-pub(crate) type Causes = HashMap<MeshStream, Option<String>>;
+pub(crate) type DownlinkCauses = HashMap<MeshStream, Option<String>>;
 
 /// The counts of the messages that were read, by outcome.
 #[derive(Debug, Default)]
@@ -65,16 +65,16 @@ pub struct DownStatus {
 
 /// The readers of streams; they end with this.
 #[derive(Default)]
-pub(crate) struct Readers {
+pub(crate) struct DownlinkReaders {
     tasks: HashMap<MeshStream, JoinHandle<()>>,
 }
 
 /// After so long without a message, what was read is stored.
 const QUIET: Duration = Duration::from_millis(200);
 
-impl Readers {
+impl DownlinkReaders {
     /// Reads these streams from now on, and no others.
-    pub(crate) fn read(&mut self, streams: &[MeshStream], down: &Down) {
+    pub(crate) fn read(&mut self, streams: &[MeshStream], down: &DownlinkContext) {
         self.tasks.retain(|stream, task| {
             let stays = streams.contains(stream);
             if !stays {
@@ -91,14 +91,14 @@ impl Readers {
     }
 }
 
-impl Drop for Readers {
+impl Drop for DownlinkReaders {
     fn drop(&mut self) {
         self.tasks.values().for_each(JoinHandle::abort);
     }
 }
 
 impl DownCounts {
-    pub(crate) fn status(&self, all: &Causes) -> DownStatus {
+    pub(crate) fn status(&self, all: &DownlinkCauses) -> DownStatus {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let followed = all.values().filter(|cause| cause.is_none()).count() as u64;
         let told = |(of, why): (&MeshStream, &Option<String>)| Some((*of, why.clone()?));
@@ -109,10 +109,10 @@ impl DownCounts {
     }
 }
 
-impl Down {
+impl DownlinkContext {
     /// Follows one stream, from where it was left.
     async fn follow(self, stream: MeshStream) {
-        let mut waits = Waits::default();
+        let mut waits = HubBackoff::default();
         loop {
             let cause = match self.subscribe(stream).await {
                 Ok(subscription) => {
@@ -139,8 +139,10 @@ impl Down {
         let start = match place {
             // A stream that did not exist has no generation to resume. Its first message is to come
             // down.
-            Place { next: 0, .. } => Start::First,
-            Place { generation, next } => Start::Resume { offset: next, generation },
+            DownlinkPosition { next: 0, .. } => StartPosition::First,
+            DownlinkPosition { generation, next } => {
+                StartPosition::Resume { offset: next, generation }
+            }
         };
         let asked = client.subscribe(&stream.to_string()).from(start);
         Ok(asked.await?)
@@ -148,12 +150,16 @@ impl Down {
 
     /// Where a gateway begins that has never read a stream: with what is new. What was said before
     /// it came is no command for now; all that is said from then on comes down, whatever happens.
-    async fn first_place(&self, stream: MeshStream, client: &Client) -> Result<Place, HubFault> {
+    async fn first_place(
+        &self,
+        stream: MeshStream,
+        client: &Client,
+    ) -> Result<DownlinkPosition, HubFault> {
         let place = match client.stream(&stream.to_string()).await {
-            Ok(state) => Place { generation: state.generation, next: state.next },
+            Ok(state) => DownlinkPosition { generation: state.generation, next: state.next },
             // A stream that is made later begins after this gateway, so that all of it is new.
             Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
-                Place { generation: 0, next: 0 }
+                DownlinkPosition { generation: 0, next: 0 }
             }
             Err(error) => return Err(error.into()),
         };
@@ -164,7 +170,7 @@ impl Down {
 
     /// Puts what comes into the mesh until the subscription ends, and says why it did.
     async fn read(&self, stream: MeshStream, mut subscription: Subscription) -> HubFault {
-        let mut unsaved: Option<Place> = None;
+        let mut unsaved: Option<DownlinkPosition> = None;
         let mut count = 0;
         loop {
             let next = match unsaved {
@@ -178,7 +184,7 @@ impl Down {
                     let (generation, next) = (message.generation, message.offset.saturating_add(1));
                     // The place moves after the frame went. A kill in between brings it again,
                     // which is better than to lose it.
-                    unsaved = Some(Place { generation, next });
+                    unsaved = Some(DownlinkPosition { generation, next });
                     count += 1;
                 }
                 Some(Some(Err(error))) => return error.into(),
@@ -198,15 +204,15 @@ impl Down {
         }
     }
 
-    async fn save(&self, stream: MeshStream, place: Place) -> Result<(), HubFault> {
+    async fn save(&self, stream: MeshStream, place: DownlinkPosition) -> Result<(), HubFault> {
         let queue = Arc::clone(&self.queue);
         let saved = tokio::task::spawn_blocking(move || queue.set_place(stream, place)).await;
         Ok(saved??)
     }
 
     /// Puts one message into the mesh, unless it came from there.
-    async fn take(&self, stream: MeshStream, message: &Message) {
-        let sealed = Sealed::read(message.codec, &message.envelope).ok().flatten();
+    async fn take(&self, stream: MeshStream, message: &ReceivedMessage) {
+        let sealed = SealedEnvelope::read(message.codec, &message.envelope).ok().flatten();
         // The hub is not trusted: it could put any bytes into the stream, and air time is scarce.
         let frame = sealed.and_then(|sealed| SealedFrame::read(&sealed.frame).ok());
         let Some(frame) = frame.filter(|frame| frame.stream == stream) else {

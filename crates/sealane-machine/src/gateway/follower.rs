@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sealane_document::{Cursor, Fresh, Store};
+use sealane_document::{DocumentCursor, DocumentStore, ShelfFrame};
 use sealane_frame::PeerTag;
 
-use super::{Followed, Gateway, Order, Turn};
+use super::{FollowedStore, FrameOrder, FrameTurn, Gateway};
 use crate::limits::{MAX_ORDER_WAIT_MS, MAX_QUEUE_COMMIT};
 
 /// Follows a store of documents: each frame goes into the queue once, in the order of its origin.
-pub(super) struct Follower {
+pub(super) struct DocumentFollower {
     gateway: Arc<Gateway>,
     own: PeerTag,
-    order: Order,
+    order: FrameOrder,
     /// All up to this place has gone; none before the queue was asked.
     followed: Option<u64>,
     /// Places behind it that have gone.
@@ -23,20 +23,27 @@ pub(super) struct Follower {
     waiting: Vec<(u64, Instant)>,
 }
 
-impl Follower {
-    pub(super) fn new(gateway: &Arc<Gateway>, own: PeerTag) -> Follower {
+impl DocumentFollower {
+    pub(super) fn new(gateway: &Arc<Gateway>, own: PeerTag) -> DocumentFollower {
         let gateway = Arc::clone(gateway);
         let (gone, waiting) = (BTreeSet::new(), Vec::new());
-        Follower { gateway, own, order: Order::default(), followed: None, gone, waiting }
+        DocumentFollower {
+            gateway,
+            own,
+            order: FrameOrder::default(),
+            followed: None,
+            gone,
+            waiting,
+        }
     }
 
     /// Takes what has come. What the queue does not keep now is tried again at the next look.
-    pub(super) fn look(&mut self, store: &Store) {
+    pub(super) fn look(&mut self, store: &DocumentStore) {
         let id = store.id();
         // The queue says where to go on. Its answer may fail with the disk, and is asked again.
         let Some(at) = self.followed.or_else(|| self.gateway.followed(id).ok()) else { return };
         self.followed = Some(at);
-        let fresh = store.since(Cursor(at), MAX_QUEUE_COMMIT);
+        let fresh = store.since(DocumentCursor(at), MAX_QUEUE_COMMIT);
         if fresh.is_empty() {
             return;
         }
@@ -46,7 +53,7 @@ impl Follower {
         // any more.
         let is_crowded = fresh.len() == MAX_QUEUE_COMMIT;
         let patience = if is_crowded { MAX_ORDER_WAIT_MS } else { 0 };
-        let chosen: Vec<&Fresh> = self
+        let chosen: Vec<&ShelfFrame> = self
             .order
             .choose(&turns, now + Duration::from_millis(patience))
             .into_iter()
@@ -66,7 +73,7 @@ impl Follower {
         // Frames that the hub gave this machine are there already.
         let brought = chosen.iter().filter(|one| one.from != self.own);
         let frames = brought.map(|one| &one.entry.frame()[..]);
-        let followed = Followed { store: id, at };
+        let followed = FollowedStore { store: id, at };
         if self.gateway.follow(frames, followed, self.order.late()).is_ok() {
             // Below the place all have gone, so that only the places behind it need memory.
             self.gone = gone.split_off(&at.saturating_add(1));
@@ -77,7 +84,7 @@ impl Follower {
 
     /// Those that have not gone: their places among the fresh ones, and what their order depends
     /// on.
-    fn turns(&mut self, fresh: &[Fresh], now: Instant) -> (Vec<usize>, Vec<Turn>) {
+    fn turns(&mut self, fresh: &[ShelfFrame], now: Instant) -> (Vec<usize>, Vec<FrameTurn>) {
         let mut turns = Vec::new();
         let mut places = Vec::new();
         for (place, one) in fresh.iter().enumerate() {
@@ -91,7 +98,7 @@ impl Follower {
             }
             let entry = &one.entry;
             places.push(place);
-            turns.push(Turn {
+            turns.push(FrameTurn {
                 origin: (one.group, entry.origin.number()),
                 stamp: (entry.stamp.epoch.0, entry.stamp.counter),
                 is_urgent: entry.data_type.is_urgent(),

@@ -1,7 +1,7 @@
 //! Frames as a hub is given them.
 
 use sealane_frame::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
-use sealane_frame::{FrameView, Kind, PeerTag, RELAY_BYTES};
+use sealane_frame::{FrameKind, FrameView, PeerTag, RELAY_BYTES};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 
 use crate::gateway::stream::MeshStream;
@@ -39,7 +39,7 @@ impl SealedFrame {
         let header = view.header();
         // A frame for one member belongs to no stream (`spec/gateway.md`, *Streams*). The relay
         // takes it on.
-        if header.kind() != Kind::Message || header.destination() != PeerTag::BROADCAST {
+        if header.kind() != FrameKind::Message || header.destination() != PeerTag::BROADCAST {
             return Err(NotCarried::Other);
         }
         let source = header.source();
@@ -102,7 +102,7 @@ pub(crate) mod tests {
     fn what_no_stream_is_for_is_told_apart() {
         let all = HeaderFields::new(GroupTag::default(), PeerTag::from_hash([1; 8]), 72);
         let to_one = HeaderFields { destination: PeerTag::from_hash([2; 8]), ..all };
-        let control = HeaderFields { kind: Kind::Control, ..all };
+        let control = HeaderFields { kind: FrameKind::Control, ..all };
         for other in [to_one, control] {
             assert_eq!(SealedFrame::read(&framed(&other, 1)), Err(NotCarried::Other));
         }

@@ -51,7 +51,7 @@ pub enum HubFault {
 
 /// An obstacle for a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum HubObstacle {
     /// The hub is away, full or busy. Everything waits.
     Away(String),
     /// The hub does not let this gateway in. Everything waits, and a person is to look.
@@ -89,34 +89,34 @@ fn read(file: &Path) -> Result<String, HubFault> {
     std::fs::read_to_string(file).map_err(failed)
 }
 
-impl Trouble {
+impl HubObstacle {
     /// The meaning of an upload's error. An unknown error never drops a frame.
-    pub(crate) fn of(error: &Error) -> Trouble {
+    pub(crate) fn of(error: &Error) -> HubObstacle {
         let told = match error.refusal() {
             Some(name) => format!("{name}: {error}"),
             None => error.to_string(),
         };
         match (error.refusal(), error.hub_error()) {
             (Some("Unauthorized" | "OriginRefused" | "TooManyGuesses" | "TlsRequired"), _) => {
-                Trouble::Shut(told)
+                HubObstacle::Shut(told)
             }
             // A token may publish to some streams only. Others must not wait for one that it may
             // not.
-            (Some("Forbidden"), _) => Trouble::Stream(told),
+            (Some("Forbidden"), _) => HubObstacle::Stream(told),
             (_, Some(HubError::SealMismatch | HubError::NotSealed | HubError::TooMany)) => {
-                Trouble::Stream(told)
+                HubObstacle::Stream(told)
             }
             (
                 _,
                 Some(HubError::FrameMalformed | HubError::TooLarge | HubError::InvalidEnvelope),
-            ) => Trouble::Frame(told),
+            ) => HubObstacle::Frame(told),
             _ => match error {
-                Error::Untrusted { .. } | Error::Trust(_) | Error::Token => Trouble::Shut(told),
+                Error::Untrusted { .. } | Error::Trust(_) | Error::Token => HubObstacle::Shut(told),
                 // Something in front of the hub may have answered. Its page says nothing about the
                 // frame.
-                Error::Refused(_) if error.hub_error().is_none() => Trouble::Unclear(told),
-                Error::Protocol(_) => Trouble::Unclear(told),
-                _ => Trouble::Away(told),
+                Error::Refused(_) if error.hub_error().is_none() => HubObstacle::Unclear(told),
+                Error::Protocol(_) => HubObstacle::Unclear(told),
+                _ => HubObstacle::Away(told),
             },
         }
     }
@@ -128,34 +128,37 @@ mod tests {
 
     use super::*;
 
-    fn refused(name: &str) -> Trouble {
+    fn refused(name: &str) -> HubObstacle {
         let wire = WireError {
             code: name.to_owned().into(),
             message: "no".to_owned(),
             ..WireError::from(&sealane_protocol::Error::KeyReused)
         };
-        Trouble::of(&Error::Refused(wire))
+        HubObstacle::of(&Error::Refused(wire))
     }
 
     #[test]
     fn each_refusal_is_met_as_it_deserves() {
         for name in ["Unauthorized", "TooManyGuesses"] {
-            assert!(matches!(refused(name), Trouble::Shut(_)), "{name}");
+            assert!(matches!(refused(name), HubObstacle::Shut(_)), "{name}");
         }
         for name in ["Forbidden", "SealMismatch", "NotSealed", "TooMany"] {
-            assert!(matches!(refused(name), Trouble::Stream(_)), "{name}");
+            assert!(matches!(refused(name), HubObstacle::Stream(_)), "{name}");
         }
         for name in ["FrameMalformed", "TooLarge", "InvalidEnvelope"] {
-            assert!(matches!(refused(name), Trouble::Frame(_)), "{name}");
+            assert!(matches!(refused(name), HubObstacle::Frame(_)), "{name}");
         }
         for name in ["StorageFull", "StorageBusy", "Draining", "TooFast", "Crowded"] {
-            assert!(matches!(refused(name), Trouble::Away(_)), "{name}");
+            assert!(matches!(refused(name), HubObstacle::Away(_)), "{name}");
         }
-        assert!(matches!(refused("OutOfOrbit"), Trouble::Unclear(_)), "a name of a later hub");
+        assert!(matches!(refused("OutOfOrbit"), HubObstacle::Unclear(_)), "a name of a later hub");
         let page = Error::Protocol("status 413 without an error".into());
-        assert!(matches!(Trouble::of(&page), Trouble::Unclear(_)), "something before the hub");
+        assert!(
+            matches!(HubObstacle::of(&page), HubObstacle::Unclear(_)),
+            "something before the hub"
+        );
         let away = Error::NotReachable { address: "a".into(), cause: "b".into() };
-        assert!(matches!(Trouble::of(&away), Trouble::Away(_)));
-        assert!(matches!(Trouble::of(&Error::Token), Trouble::Shut(_)));
+        assert!(matches!(HubObstacle::of(&away), HubObstacle::Away(_)));
+        assert!(matches!(HubObstacle::of(&Error::Token), HubObstacle::Shut(_)));
     }
 }

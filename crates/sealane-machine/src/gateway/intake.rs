@@ -12,21 +12,21 @@ use tokio::sync::Notify;
 
 use crate::gateway::frame::{NotCarried, SealedFrame};
 use crate::gateway::known::KnownFrames;
-use crate::gateway::queue::Queue;
+use crate::gateway::queue::GatewayQueue;
 use crate::limits::{MAX_FRAMES_WAITING, MAX_QUEUE_COMMIT};
 
 /// Takes frames from the threads of the links. It never waits: the disk is another thread's.
 #[derive(Debug)]
-pub struct Intake {
+pub struct GatewayIntake {
     carried: HashSet<DataType>,
     known: Mutex<KnownFrames>,
     waiting: SyncSender<SealedFrame>,
-    heard: Heard,
+    heard: IntakeCounts,
 }
 
 /// The counts of the frames that were heard, by outcome.
 #[derive(Debug, Default)]
-struct Heard {
+struct IntakeCounts {
     taken: AtomicU64,
     passed: AtomicU64,
     repeated: AtomicU64,
@@ -52,8 +52,8 @@ pub struct HeardStatus {
 
 /// Moves what was taken to the queue, as many frames in one commit as have come.
 #[derive(Debug)]
-pub(crate) struct Keeper {
-    pub(crate) queue: Arc<Queue>,
+pub(crate) struct IntakeKeeper {
+    pub(crate) queue: Arc<GatewayQueue>,
     pub(crate) waiting: Receiver<SealedFrame>,
     /// Wakes who brings frames to the hub.
     pub(crate) kept: Arc<Notify>,
@@ -67,14 +67,14 @@ const TURN: Duration = Duration::from_millis(100);
 /// How long the keeper waits before it tries a disk again that has failed.
 const DISK_WAIT: Duration = Duration::from_secs(1);
 
-impl Intake {
+impl GatewayIntake {
     /// An intake for frames of these types, and what it hands them to.
-    pub(crate) fn new(carried: HashSet<DataType>) -> (Intake, Receiver<SealedFrame>) {
+    pub(crate) fn new(carried: HashSet<DataType>) -> (GatewayIntake, Receiver<SealedFrame>) {
         // The channel has a bound, so that a slow disk costs frames that are counted and never
         // memory.
         let (waiting, taken) = sync_channel(MAX_FRAMES_WAITING);
-        let (known, heard) = (Mutex::default(), Heard::default());
-        (Intake { carried, known, waiting, heard }, taken)
+        let (known, heard) = (Mutex::default(), IntakeCounts::default());
+        (GatewayIntake { carried, known, waiting, heard }, taken)
     }
 
     /// Takes a frame in the full form that came from the mesh. What this gateway does not carry is
@@ -158,7 +158,7 @@ impl Intake {
     /// The counts of heard frames so far.
     pub(crate) fn status(&self) -> HeardStatus {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Heard { taken, passed, repeated, malformed, busy } = &self.heard;
+        let IntakeCounts { taken, passed, repeated, malformed, busy } = &self.heard;
         HeardStatus {
             taken: read(taken),
             passed: read(passed),
@@ -169,7 +169,7 @@ impl Intake {
     }
 }
 
-impl Keeper {
+impl IntakeKeeper {
     /// Keeps what comes until it is to end and nothing is left.
     pub(crate) fn run(self) {
         let mut batch = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_is_heard_is_taken_once_and_the_rest_is_counted() {
-        let (intake, taken) = Intake::new(HashSet::from([DataType::from_number(72)]));
+        let (intake, taken) = GatewayIntake::new(HashSet::from([DataType::from_number(72)]));
         intake.take(&frame(1, 2, 72, 1));
         let mut relayed = frame(1, 2, 72, 1);
         relayed[16] = 3;
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_frame_without_room_is_counted_and_may_come_again() {
-        let (intake, taken) = Intake::new(HashSet::from([DataType::from_number(72)]));
+        let (intake, taken) = GatewayIntake::new(HashSet::from([DataType::from_number(72)]));
         let count = MAX_FRAMES_WAITING as u64;
         (0..count + 3).for_each(|sequence| intake.take(&frame(1, 2, 72, sequence)));
         assert_eq!((intake.status().taken, intake.status().busy), (count, 3));
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_echo_of_the_hub_is_known() {
-        let (intake, taken) = Intake::new(HashSet::from([DataType::CHAT]));
+        let (intake, taken) = GatewayIntake::new(HashSet::from([DataType::CHAT]));
         let from_hub = SealedFrame::read(&frame(1, 2, 5, 1)).unwrap();
         assert!(intake.came_from_hub(&from_hub) && !intake.came_from_hub(&from_hub));
         intake.take(&from_hub.bytes);

@@ -14,7 +14,7 @@ use crate::limits::{MAX_ORDER_HELD, MAX_ORDER_WAIT_MS};
 
 /// A frame of an origin that waits for its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct FrameTurn {
     /// The group, and the origin's slot there.
     pub origin: (GroupTag, u16),
     /// Its epoch and counter.
@@ -27,22 +27,22 @@ pub struct Turn {
 
 /// Which frames' turn it is. Its size is bounded by the members on relay cards.
 #[derive(Debug, Default)]
-pub struct Order {
-    origins: HashMap<(GroupTag, u16), Origin>,
+pub struct FrameOrder {
+    origins: HashMap<(GroupTag, u16), OriginOrder>,
     late: u64,
 }
 
 #[derive(Debug, Default)]
-struct Origin {
+struct OriginOrder {
     /// The greatest stamp up to which frames have gone in order.
     last: Option<(u64, u64)>,
     /// Urgent frames that went ahead of it.
     ahead: BTreeSet<(u64, u64)>,
 }
 
-impl Order {
+impl FrameOrder {
     /// Of frames that wait, the places of those whose turn it is, in their order.
-    pub fn choose(&mut self, waiting: &[Turn], now: Instant) -> Vec<usize> {
+    pub fn choose(&mut self, waiting: &[FrameTurn], now: Instant) -> Vec<usize> {
         let mut by_origin: HashMap<_, Vec<usize>> = HashMap::new();
         for (place, turn) in waiting.iter().enumerate() {
             by_origin.entry(turn.origin).or_default().push(place);
@@ -68,12 +68,12 @@ impl Order {
     }
 }
 
-impl Origin {
+impl OriginOrder {
     /// Of the frames of this origin, by their stamps.
-    fn choose(&mut self, turns: &[(usize, Turn)], now: Instant, late: &mut u64) -> Vec<usize> {
+    fn choose(&mut self, turns: &[(usize, FrameTurn)], now: Instant, late: &mut u64) -> Vec<usize> {
         let wait = Duration::from_millis(MAX_ORDER_WAIT_MS);
         // A frame that has waited long enough takes along all frames that stand before it.
-        let is_over = |turn: &Turn| now.saturating_duration_since(turn.came) >= wait;
+        let is_over = |turn: &FrameTurn| now.saturating_duration_since(turn.came) >= wait;
         // A frame that goes on ahead of earlier ones would make those late, so that they go first.
         let over = turns.iter().rposition(|(_, turn)| is_over(turn)).map_or(0, |at| at + 1);
         // A forged counter opens a gap that never fills. The bound keeps it from holding up an
@@ -135,19 +135,19 @@ mod tests {
     use super::*;
 
     struct Scene {
-        order: Order,
+        order: FrameOrder,
         now: Instant,
-        waiting: Vec<Turn>,
+        waiting: Vec<FrameTurn>,
     }
 
     impl Scene {
         fn new() -> Scene {
-            Scene { order: Order::default(), now: Instant::now(), waiting: vec![] }
+            Scene { order: FrameOrder::default(), now: Instant::now(), waiting: vec![] }
         }
 
         fn comes(&mut self, slot: u16, counter: u64, is_urgent: bool) {
             let origin = (GroupTag::from_bytes([1; 4]), slot);
-            self.waiting.push(Turn { origin, stamp: (0, counter), is_urgent, came: self.now });
+            self.waiting.push(FrameTurn { origin, stamp: (0, counter), is_urgent, came: self.now });
         }
 
         /// The counters of those that go now.

@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sealane::{Client, ControlPage, ControlPlace, ControlReader, Message, Start, Subscription};
+use sealane::{
+    Client, ControlPage, ControlPlace, ControlReader, ReceivedMessage, StartPosition, Subscription,
+};
 use sealane_frame::GroupTag;
 use sealane_link::LocalInput;
 use sealane_mesh::limits::{MAX_KEPT_ORDER_BYTES, MAX_KEPT_ORDERS, MAX_KEPT_REMOVALS};
-use sealane_mesh::{KeptGroup, Told, is_heartbeat};
+use sealane_mesh::{KeptGroup, NoticeContent, is_heartbeat};
 use tokio::task::JoinHandle;
 
 use crate::gateway::hub::{HubAccess, HubFault};
-use crate::gateway::wait::Waits;
+use crate::gateway::wait::HubBackoff;
 
 /// Hands something to the machine of the mesh, and says whether it had room.
 pub type PutOrders = Arc<dyn Fn(LocalInput) -> bool + Send + Sync>;
@@ -31,7 +33,7 @@ pub(crate) struct OrderCounts {
 }
 
 /// The obstacle of each group's stream that has been tried.
-type Causes = Arc<Mutex<HashMap<GroupTag, Option<String>>>>;
+type OrderCauses = Arc<Mutex<HashMap<GroupTag, Option<String>>>>;
 
 /// The counts of the messages of control streams since this machine started, by outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,22 +56,22 @@ pub struct OrdersStatus {
 pub(crate) struct OrderReaders {
     tasks: HashMap<GroupTag, (KeptGroup, JoinHandle<()>)>,
     counts: Arc<OrderCounts>,
-    causes: Causes,
+    causes: OrderCauses,
 }
 
 /// The reader of one group's stream.
-struct Reader {
+struct OrderReader {
     hub: HubAccess,
     of: KeptGroup,
     put: PutOrders,
     counts: Arc<OrderCounts>,
-    causes: Causes,
+    causes: OrderCauses,
     reader: ControlReader,
 }
 
 /// The last orders of a stream, and the last notices of removal.
 #[derive(Debug, Default)]
-struct Last {
+struct LastOrders {
     orders: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
     removals: Vec<Vec<u8>>,
@@ -92,7 +94,7 @@ impl OrderReaders {
             let (hub, put) = (hub.clone(), Arc::clone(put));
             let reader = ControlReader::new(of.tag, None);
             let (counts, causes) = (Arc::clone(&self.counts), Arc::clone(&self.causes));
-            let follower = Reader { hub, of: *of, put, counts, causes, reader };
+            let follower = OrderReader { hub, of: *of, put, counts, causes, reader };
             let begin = || (*of, tokio::spawn(follower.follow()));
             self.tasks.entry(of.tag).or_insert_with(begin);
         }
@@ -122,10 +124,10 @@ impl Drop for OrderReaders {
     }
 }
 
-impl Reader {
+impl OrderReader {
     /// Follows the stream for as long as the group is served.
     async fn follow(mut self) {
-        let mut waits = Waits::default();
+        let mut waits = HubBackoff::default();
         loop {
             let cause = match self.subscribe().await {
                 Ok(subscription) => {
@@ -152,8 +154,10 @@ impl Reader {
         }
         self.hand_over(last).await;
         let start = match self.reader.place() {
-            Some(ControlPlace { generation, next }) => Start::Resume { offset: next, generation },
-            None => Start::First,
+            Some(ControlPlace { generation, next }) => {
+                StartPosition::Resume { offset: next, generation }
+            }
+            None => StartPosition::First,
         };
         let asked = client.subscribe(self.reader.topic()).from(start);
         Ok(asked.await?)
@@ -161,8 +165,8 @@ impl Reader {
 
     /// Reads the stream to its end. One that is another than before is read from its beginning the
     /// next time.
-    async fn catch_up(&mut self, client: &Client) -> Result<Last, HubFault> {
-        let mut last = Last::default();
+    async fn catch_up(&mut self, client: &Client) -> Result<LastOrders, HubFault> {
+        let mut last = LastOrders::default();
         loop {
             match self.reader.page(client).await? {
                 ControlPage::Nothing => return Ok(last),
@@ -182,7 +186,7 @@ impl Reader {
         loop {
             match subscription.next().await {
                 Some(Ok(message)) => {
-                    let mut last = Last::default();
+                    let mut last = LastOrders::default();
                     self.take(&message, &mut last);
                     self.hand_over(last).await;
                     self.reader.pass(&message);
@@ -194,22 +198,23 @@ impl Reader {
     }
 
     /// Takes what the authority has signed.
-    fn take(&self, message: &Message, last: &mut Last) {
+    fn take(&self, message: &ReceivedMessage, last: &mut LastOrders) {
         let notice = ControlReader::notice(message).ok();
-        let counted = match notice.as_deref().map(|notice| (Told::verify(&self.of, notice), notice))
-        {
-            // It is counted when it is handed over.
-            Some((Ok(told), notice)) => return last.keep(told, notice),
-            // A heartbeat fails `verify`, since it is no order. It is counted apart, or it would
-            // look like an attack.
-            Some((Err(_), notice)) if is_heartbeat(notice) => &self.counts.passed,
-            _ => &self.counts.unsigned,
-        };
+        let counted =
+            match notice.as_deref().map(|notice| (NoticeContent::verify(&self.of, notice), notice))
+            {
+                // It is counted when it is handed over.
+                Some((Ok(told), notice)) => return last.keep(told, notice),
+                // A heartbeat fails `verify`, since it is no order. It is counted apart, or it would
+                // look like an attack.
+                Some((Err(_), notice)) if is_heartbeat(notice) => &self.counts.passed,
+                _ => &self.counts.unsigned,
+            };
         counted.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Has the machine begin with the first order that there is, if the card is older.
-    async fn begin(&self, last: &Last) {
+    async fn begin(&self, last: &LastOrders) {
         let first = last.orders.first_key_value().map_or(0, |(first, _)| *first);
         if first > self.of.orders {
             // The orders before that are gone from the hub. A machine that waited for them would
@@ -221,7 +226,7 @@ impl Reader {
 
     /// Hands over notices of removal, then the orders that the card does not count, in their turn,
     /// then those before, the last first: each has the place before those that are there.
-    async fn hand_over(&self, last: Last) {
+    async fn hand_over(&self, last: LastOrders) {
         let KeptGroup { tag: group, orders: counted, .. } = self.of;
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for (number, notice) in last.orders {
@@ -246,17 +251,17 @@ impl Reader {
     }
 }
 
-impl Last {
+impl LastOrders {
     /// Keeps a notice. The oldest leave.
-    fn keep(&mut self, told: Told, notice: &[u8]) {
+    fn keep(&mut self, told: NoticeContent, notice: &[u8]) {
         match told {
-            Told::Removal { .. } => {
+            NoticeContent::Removal { .. } => {
                 self.removals.push(notice.to_vec());
                 if self.removals.len() > MAX_KEPT_REMOVALS {
                     self.removals.remove(0);
                 }
             }
-            Told::Order { number, .. } => {
+            NoticeContent::Order { number, .. } => {
                 let before = self.orders.insert(number, notice.to_vec());
                 self.bytes += notice.len();
                 // A repeated order replaces itself, and must not count twice.

@@ -16,27 +16,27 @@ use sealane_frame::PeerTag;
 
 use crate::GatewayError;
 use crate::gateway::frame::SealedFrame;
-use crate::gateway::stream::{MeshStream, Urgency};
+use crate::gateway::stream::{GatewayUrgency, MeshStream};
 use crate::limits::{MAX_UPLOAD_WINDOW, QUEUED_FRAME_BYTES};
-use tally::Tally;
+use tally::QueueTally;
 
 /// Frames on disk, in the order in which they came.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct GatewayQueue {
     file: PathBuf,
     bound_bytes: u64,
-    inner: Mutex<Inner>,
+    inner: Mutex<GatewayQueueState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct GatewayQueueState {
     connection: Connection,
-    tally: Tally,
+    tally: QueueTally,
 }
 
 /// A frame that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Queued {
+pub(crate) struct GatewayQueuedFrame {
     /// Its place: frames that came later have greater numbers.
     pub(crate) number: i64,
     pub(crate) stream: MeshStream,
@@ -46,7 +46,7 @@ pub(crate) struct Queued {
 
 /// Why frames of the queue were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Loss {
+pub enum QueueLossReason {
     /// The queue was full, and others were more urgent, or their origins had less there.
     Crowded,
     /// The hub refuses this very frame, and always will.
@@ -55,18 +55,18 @@ pub enum Loss {
 
 /// Frames that were dropped since the queue was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lost {
+pub struct QueueLoss {
     /// Why.
-    pub why: Loss,
+    pub why: QueueLossReason,
     /// How urgent they were.
-    pub urgency: Urgency,
+    pub urgency: GatewayUrgency,
     /// How many.
     pub frames: u64,
 }
 
 /// How far a store of documents was followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Followed {
+pub struct FollowedStore {
     /// The id that tells the store from others.
     pub store: [u8; 16],
     /// The place of the last frame.
@@ -75,7 +75,7 @@ pub struct Followed {
 
 /// How far a stream of the hub was read into the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DownlinkPosition {
     pub(crate) generation: u64,
     /// The offset that comes next.
     pub(crate) next: u64,
@@ -92,30 +92,30 @@ pub struct QueueStatus {
     /// The bytes that they may count together.
     pub bound_bytes: u64,
     /// Frames that were dropped since the queue was made.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<QueueLoss>,
 }
 
-impl Loss {
+impl QueueLossReason {
     /// All reasons.
-    pub const ALL: [Loss; 2] = [Loss::Crowded, Loss::Refused];
+    pub const ALL: [QueueLossReason; 2] = [QueueLossReason::Crowded, QueueLossReason::Refused];
 
     /// Its name in metrics and status.
     pub fn name(self) -> &'static str {
         match self {
-            Loss::Crowded => "crowded",
-            Loss::Refused => "refused",
+            QueueLossReason::Crowded => "crowded",
+            QueueLossReason::Refused => "refused",
         }
     }
 }
 
-impl Queue {
+impl GatewayQueue {
     /// Opens the queue of a file, or makes it. A smaller bound than before drops what is beyond.
-    pub(crate) fn open(file: &Path, bound_bytes: u64) -> Result<Queue, GatewayError> {
+    pub(crate) fn open(file: &Path, bound_bytes: u64) -> Result<GatewayQueue, GatewayError> {
         let connection = file::open(file)?;
         let failed = |cause| file::failed(file, &cause);
-        let tally = Tally::read(&connection).map_err(failed)?;
-        let inner = Mutex::new(Inner { connection, tally });
-        let queue = Queue { file: file.to_owned(), bound_bytes, inner };
+        let tally = QueueTally::read(&connection).map_err(failed)?;
+        let inner = Mutex::new(GatewayQueueState { connection, tally });
+        let queue = GatewayQueue { file: file.to_owned(), bound_bytes, inner };
         // An empty commit applies a bound that is smaller than before. It also shows whether the
         // file can be written.
         queue.put(&[])?;
@@ -134,13 +134,13 @@ impl Queue {
     pub(crate) fn put_followed(
         &self,
         frames: &[SealedFrame],
-        followed: Followed,
+        followed: FollowedStore,
     ) -> Result<(), GatewayError> {
         self.change(|commit, tally| {
             self.insert_all(commit, tally, frames)?;
             // The place is written in the commit that keeps the frames. In two commits a kill would
             // repeat or lose frames.
-            let Followed { store, at } = followed;
+            let FollowedStore { store, at } = followed;
             // A file has one store at a time: of those before nothing is needed any more.
             commit.prepare_cached("DELETE FROM followed WHERE store <> ?1")?.execute([store])?;
             let sql = "INSERT OR REPLACE INTO followed (store, at) VALUES (?1, ?2)";
@@ -159,7 +159,7 @@ impl Queue {
     fn insert_all(
         &self,
         commit: &Transaction<'_>,
-        tally: &mut Tally,
+        tally: &mut QueueTally,
         frames: &[SealedFrame],
     ) -> rusqlite::Result<()> {
         for frame in frames {
@@ -179,12 +179,15 @@ impl Queue {
 
     /// The next frames of streams that are not in `held`: the most urgent first, and then in the
     /// order in which they came.
-    pub(crate) fn window(&self, held: &HashSet<MeshStream>) -> Result<Vec<Queued>, GatewayError> {
+    pub(crate) fn window(
+        &self,
+        held: &HashSet<MeshStream>,
+    ) -> Result<Vec<GatewayQueuedFrame>, GatewayError> {
         let inner = self.inner.lock();
         let mut found = Vec::new();
         // Each urgency fills what room those above it leave. So a call for help never waits behind
         // telemetry.
-        for urgency in Urgency::ALL.into_iter().rev() {
+        for urgency in GatewayUrgency::ALL.into_iter().rev() {
             let room = MAX_UPLOAD_WINDOW.saturating_sub(found.len());
             let of = |stream: &MeshStream| stream.urgency() == urgency && !held.contains(stream);
             let streams: Vec<i64> =
@@ -208,23 +211,31 @@ impl Queue {
     /// Drops a frame that the hub will never take.
     pub(crate) fn refused(&self, number: i64) -> Result<(), GatewayError> {
         self.change(|commit, tally| match remove(commit, tally, number)? {
-            Some(urgency) => count_lost(commit, tally, Loss::Refused, urgency),
+            Some(urgency) => count_lost(commit, tally, QueueLossReason::Refused, urgency),
             None => Ok(()),
         })
     }
 
     /// How far a stream was read into the mesh, if it was.
-    pub(crate) fn place(&self, stream: MeshStream) -> Result<Option<Place>, GatewayError> {
+    pub(crate) fn place(
+        &self,
+        stream: MeshStream,
+    ) -> Result<Option<DownlinkPosition>, GatewayError> {
         let inner = self.inner.lock();
-        let row =
-            |row: &rusqlite::Row<'_>| Ok(Place { generation: row.get(0)?, next: row.get(1)? });
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok(DownlinkPosition { generation: row.get(0)?, next: row.get(1)? })
+        };
         let sql = "SELECT generation, next FROM place WHERE stream = ?1";
         let found = inner.connection.query_row(sql, [stream.number()], row).optional();
         found.map_err(|cause| file::failed(&self.file, &cause))
     }
 
     /// Stores how far a stream was read into the mesh.
-    pub(crate) fn set_place(&self, stream: MeshStream, place: Place) -> Result<(), GatewayError> {
+    pub(crate) fn set_place(
+        &self,
+        stream: MeshStream,
+        place: DownlinkPosition,
+    ) -> Result<(), GatewayError> {
         self.change(|commit, _| {
             let sql = "INSERT OR REPLACE INTO place (stream, generation, next) VALUES (?1, ?2, ?3)";
             let values = params![stream.number(), place.generation, place.next];
@@ -245,9 +256,9 @@ impl Queue {
     /// Makes a change in one commit. One that fails changes nothing, and neither do the numbers.
     fn change(
         &self,
-        make: impl FnOnce(&Transaction<'_>, &mut Tally) -> rusqlite::Result<()>,
+        make: impl FnOnce(&Transaction<'_>, &mut QueueTally) -> rusqlite::Result<()>,
     ) -> Result<(), GatewayError> {
-        let Inner { connection, tally } = &mut *self.inner.lock();
+        let GatewayQueueState { connection, tally } = &mut *self.inner.lock();
         // The sums change on a copy. A commit that fails must leave them as the file is.
         let mut after = tally.clone();
         let made = connection.transaction().and_then(|commit| {
@@ -267,7 +278,7 @@ fn weight(bytes: usize) -> u64 {
 
 fn insert(
     commit: &Transaction<'_>,
-    tally: &mut Tally,
+    tally: &mut QueueTally,
     frame: &SealedFrame,
 ) -> rusqlite::Result<()> {
     let SealedFrame { stream, source, name, bytes } = frame;
@@ -285,8 +296,8 @@ fn insert(
 /// Drops the oldest frame of an origin and urgency; says whether there was one.
 fn drop_oldest(
     commit: &Transaction<'_>,
-    tally: &mut Tally,
-    urgency: Urgency,
+    tally: &mut QueueTally,
+    urgency: GatewayUrgency,
     source: PeerTag,
 ) -> rusqlite::Result<bool> {
     // The index of origin answers this in one step. A full queue stays as fast as an empty one.
@@ -296,7 +307,7 @@ fn drop_oldest(
     let number: Option<i64> = query.query_row(values, |row| row.get(0))?;
     let Some(number) = number else { return Ok(false) };
     if remove(commit, tally, number)?.is_some() {
-        count_lost(commit, tally, Loss::Crowded, urgency)?;
+        count_lost(commit, tally, QueueLossReason::Crowded, urgency)?;
     }
     Ok(true)
 }
@@ -304,9 +315,9 @@ fn drop_oldest(
 /// Removes a frame, and says how urgent it was, if it was there.
 fn remove(
     commit: &Transaction<'_>,
-    tally: &mut Tally,
+    tally: &mut QueueTally,
     number: i64,
-) -> rusqlite::Result<Option<Urgency>> {
+) -> rusqlite::Result<Option<GatewayUrgency>> {
     // One statement removes and tells. A frame that is gone already changes no sum.
     let sql = "DELETE FROM frame WHERE number = ?1 RETURNING stream, source, length(bytes)";
     let mut query = commit.prepare_cached(sql)?;
@@ -323,9 +334,9 @@ fn remove(
 
 fn count_lost(
     commit: &Transaction<'_>,
-    tally: &mut Tally,
-    why: Loss,
-    urgency: Urgency,
+    tally: &mut QueueTally,
+    why: QueueLossReason,
+    urgency: GatewayUrgency,
 ) -> rusqlite::Result<()> {
     let sql = "INSERT INTO lost (why, urgency, frames) VALUES (?1, ?2, 1)
                ON CONFLICT (why, urgency) DO UPDATE SET frames = frames + 1";
@@ -335,7 +346,11 @@ fn count_lost(
 }
 
 /// The first frames of some streams, in the order in which they came.
-fn read(connection: &Connection, streams: &[i64], room: usize) -> rusqlite::Result<Vec<Queued>> {
+fn read(
+    connection: &Connection,
+    streams: &[i64],
+    room: usize,
+) -> rusqlite::Result<Vec<GatewayQueuedFrame>> {
     let sql = "SELECT number, stream, source, bytes FROM frame WHERE stream = ?1
                ORDER BY number LIMIT ?2";
     // A query for each stream uses the index of streams. One query over all of them would sort the
@@ -344,7 +359,7 @@ fn read(connection: &Connection, streams: &[i64], room: usize) -> rusqlite::Resu
     let mut found = Vec::new();
     for stream in streams {
         let rows = query.query_map(params![stream, room as u64], |row| {
-            Ok(Queued {
+            Ok(GatewayQueuedFrame {
                 number: row.get(0)?,
                 stream: MeshStream::numbered(row.get(1)?),
                 source: PeerTag::from_bytes(row.get(2)?),

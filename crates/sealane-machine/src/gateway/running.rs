@@ -12,14 +12,14 @@ use sealane_message::DataType;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::GatewayError;
-use crate::gateway::down::{Causes, Down, DownCounts, PutDown, Readers};
+use crate::gateway::down::{DownCounts, DownlinkCauses, DownlinkContext, DownlinkReaders, PutDown};
 use crate::gateway::hub::HubAccess;
-use crate::gateway::intake::{Intake, Keeper};
+use crate::gateway::intake::{GatewayIntake, IntakeKeeper};
 use crate::gateway::orders::{OrderReaders, PutOrders};
-use crate::gateway::queue::{Followed, Queue};
+use crate::gateway::queue::{FollowedStore, GatewayQueue};
 use crate::gateway::status::GatewayStatus;
 use crate::gateway::stream::MeshStream;
-use crate::gateway::upload::{UploadTold, Uploader};
+use crate::gateway::upload::{GatewayUploader, UploadTold};
 
 /// The settings of a gateway when it starts.
 #[derive(Debug, Clone)]
@@ -40,15 +40,15 @@ pub struct GatewaySettings {
 /// key and opens nothing.
 pub struct Gateway {
     hub: String,
-    queue: Arc<Queue>,
-    intake: Arc<Intake>,
+    queue: Arc<GatewayQueue>,
+    intake: Arc<GatewayIntake>,
     kept: Arc<Notify>,
     told: Arc<Mutex<UploadTold>>,
     disk_fault: Arc<Mutex<Option<String>>>,
     late: AtomicU64,
     down_types: Vec<DataType>,
-    down: Down,
-    readers: Mutex<Readers>,
+    down: DownlinkContext,
+    readers: Mutex<DownlinkReaders>,
     order_readers: Mutex<OrderReaders>,
     ends: Arc<AtomicBool>,
     keeper: Mutex<Option<JoinHandle<()>>>,
@@ -64,12 +64,12 @@ impl Gateway {
     /// Those of the queue's file, and [`GatewayError::Thread`]. A hub that is not there is none.
     pub fn start(settings: &GatewaySettings, put: PutDown) -> Result<Gateway, GatewayError> {
         // The queue opens first. A gateway that cannot keep frames must not begin to take them.
-        let queue = Arc::new(Queue::open(&settings.queue, settings.queue_bytes)?);
-        let (intake, waiting) = Intake::new(settings.up.iter().copied().collect());
+        let queue = Arc::new(GatewayQueue::open(&settings.queue, settings.queue_bytes)?);
+        let (intake, waiting) = GatewayIntake::new(settings.up.iter().copied().collect());
         let (intake, kept) = (Arc::new(intake), Arc::new(Notify::new()));
         let (told, disk_fault) = (Arc::<Mutex<UploadTold>>::default(), Arc::default());
         let ends = Arc::new(AtomicBool::new(false));
-        let keeper = Keeper {
+        let keeper = IntakeKeeper {
             queue: Arc::clone(&queue),
             waiting,
             kept: Arc::clone(&kept),
@@ -79,10 +79,14 @@ impl Gateway {
         let thread = std::thread::Builder::new().name("gateway-queue".to_owned());
         let keeper = thread.spawn(|| keeper.run()).map_err(GatewayError::Thread)?;
         let hub = settings.hub.clone();
-        let uploader =
-            Uploader::new(Arc::clone(&queue), hub.clone(), Arc::clone(&kept), Arc::clone(&told));
+        let uploader = GatewayUploader::new(
+            Arc::clone(&queue),
+            hub.clone(),
+            Arc::clone(&kept),
+            Arc::clone(&told),
+        );
         let uploader = uploader.run();
-        let down = Down {
+        let down = DownlinkContext {
             hub,
             queue: Arc::clone(&queue),
             intake: Arc::clone(&intake),
@@ -90,7 +94,7 @@ impl Gateway {
             // One permit for all streams makes the pace that of the gateway, not of each stream.
             pace: Arc::new(Semaphore::new(1)),
             counts: Arc::<DownCounts>::default(),
-            causes: Arc::<Mutex<Causes>>::default(),
+            causes: Arc::<Mutex<DownlinkCauses>>::default(),
         };
         Ok(Gateway {
             hub: settings.hub.address.clone(),
@@ -111,7 +115,7 @@ impl Gateway {
     }
 
     /// The intake that takes the frames which this machine hears.
-    pub fn intake(&self) -> Arc<Intake> {
+    pub fn intake(&self) -> Arc<GatewayIntake> {
         Arc::clone(&self.intake)
     }
 
@@ -133,7 +137,7 @@ impl Gateway {
     pub fn follow<'f>(
         &self,
         frames: impl Iterator<Item = &'f [u8]>,
-        followed: Followed,
+        followed: FollowedStore,
         late: u64,
     ) -> Result<(), GatewayError> {
         self.late.store(late, Ordering::Relaxed);

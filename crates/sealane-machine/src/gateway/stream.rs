@@ -19,7 +19,7 @@ pub struct MeshStream {
 /// decides, so that frames of one origin and stream never overtake each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Urgency {
+pub enum GatewayUrgency {
     /// Frames that the next frame of their kind makes worthless.
     Low,
     /// All that nobody has named otherwise.
@@ -38,12 +38,12 @@ impl MeshStream {
     }
 
     /// How urgent its frames are.
-    pub fn urgency(&self) -> Urgency {
+    pub fn urgency(&self) -> GatewayUrgency {
         match self.data_type {
-            urgent if urgent.is_urgent() => Urgency::Urgent,
-            DataType::CHAT | DataType::RECEIPT | DataType::SENSITIVE_CHAT => Urgency::High,
-            DataType::COUNTER | DataType::HEARTBEAT => Urgency::Low,
-            _ => Urgency::Normal,
+            urgent if urgent.is_urgent() => GatewayUrgency::Urgent,
+            DataType::CHAT | DataType::RECEIPT | DataType::SENSITIVE_CHAT => GatewayUrgency::High,
+            DataType::COUNTER | DataType::HEARTBEAT => GatewayUrgency::Low,
+            _ => GatewayUrgency::Normal,
         }
     }
 
@@ -67,17 +67,18 @@ impl fmt::Display for MeshStream {
     }
 }
 
-impl Urgency {
+impl GatewayUrgency {
     /// All, the least urgent first.
-    pub const ALL: [Urgency; 4] = [Urgency::Low, Urgency::Normal, Urgency::High, Urgency::Urgent];
+    pub const ALL: [GatewayUrgency; 4] =
+        [GatewayUrgency::Low, GatewayUrgency::Normal, GatewayUrgency::High, GatewayUrgency::Urgent];
 
     /// Its name in metrics and status.
     pub fn name(self) -> &'static str {
         match self {
-            Urgency::Low => "low",
-            Urgency::Normal => "normal",
-            Urgency::High => "high",
-            Urgency::Urgent => "urgent",
+            GatewayUrgency::Low => "low",
+            GatewayUrgency::Normal => "normal",
+            GatewayUrgency::High => "high",
+            GatewayUrgency::Urgent => "urgent",
         }
     }
 }
@@ -104,7 +105,10 @@ mod tests {
             MeshStream { group: GroupTag::default(), data_type: DataType::from_number(data_type) }
                 .urgency()
         };
-        assert_eq!([7, 8, 9, 11].map(urgency), [Urgency::Urgent; 4]);
-        assert_eq!([2, 72, 5].map(urgency), [Urgency::Low, Urgency::Normal, Urgency::High]);
+        assert_eq!([7, 8, 9, 11].map(urgency), [GatewayUrgency::Urgent; 4]);
+        assert_eq!(
+            [2, 72, 5].map(urgency),
+            [GatewayUrgency::Low, GatewayUrgency::Normal, GatewayUrgency::High]
+        );
     }
 }

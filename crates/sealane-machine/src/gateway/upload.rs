@@ -13,18 +13,18 @@ use sealane::Client;
 use tokio::sync::Notify;
 
 use crate::GatewayError;
-use crate::gateway::hub::{HubAccess, Trouble};
-use crate::gateway::queue::{Queue, Queued};
+use crate::gateway::hub::{HubAccess, HubObstacle};
+use crate::gateway::queue::{GatewayQueue, GatewayQueuedFrame};
 use crate::gateway::stream::MeshStream;
-use crate::gateway::wait::{Waits, shortened};
+use crate::gateway::wait::{HubBackoff, shortened};
 use crate::limits::{MAX_STREAM_HOLD_MS, MAX_UPLOAD_LANES};
-use lane::{LaneEnd, Requests};
+use lane::{LaneEnd, UploadBatching};
 
 /// Brings what is kept to the hub: the most urgent first, and of each origin in the order in which
 /// it came. A frame leaves the queue once the hub has stored it.
 #[derive(Debug)]
-pub(crate) struct Uploader {
-    queue: Arc<Queue>,
+pub(crate) struct GatewayUploader {
+    queue: Arc<GatewayQueue>,
     hub: HubAccess,
     client: Option<Client>,
     kept: Arc<Notify>,
@@ -32,9 +32,9 @@ pub(crate) struct Uploader {
     held: HashMap<MeshStream, Instant>,
     /// How often a frame was answered by what nobody understands.
     unclear: BTreeMap<i64, u32>,
-    waits: Waits,
+    waits: HubBackoff,
     /// As far as is known of this connection's hub.
-    requests: Requests,
+    requests: UploadBatching,
 }
 
 /// How the way to the hub is.
@@ -122,15 +122,15 @@ const UNCLEAR_KEPT: usize = 256;
 /// How long the uploader waits for a disk that failed.
 const DISK_WAIT: Duration = Duration::from_secs(1);
 
-impl Uploader {
+impl GatewayUploader {
     pub(crate) fn new(
-        queue: Arc<Queue>,
+        queue: Arc<GatewayQueue>,
         hub: HubAccess,
         kept: Arc<Notify>,
         told: Arc<Mutex<UploadTold>>,
     ) -> Self {
-        let (held, waits) = (HashMap::new(), Waits::default());
-        let (unclear, requests) = (BTreeMap::new(), Requests::Batches);
+        let (held, waits) = (HashMap::new(), HubBackoff::default());
+        let (unclear, requests) = (BTreeMap::new(), UploadBatching::Batches);
         Self { queue, hub, client: None, kept, told, held, unclear, waits, requests }
     }
 
@@ -168,7 +168,7 @@ impl Uploader {
         self.told.lock().held.retain(|one| held.contains_key(&one.stream));
     }
 
-    async fn bring(&mut self, frames: Vec<Queued>) {
+    async fn bring(&mut self, frames: Vec<GatewayQueuedFrame>) {
         let client = match self.client.clone().map_or_else(|| self.hub.client(), Ok) {
             Ok(client) => client,
             Err(cause) => return self.wait(HubState::Refused, cause.to_string()).await,
@@ -198,17 +198,17 @@ impl Uploader {
         // The lanes borrow the client, which the wait below replaces.
         drop(under_way);
         match trouble {
-            Some(Trouble::Shut(cause)) => self.wait(HubState::Refused, cause).await,
-            Some(Trouble::Away(cause)) => self.wait(HubState::Away, cause).await,
+            Some(HubObstacle::Shut(cause)) => self.wait(HubState::Refused, cause).await,
+            Some(HubObstacle::Away(cause)) => self.wait(HubState::Away, cause).await,
             _ => {}
         }
     }
 
     /// Takes note of what a lane has brought, and gives what concerns the whole hub.
-    async fn ended(&mut self, end: LaneEnd) -> Option<Trouble> {
+    async fn ended(&mut self, end: LaneEnd) -> Option<HubObstacle> {
         let LaneEnd { stream, stored, replayed, stopped, is_one_by_one } = end;
         if is_one_by_one {
-            self.requests = Requests::OneByOne;
+            self.requests = UploadBatching::OneByOne;
         }
         let count = stored.len() as u64;
         if count > 0 {
@@ -222,19 +222,19 @@ impl Uploader {
         // If the disk does not take this, the frames are brought again, and the hub knows them.
         self.on_disk(move |queue| queue.stored(&stored)).await;
         match stopped {
-            Some((number, Trouble::Frame(_))) => {
+            Some((number, HubObstacle::Frame(_))) => {
                 // The hub will never take this very frame. Kept, it would block its origin's lane
                 // for good.
                 self.on_disk(move |queue| queue.refused(number)).await;
                 None
             }
-            Some((_, Trouble::Stream(cause))) => {
+            Some((_, HubObstacle::Stream(cause))) => {
                 // The hub has answered, if only to refuse.
                 self.told.lock().is(HubState::Up, None);
                 self.hold(stream, cause);
                 None
             }
-            Some((number, Trouble::Unclear(cause))) => self.is_unclear(stream, number, cause),
+            Some((number, HubObstacle::Unclear(cause))) => self.is_unclear(stream, number, cause),
             Some((_, trouble)) => Some(trouble),
             None => None,
         }
@@ -249,7 +249,12 @@ impl Uploader {
 
     /// Takes the hub for away; but if it is the same frame again and again, others are to go on
     /// without those of its stream.
-    fn is_unclear(&mut self, stream: MeshStream, number: i64, cause: String) -> Option<Trouble> {
+    fn is_unclear(
+        &mut self,
+        stream: MeshStream,
+        number: i64,
+        cause: String,
+    ) -> Option<HubObstacle> {
         let tries = self.unclear.entry(number).or_default();
         *tries = tries.saturating_add(1);
         // One strange answer is taken for a proxy or a hub that restarts. Only the same frame again
@@ -261,7 +266,7 @@ impl Uploader {
             self.unclear.pop_first();
         }
         if !is_often {
-            return Some(Trouble::Away(cause));
+            return Some(HubObstacle::Away(cause));
         }
         self.hold(stream, cause);
         None
@@ -271,7 +276,7 @@ impl Uploader {
     async fn wait(&mut self, state: HubState, cause: String) {
         // The hub may have been replaced meanwhile, by one with other certificates and newer
         // abilities.
-        (self.client, self.requests) = (None, Requests::Batches);
+        (self.client, self.requests) = (None, UploadBatching::Batches);
         self.told.lock().is(state, Some(cause));
         tokio::time::sleep(self.waits.failed()).await;
     }
@@ -279,7 +284,7 @@ impl Uploader {
     /// Does something with the queue where waiting for the disk holds nobody up.
     async fn on_disk<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Queue) -> Result<T, GatewayError> + Send + 'static,
+        work: impl FnOnce(&GatewayQueue) -> Result<T, GatewayError> + Send + 'static,
     ) -> Option<T> {
         let queue = Arc::clone(&self.queue);
         // SQLite waits for the disk. On a worker of the runtime that wait would stop other tasks.

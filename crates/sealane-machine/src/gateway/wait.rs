@@ -8,13 +8,13 @@ use crate::limits::MAX_HUB_WAIT_MS;
 /// Waits that double from a tenth of a second to [`MAX_HUB_WAIT_MS`]. Each is shortened by up to a
 /// half at random, so that the gateways of a hub that comes back do not come in step.
 #[derive(Debug, Default)]
-pub(crate) struct Waits {
+pub(crate) struct HubBackoff {
     failures: u32,
 }
 
 const FIRST_MS: u64 = 100;
 
-impl Waits {
+impl HubBackoff {
     /// The hub has answered.
     pub(crate) fn succeeded(&mut self) {
         self.failures = 0;
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn waits_grow_to_their_bound_and_begin_anew() {
-        let mut waits = Waits::default();
+        let mut waits = HubBackoff::default();
         let all: Vec<_> = (0..40).map(|_| waits.failed().as_millis() as u64).collect();
         for (number, wait) in all.iter().enumerate() {
             let whole = (FIRST_MS << number.min(16)).min(MAX_HUB_WAIT_MS);

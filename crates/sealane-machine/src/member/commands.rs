@@ -6,21 +6,21 @@ use sealane::Value;
 use sealane::limits::MAX_URGENT_AGE_MS;
 use sealane_codec::Codec;
 use sealane_document::stream_name;
-use sealane_frame::{Compression, GroupTag, Header, Kind, PeerTag};
-use sealane_group::{EpochSource, LiveReader, Member};
-use sealane_link::Reason;
+use sealane_frame::{FrameCompression, FrameKind, GroupTag, Header, PeerTag};
+use sealane_group::{EpochSource, GroupMember, LiveReader};
+use sealane_link::DropReason;
 use sealane_message::DataType;
 use sealane_seal::policy::Policy;
-use sealane_seal::{Binding, Group, Opened, Slot};
+use sealane_seal::{Binding, Group, OpenedMessage, Slot};
 
 use crate::json::map;
 use crate::limits::MAX_COMMANDS_OPENED;
 
 /// Hands a command to those who watch; `false` if there was no room.
-pub(super) type Hand = Box<dyn Fn(Value) -> bool + Send>;
+pub(super) type CommandHandler = Box<dyn Fn(Value) -> bool + Send>;
 
 /// Opens commands, and knows the commands that it has opened.
-pub(super) struct Commands {
+pub(super) struct CommandOpener {
     group: Group,
     tag: GroupTag,
     /// How many orders the group had when its members were looked at.
@@ -28,38 +28,38 @@ pub(super) struct Commands {
     /// The present members.
     members: BTreeMap<Slot, (PeerTag, String)>,
     /// Those that were opened, by the time at which they were given.
-    opened: BTreeSet<(u64, Name)>,
+    opened: BTreeSet<(u64, CommandName)>,
     /// A command that was given before this time is old: it may have been opened before.
     floor_ms: u64,
-    hand: Option<Hand>,
+    hand: Option<CommandHandler>,
 }
 
 /// Epoch, slot, context and counter: they name a message of a group.
-type Name = (u64, u16, [u8; 8], u64);
+type CommandName = (u64, u16, [u8; 8], u64);
 
 /// Whether a frame says that it is a command, as gateways bring them.
 pub(super) fn is_command(header: &Header) -> bool {
     let kind = (header.kind(), header.compression(), header.destination());
-    kind == (Kind::Message, Compression::None, PeerTag::BROADCAST)
+    kind == (FrameKind::Message, FrameCompression::None, PeerTag::BROADCAST)
         && header.data_type() == DataType::COMMAND.number()
 }
 
-impl Commands {
+impl CommandOpener {
     /// The opener of a member from now on. It cannot know which commands the member opened before
     /// it was started.
-    pub(super) fn new(member: &Member, group: Group, now_ms: u64) -> Commands {
+    pub(super) fn new(member: &GroupMember, group: Group, now_ms: u64) -> CommandOpener {
         let (members, opened) = (BTreeMap::new(), BTreeSet::new());
         let tag = member.tag();
         // An earlier process may have acted on all that was given before now. That cannot be known,
         // so it is old.
         let (orders, hand, floor_ms) = (None, None, now_ms);
-        let mut commands = Commands { group, tag, orders, members, opened, floor_ms, hand };
+        let mut commands = CommandOpener { group, tag, orders, members, opened, floor_ms, hand };
         commands.follow(member);
         commands
     }
 
     /// Goes on with the members that the group has now.
-    pub(super) fn follow(&mut self, member: &Member) {
+    pub(super) fn follow(&mut self, member: &GroupMember) {
         if self.orders.replace(member.orders()) == Some(member.orders()) {
             return;
         }
@@ -69,7 +69,7 @@ impl Commands {
     }
 
     /// Hands commands there from now on.
-    pub(super) fn hand_to(&mut self, hand: Hand) {
+    pub(super) fn hand_to(&mut self, hand: CommandHandler) {
         self.hand = Some(hand);
     }
 
@@ -79,26 +79,26 @@ impl Commands {
         reader: &mut LiveReader,
         frame: &mut [u8],
         now_ms: u64,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), DropReason> {
         // Without a program that watches, nothing is opened. The frame stays unread and is counted.
-        let hand = self.hand.as_ref().ok_or(Reason::NoEnd)?;
+        let hand = self.hand.as_ref().ok_or(DropReason::NoEnd)?;
         let binding = Binding::stream(&stream_name(self.tag, DataType::COMMAND));
-        let message = reader.open_kept(&binding, frame).map_err(|_| Reason::Unopened)?;
+        let message = reader.open_kept(&binding, frame).map_err(|_| DropReason::Unopened)?;
         let opened = message.opened;
         // The floor comes from the standard policy. A local file could lower it and let unsigned
         // commands in.
         let admitted = Policy::default().admits(DataType::COMMAND, opened.class(), &self.group);
-        let (tag, sender) = self.members.get(&opened.slot()).ok_or(Reason::Unopened)?;
+        let (tag, sender) = self.members.get(&opened.slot()).ok_or(DropReason::Unopened)?;
         // A member may sign correctly and still name another source. Both must be the same slot.
         if admitted.is_err() || *tag != message.header.source() {
-            return Err(Reason::Unopened);
+            return Err(DropReason::Unopened);
         }
-        let (time, body) = message.body.split_first_chunk().ok_or(Reason::Unopened)?;
+        let (time, body) = message.body.split_first_chunk().ok_or(DropReason::Unopened)?;
         let given_ms = u64::from_le_bytes(*time);
         let name = (given_ms, name_of(&opened));
         // The name has the time first, so that the set is ordered by it and the earliest can go.
         if self.opened.contains(&name) {
-            return Err(Reason::Repeat);
+            return Err(DropReason::Repeat);
         }
         // A clock that is far ahead tells no age, and what it says would be new for as long.
         let is_old = given_ms < self.floor_ms || given_ms.abs_diff(now_ms) > MAX_URGENT_AGE_MS;
@@ -115,13 +115,13 @@ impl Commands {
         // A command that could not be handed on is not remembered, so that its next copy gets
         // another chance.
         if !hand(command) {
-            return Err(Reason::MeshFull);
+            return Err(DropReason::MeshFull);
         }
         self.remember(name);
         Ok(())
     }
 
-    fn remember(&mut self, name: (u64, Name)) {
+    fn remember(&mut self, name: (u64, CommandName)) {
         self.opened.insert(name);
         if self.opened.len() > MAX_COMMANDS_OPENED
             && let Some((given_ms, _)) = self.opened.pop_first()
@@ -131,7 +131,7 @@ impl Commands {
     }
 }
 
-fn name_of(opened: &Opened) -> Name {
+fn name_of(opened: &OpenedMessage) -> CommandName {
     (opened.epoch().0, opened.slot().number(), opened.context().0, opened.counter())
 }
 
@@ -150,7 +150,7 @@ mod tests {
 
     use parking_lot::Mutex;
     use sealane_frame::FrameBuf;
-    use sealane_group::{Card, KeyFolder, NewGroup, Past, Sender};
+    use sealane_group::{GroupSender, IdentityCard, KeyFolder, NewGroup, PastSecrets};
     use sealane_seal::Class;
 
     use super::*;
@@ -160,10 +160,10 @@ mod tests {
     /// The two of a pair, and what was handed on.
     struct Pair {
         _folder: tempfile::TempDir,
-        base: Member,
-        sender: Sender,
+        base: GroupMember,
+        sender: GroupSender,
         reader: LiveReader,
-        commands: Commands,
+        commands: CommandOpener,
         handed: Arc<Mutex<Vec<Value>>>,
     }
 
@@ -174,13 +174,13 @@ mod tests {
             let (base, car) = (keys("base").unwrap(), keys("car").unwrap());
             let options = NewGroup { is_pair: true, ..NewGroup::default() };
             let mut base = base.new_group("fleet", options).unwrap();
-            let card = Card::from_bytes(&car.card().unwrap()).unwrap();
-            let invited = base.invite(&card, Past::All).unwrap();
+            let card = IdentityCard::from_bytes(&car.card().unwrap()).unwrap();
+            let invited = base.invite(&card, PastSecrets::All).unwrap();
             let car = car.join(&invited.invitation, None, None).unwrap();
             let group = car.mesh_keys().unwrap().group;
             let handed = Arc::<Mutex<Vec<Value>>>::default();
             let into = Arc::clone(&handed);
-            let mut commands = Commands::new(&car, group, NOW_MS);
+            let mut commands = CommandOpener::new(&car, group, NOW_MS);
             commands.hand_to(Box::new(move |command| {
                 into.lock().push(command);
                 true
@@ -198,7 +198,7 @@ mod tests {
             self.sender.seal(&fields, &binding, &body, &mut buf).unwrap().to_vec()
         }
 
-        fn open(&mut self, frame: &[u8]) -> Result<(), Reason> {
+        fn open(&mut self, frame: &[u8]) -> Result<(), DropReason> {
             self.commands.open(&mut self.reader, &mut frame.to_vec(), NOW_MS)
         }
 
@@ -213,7 +213,7 @@ mod tests {
         let mut pair = Pair::new();
         let frame = pair.seal(Class::Peer, DataType::COMMAND, NOW_MS);
         assert_eq!(pair.open(&frame), Ok(()));
-        assert_eq!(pair.open(&frame), Err(Reason::Repeat));
+        assert_eq!(pair.open(&frame), Err(DropReason::Repeat));
         let handed = pair.handed.lock();
         let field = |key: &str| handed[0].field(key).cloned().unwrap();
         assert_eq!(handed.len(), 1);
@@ -251,13 +251,13 @@ mod tests {
         *forged.last_mut().unwrap() ^= 1;
         let true_one = pair.seal(Class::Peer, DataType::COMMAND, NOW_MS);
         for frame in [&weak, &forged] {
-            assert_eq!(pair.open(frame), Err(Reason::Unopened));
+            assert_eq!(pair.open(frame), Err(DropReason::Unopened));
         }
         assert!(!is_command(sealane_frame::FrameView::parse(&chat).unwrap().header()));
         pair.commands.members.clear();
-        assert_eq!(pair.open(&true_one), Err(Reason::Unopened), "its sender was removed");
+        assert_eq!(pair.open(&true_one), Err(DropReason::Unopened), "its sender was removed");
         pair.commands.hand = None;
-        assert_eq!(pair.open(&true_one), Err(Reason::NoEnd), "nobody is there to be told");
+        assert_eq!(pair.open(&true_one), Err(DropReason::NoEnd), "nobody is there to be told");
         assert!(pair.handed.lock().is_empty());
     }
 

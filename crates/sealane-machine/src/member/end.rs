@@ -8,17 +8,21 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Compression, FrameBuf, FrameView, Header, HeaderFields, Kind, PeerTag,
+    ANNOUNCEMENT_TYPE, FrameBuf, FrameCompression, FrameKind, FrameView, Header, HeaderFields,
+    PeerTag,
 };
-use sealane_group::{LiveReader, Member, Sender};
+use sealane_group::{GroupMember, GroupSender, LiveReader};
 use sealane_link::limits::MAX_LAST_BATCHES;
-use sealane_link::{Arrival, Behind, Bundle, Burst, PacketAddresses, Port, Reason, RelayCard, Tun};
+use sealane_link::{
+    DropReason, PacketAddresses, PacketBurst, PrefixTable, RelayArrival, RelayCard, RelayPort,
+    SegmentBundle, TunInterface,
+};
 use sealane_message::DataType;
 use sealane_seal::limits::MAX_CEILING_BLOCK;
 use sealane_seal::{Binding, Class, SenderContext, Slot};
 use tracing::{info, warn};
 
-use super::commands::{Commands, Hand, is_command};
+use super::commands::{CommandHandler, CommandOpener, is_command};
 use super::own_card;
 use crate::Result;
 use crate::json::now_ms;
@@ -30,13 +34,13 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// A member with an interface. One thread carries what programs send; the threads of the links
 /// bring what others have sent.
-pub(super) struct End {
-    tun: Tun,
+pub(super) struct TunEnd {
+    tun: TunInterface,
     own: PeerTag,
-    behind: Mutex<Arc<Behind>>,
+    behind: Mutex<Arc<PrefixTable>>,
     /// Its group, as the key folder has it. What opens frames waits for no file.
-    member: Mutex<Member>,
-    reading: Mutex<Reading>,
+    member: Mutex<GroupMember>,
+    reading: Mutex<EndReader>,
     /// Why nothing may be sealed at present.
     unsealed: Mutex<Option<String>>,
     is_asked: AtomicBool,
@@ -49,24 +53,28 @@ pub(super) struct End {
 }
 
 /// The opener of frames.
-struct Reading {
+struct EndReader {
     reader: LiveReader,
-    behind: Arc<Behind>,
+    behind: Arc<PrefixTable>,
     /// Packets that go to the machine together.
-    bundle: Bundle,
+    bundle: SegmentBundle,
     /// The start that each sender announced last.
     starts: HashMap<Slot, SenderContext>,
-    commands: Commands,
+    commands: CommandOpener,
 }
 
-impl End {
-    pub(super) fn new(member: Member, tun: Tun, behind: Behind) -> Result<End> {
+impl TunEnd {
+    pub(super) fn new(
+        member: GroupMember,
+        tun: TunInterface,
+        behind: PrefixTable,
+    ) -> Result<TunEnd> {
         let reader = member.live_reader()?;
         let (behind, bundle) = (Arc::new(behind), tun.bundle());
         let (own, carried) = (member.source()?, Mutex::new(Arc::clone(&behind)));
-        let commands = Commands::new(&member, member.mesh_keys()?.group, now_ms());
-        let reading = Reading { reader, behind, bundle, starts: HashMap::new(), commands };
-        Ok(End {
+        let commands = CommandOpener::new(&member, member.mesh_keys()?.group, now_ms());
+        let reading = EndReader { reader, behind, bundle, starts: HashMap::new(), commands };
+        Ok(TunEnd {
             tun,
             own,
             behind: carried,
@@ -81,7 +89,7 @@ impl End {
         })
     }
 
-    pub(super) fn go_on_with(&self, behind: Behind) {
+    pub(super) fn go_on_with(&self, behind: PrefixTable) {
         let behind = Arc::new(behind);
         // Arrivals change first: a new member's packets are accepted before this end sends it any.
         self.reading.lock().behind = Arc::clone(&behind);
@@ -89,7 +97,7 @@ impl End {
     }
 
     /// Hands commands there from now on.
-    pub(super) fn hand_commands_to(&self, hand: Hand) {
+    pub(super) fn hand_commands_to(&self, hand: CommandHandler) {
         self.reading.lock().commands.hand_to(hand);
     }
 
@@ -127,28 +135,28 @@ impl End {
     }
 
     /// Opens what came for this machine: a packet, an announcement or a command.
-    pub(super) fn take(&self, arrival: Arrival<'_>) -> Result<(), Reason> {
+    pub(super) fn take(&self, arrival: RelayArrival<'_>) -> Result<(), DropReason> {
         match arrival {
-            Arrival::Frame(frame) => self.open(frame),
-            Arrival::Asked => {
+            RelayArrival::Frame(frame) => self.open(frame),
+            RelayArrival::Asked => {
                 self.is_asked.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Arrival::Pause => {
+            RelayArrival::Pause => {
                 // Segments that came together go to the kernel as one packet. After a pause there
                 // are no more to wait for.
                 let sent = self.tun.flush(&mut self.reading.lock().bundle);
-                sent.map_err(|_| Reason::LinkFault)
+                sent.map_err(|_| DropReason::LinkFault)
             }
         }
     }
 
-    fn open(&self, frame: &mut [u8]) -> Result<(), Reason> {
-        let header = *FrameView::parse(frame).map_err(|_| Reason::Malformed)?.header();
-        let Reading { reader, starts, behind, bundle, commands } = &mut *self.reading.lock();
-        if (header.kind(), header.data_type()) == (Kind::Control, ANNOUNCEMENT_TYPE) {
+    fn open(&self, frame: &mut [u8]) -> Result<(), DropReason> {
+        let header = *FrameView::parse(frame).map_err(|_| DropReason::Malformed)?.header();
+        let EndReader { reader, starts, behind, bundle, commands } = &mut *self.reading.lock();
+        if (header.kind(), header.data_type()) == (FrameKind::Control, ANNOUNCEMENT_TYPE) {
             // Only an opened announcement tells truly which start its sender is in.
-            let heard = reader.announced(frame, now_ms()).map_err(|_| Reason::Unopened)?;
+            let heard = reader.announced(frame, now_ms()).map_err(|_| DropReason::Unopened)?;
             let context = heard.announced.context;
             // A new start may have lost what it accepted, and refuses counters up to
             // `MAX_CEILING_BLOCK` ahead.
@@ -161,21 +169,21 @@ impl End {
             return commands.open(reader, frame, now_ms());
         }
         if !is_packet(&header) {
-            return Err(Reason::Unopened);
+            return Err(DropReason::Unopened);
         }
         let message = reader.open(&Binding::link(), frame, now_ms());
-        let packet = message.map_err(|_| Reason::Unopened)?.body;
+        let packet = message.map_err(|_| DropReason::Unopened)?.body;
         // Nobody speaks for addresses that are behind another member.
-        let source = PacketAddresses::parse(packet).ok_or(Reason::FalseAddress)?.source;
+        let source = PacketAddresses::parse(packet).ok_or(DropReason::FalseAddress)?.source;
         if behind.member(source) != Some(header.source()) {
-            return Err(Reason::FalseAddress);
+            return Err(DropReason::FalseAddress);
         }
-        self.tun.send(bundle, packet).map_err(|_| Reason::LinkFault)
+        self.tun.send(bundle, packet).map_err(|_| DropReason::LinkFault)
     }
 
     /// Seals what programs send until it is to end, and what waits then.
-    pub(super) fn carry(&self, mut sender: Sender, mut port: Port) {
-        let (mut buf, mut burst) = (FrameBuf::new(), Burst::new());
+    pub(super) fn carry(&self, mut sender: GroupSender, mut port: RelayPort) {
+        let (mut buf, mut burst) = (FrameBuf::new(), PacketBurst::new());
         let mut next_beat = Instant::now();
         let mut state = Ok(());
         while !self.ends.load(Ordering::Relaxed) {
@@ -225,7 +233,7 @@ impl End {
     }
 
     /// Reads what the group has become, and says why nothing may be sealed.
-    fn follow(&self, sender: &mut Sender) -> Result<(), sealane_group::Error> {
+    fn follow(&self, sender: &mut GroupSender) -> Result<(), sealane_group::Error> {
         let mut member = self.member.lock();
         // Announcements of unknown contexts may be tried again. Without a pace, forged ones would
         // cost a derivation each.
@@ -249,9 +257,9 @@ impl End {
     /// whether there was something.
     fn packets(
         &self,
-        sender: &mut Sender,
-        port: &mut Port,
-        burst: &mut Burst,
+        sender: &mut GroupSender,
+        port: &mut RelayPort,
+        burst: &mut PacketBurst,
         may_seal: bool,
     ) -> bool {
         let behind = Arc::clone(&self.behind.lock());
@@ -263,8 +271,8 @@ impl End {
                 if error.kind() != io::ErrorKind::WouldBlock {
                     // The flag only rises. A later error of another kind must not hide it from the
                     // thread that ends the process.
-                    self.is_gone.fetch_or(Tun::is_gone(&error), Ordering::Relaxed);
-                    port.drop(Reason::LinkFault);
+                    self.is_gone.fetch_or(TunInterface::is_gone(&error), Ordering::Relaxed);
+                    port.drop(DropReason::LinkFault);
                     std::thread::sleep(TURN);
                 }
                 port.flush();
@@ -276,14 +284,19 @@ impl End {
 }
 
 /// Seals all packets that a program has sent at once, unless there is no sender that may.
-fn seal_all(burst: &Burst, behind: &Behind, sender: Option<&mut Sender>, port: &mut Port) {
+fn seal_all(
+    burst: &PacketBurst,
+    behind: &PrefixTable,
+    sender: Option<&mut GroupSender>,
+    port: &mut RelayPort,
+) {
     let count = burst.count();
     // A burst that cannot be read stands for no packet and still counts as one loss.
     let mut drop_all = |why| (0..count.max(1)).for_each(|_| port.drop(why));
     let addresses = PacketAddresses::parse(burst.packet());
     let to = addresses.and_then(|addresses| behind.member(addresses.destination));
-    let Some(to) = to else { return drop_all(Reason::NoMember) };
-    let Some(sender) = sender else { return drop_all(Reason::Unsealed) };
+    let Some(to) = to else { return drop_all(DropReason::NoMember) };
+    let Some(sender) = sender else { return drop_all(DropReason::Unsealed) };
     let fields = HeaderFields {
         destination: to,
         codec: 0,
@@ -292,26 +305,26 @@ fn seal_all(burst: &Burst, behind: &Behind, sender: Option<&mut Sender>, port: &
     // One run serves the whole burst, so that the group's state is checked once and not for each
     // packet.
     let (link, Ok(mut run)) = (Binding::link(), sender.run()) else {
-        return drop_all(Reason::Unsealed);
+        return drop_all(DropReason::Unsealed);
     };
     for index in 0..count {
         let Ok(room) = run.room(fields.class) else {
-            port.drop(Reason::Unsealed);
+            port.drop(DropReason::Unsealed);
             continue;
         };
         let bytes = burst.bytes_of(index);
         port.frame(to, room.frame_bytes(bytes), |frame| {
             let body = frame.get_mut(room.before..room.before + bytes);
-            burst.write(index, body.ok_or(Reason::Unsealed)?);
-            run.seal(&fields, &link, frame).map_err(|_| Reason::Unsealed)
+            burst.write(index, body.ok_or(DropReason::Unsealed)?);
+            run.seal(&fields, &link, frame).map_err(|_| DropReason::Unsealed)
         });
     }
 }
 
-fn announce(sender: &mut Sender, port: &mut Port, buf: &mut FrameBuf) {
+fn announce(sender: &mut GroupSender, port: &mut RelayPort, buf: &mut FrameBuf) {
     match sender.announce(buf) {
         Ok(frame) => port.push(frame),
-        Err(_) => port.drop(Reason::Unsealed),
+        Err(_) => port.drop(DropReason::Unsealed),
     }
     port.flush();
 }
@@ -319,7 +332,7 @@ fn announce(sender: &mut Sender, port: &mut Port, buf: &mut FrameBuf) {
 /// Whether a frame says that it is a packet, as ends seal them.
 fn is_packet(header: &Header) -> bool {
     let kind = (header.kind(), header.class(), header.compression(), header.codec());
-    kind == (Kind::Message, Class::Group, Compression::None, 0)
+    kind == (FrameKind::Message, Class::Group, FrameCompression::None, 0)
         && header.data_type() == DataType::PACKET.number()
 }
 

@@ -2,9 +2,10 @@
 
 use sealane::Value;
 use sealane_link::{
-    RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, Spent, Traced, mesh_drops, part_name,
+    AirTimeSpent, RouteStatus, RoutingNeighbour, RoutingStatus, RoutingWay, TracedRoute,
+    mesh_drops, part_name,
 };
-use sealane_mesh::{INFINITE, Role, Span, TraceHop, TraceWay, Urgency};
+use sealane_mesh::{INFINITE, MachineRole, MeshSpan, SendUrgency, TraceHop, TraceWay};
 use sealane_seal::Slot;
 
 use crate::json::{map, record};
@@ -71,8 +72,8 @@ fn way(one: &RoutingWay) -> Value {
     map(fields)
 }
 
-fn spent(link: &Spent) -> Value {
-    let parts = Urgency::ALL.into_iter().zip(link.parts);
+fn spent(link: &AirTimeSpent) -> Value {
+    let parts = SendUrgency::ALL.into_iter().zip(link.parts);
     let parts = parts.map(|(part, spent)| (part_name(part).to_owned(), us(spent))).collect();
     map(vec![
         ("link", link.link.as_str().into()),
@@ -81,20 +82,20 @@ fn spent(link: &Spent) -> Value {
     ])
 }
 
-fn role(role: Role) -> &'static str {
+fn role(role: MachineRole) -> &'static str {
     match role {
-        Role::Gateway => "gateway",
-        Role::Member => "member",
-        Role::Quiet => "quiet",
+        MachineRole::Gateway => "gateway",
+        MachineRole::Member => "member",
+        MachineRole::Quiet => "quiet",
     }
 }
 
-fn us(span: Span) -> Value {
+fn us(span: MeshSpan) -> Value {
     span.0.into()
 }
 
 /// The way to a machine as one line of JSON: docs/reference/JSON.md, `mesh trace`.
-pub(crate) fn traced(to: Slot, traced: Option<&Traced>) -> String {
+pub(crate) fn traced(to: Slot, traced: Option<&TracedRoute>) -> String {
     let slot = |slot: Slot| Value::from(u64::from(slot.number()));
     let way = |way: &TraceWay| {
         let mut fields = vec![("via", slot(way.via))];

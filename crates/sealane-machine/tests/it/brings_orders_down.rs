@@ -22,7 +22,7 @@ enum Handed {
     Removal { order: u64 },
 }
 
-type Machine = Arc<Mutex<Vec<Handed>>>;
+type RoutingMachine = Arc<Mutex<Vec<Handed>>>;
 
 fn short(input: &LocalInput) -> Handed {
     let number = |bytes: &[u8]| u64::from_be_bytes(bytes[1..9].try_into().unwrap());
@@ -37,8 +37,8 @@ fn short(input: &LocalInput) -> Handed {
 }
 
 /// A machine that has no room the first so many times.
-fn machine(refuses: usize) -> (Machine, PutOrders) {
-    let (machine, left) = (Machine::default(), AtomicUsize::new(refuses));
+fn machine(refuses: usize) -> (RoutingMachine, PutOrders) {
+    let (machine, left) = (RoutingMachine::default(), AtomicUsize::new(refuses));
     let taken = Arc::clone(&machine);
     let put = move |input: LocalInput| {
         let less = |left: usize| left.checked_sub(1);

@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sealane::{Documents, KeyFolder, Member, Value};
-use sealane_group::{Card, NewGroup, Past};
+use sealane::{DocumentsClient, GroupMember, KeyFolder, Value};
+use sealane_group::{IdentityCard, NewGroup, PastSecrets};
 use sealane_machine::{
     Machine, MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys,
 };
@@ -17,9 +17,9 @@ struct Team {
     home: tempfile::TempDir,
 }
 
-fn join(founder: &mut Member, folder: &KeyFolder) {
-    let card = Card::from_bytes(&folder.card().unwrap()).unwrap();
-    let invited = founder.invite(&card, Past::All).unwrap();
+fn join(founder: &mut GroupMember, folder: &KeyFolder) {
+    let card = IdentityCard::from_bytes(&folder.card().unwrap()).unwrap();
+    let invited = founder.invite(&card, PastSecrets::All).unwrap();
     folder.join(&invited.invitation, None, None).unwrap();
 }
 
@@ -71,8 +71,8 @@ impl Team {
         Machine::start(self.config(name), self.keys(name)).await.unwrap()
     }
 
-    async fn documents(&self, name: &str) -> Documents {
-        Documents::connect(self.path(&format!("{name}.socket"))).await.unwrap()
+    async fn documents(&self, name: &str) -> DocumentsClient {
+        DocumentsClient::connect(self.path(&format!("{name}.socket"))).await.unwrap()
     }
 }
 

@@ -52,8 +52,8 @@ async fn what_the_hub_stores_is_what_its_sender_wrote() {
     gateway.intake().take(&relayed);
     until_brought(&gateway, 1).await;
     let client = Client::connect(&node.address().to_string()).unwrap();
-    let page = client.read(&field.topic(4), sealane::Start::First, 10).await.unwrap();
+    let page = client.read(&field.topic(4), sealane::StartPosition::First, 10).await.unwrap();
     let message = &page.messages[0];
-    let sealed = sealane_protocol::Sealed::read(message.codec, &message.envelope).unwrap();
+    let sealed = sealane_protocol::SealedEnvelope::read(message.codec, &message.envelope).unwrap();
     assert_eq!(sealed.unwrap().frame.as_ref(), frame);
 }

@@ -2,7 +2,7 @@
 
 use sealane::Client;
 use sealane_machine::{HubAccess, HubState};
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 
 use crate::scene::{Field, TELEMETRY, any, gateway, gateway_with, hub, until, until_brought};
 
@@ -34,13 +34,14 @@ async fn a_stream_that_is_not_sealed_holds_up_nothing_but_itself() {
 async fn a_token_that_is_refused_is_told_and_its_successor_is_taken_without_a_restart() {
     let (field, folder) = (Field::new(), tempfile::tempdir().unwrap());
     let node = hub(folder.path(), any()).await;
-    let secret = Secret::new([1; 32]);
+    let secret = TokenSecret::new([1; 32]);
     let everywhere = || vec!["mesh/**".parse().unwrap()];
-    let rights = Rights { publish: everywhere(), read: everywhere(), ..Rights::default() };
-    Tokens::add(folder.path(), "gateway", &secret, rights, None).unwrap();
+    let rights =
+        TokenRights { publish: everywhere(), read: everywhere(), ..TokenRights::default() };
+    TokenFile::add(folder.path(), "gateway", &secret, rights, None).unwrap();
     node.reload().unwrap();
     let file = field.path("gateway.token");
-    std::fs::write(&file, format!("{}\n", Secret::new([2; 32]).reveal())).unwrap();
+    std::fs::write(&file, format!("{}\n", TokenSecret::new([2; 32]).reveal())).unwrap();
     let address = node.address().to_string();
     let access = HubAccess { address, token: Some(file.clone()), ca: None };
     let (gateway, _) = gateway_with(access, &field.path("queue"));

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use sealane::{Client, Codec, KeyFolder, Member, Start, Value};
+use sealane::{Client, Codec, GroupMember, KeyFolder, StartPosition, Value};
 use sealane_frame::FrameBuf;
-use sealane_group::{Card, NewGroup, Past, Sender};
+use sealane_group::{GroupSender, IdentityCard, NewGroup, PastSecrets};
 use sealane_machine::{Gateway, GatewaySettings, GatewayStatus, HubAccess};
 use sealane_message::DataType;
-use sealane_node::{Config, Node};
+use sealane_node::{Config, HubNode};
 use sealane_seal::{Binding, Class};
 
 /// The data type of telemetry.
@@ -26,7 +26,7 @@ pub(crate) struct Field {
 
 /// Somebody in the field who sends.
 pub(crate) struct Origin {
-    sender: Sender,
+    sender: GroupSender,
     buf: FrameBuf,
     topic: String,
     data_type: u16,
@@ -38,8 +38,8 @@ impl Field {
         let field = Field { home: tempfile::tempdir().unwrap() };
         let (base, car) = (field.create("base"), field.create("car"));
         let mut base = base.new_group("fleet", NewGroup::default()).unwrap();
-        let card = Card::from_bytes(&car.card().unwrap()).unwrap();
-        let invited = base.invite(&card, Past::All).unwrap();
+        let card = IdentityCard::from_bytes(&car.card().unwrap()).unwrap();
+        let invited = base.invite(&card, PastSecrets::All).unwrap();
         car.join(&invited.invitation, None, None).unwrap();
         field
     }
@@ -52,7 +52,7 @@ impl Field {
         KeyFolder::create(&self.path(who), who, None).unwrap()
     }
 
-    pub(crate) fn member(&self, who: &str) -> Member {
+    pub(crate) fn member(&self, who: &str) -> GroupMember {
         KeyFolder::open(&self.path(who), None).unwrap().group("fleet").unwrap()
     }
 
@@ -85,11 +85,11 @@ impl Origin {
 }
 
 /// A node over a folder, at an address that is its own.
-pub(crate) async fn hub(folder: &Path, listen: SocketAddr) -> Node {
+pub(crate) async fn hub(folder: &Path, listen: SocketAddr) -> HubNode {
     let began = Instant::now();
     loop {
         let data = folder.to_owned();
-        match Node::start(Config { listen, data, ..Config::default() }).await {
+        match HubNode::start(Config { listen, data, ..Config::default() }).await {
             Ok(node) => return node,
             // The one before may not have let go of its folder yet.
             Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
@@ -146,12 +146,12 @@ pub(crate) async fn until_brought(gateway: &Gateway, frames: u64) -> GatewayStat
 /// The messages that a member reads of a stream: the senders' slots, and their numbers.
 pub(crate) async fn read(
     client: &Client,
-    member: Member,
+    member: GroupMember,
     topic: &str,
     count: usize,
 ) -> Vec<(u16, u64)> {
     let group = client.group(member).await.unwrap();
-    let mut subscription = group.subscribe(topic).from(Start::First).await.unwrap();
+    let mut subscription = group.subscribe(topic).from(StartPosition::First).await.unwrap();
     let mut read = Vec::new();
     while read.len() < count {
         let next = tokio::time::timeout(PATIENCE, subscription.next()).await;

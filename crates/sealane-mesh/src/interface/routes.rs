@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use sealane_seal::Slot;
 
 use crate::limits::MAX_REQUESTS_KNOWN;
-use crate::messages::Request;
-use crate::{Span, Time};
+use crate::messages::RouteRequest;
+use crate::{MeshSpan, MeshTime};
 
 /// The destinations that are to be told.
 #[derive(Debug)]
 pub(crate) struct RouteNews {
-    pub(crate) at: Option<Time>,
+    pub(crate) at: Option<MeshTime>,
     /// Routes are not told again before: those of all neighbours together take a part of the
     /// channel.
-    free_at: Time,
+    free_at: MeshTime,
     /// Destinations of which something new is to be told, and how often it still is.
     news: BTreeMap<Slot, u8>,
     /// All destinations are to be told.
-    whole: Option<Whole>,
+    whole: Option<FullUpdate>,
 }
 
 /// Why something new is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum NewsCause {
     /// It has changed: nobody says that it came.
     Changed,
     /// Somebody asked for it, and asks again if it does not come.
@@ -32,19 +32,19 @@ pub(crate) enum News {
 
 /// The extent of a full update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whole {
+pub(crate) enum FullUpdate {
     Distances,
     /// The addresses of other groups too.
     Addresses,
 }
 
 impl RouteNews {
-    pub(super) fn new(now: Time) -> Self {
+    pub(super) fn new(now: MeshTime) -> Self {
         Self { at: None, free_at: now, news: BTreeMap::new(), whole: None }
     }
 
     /// Has a route message come soon, but not right behind the last ones.
-    pub(crate) fn hasten(&mut self, at: Time) {
+    pub(crate) fn hasten(&mut self, at: MeshTime) {
         let at = at.max(ahead(self.free_at));
         self.at = Some(self.at.map_or(at, |known| known.min(at)));
     }
@@ -73,7 +73,7 @@ impl RouteNews {
 
     /// The destinations that are to be told as something new, and whether all are. The new ones are
     /// to be told again a few times.
-    pub(crate) fn take(&mut self) -> (Vec<Slot>, Option<Whole>) {
+    pub(crate) fn take(&mut self) -> (Vec<Slot>, Option<FullUpdate>) {
         self.at = None;
         let slots = self.news.keys().copied().collect();
         self.news.retain(|_, left| {
@@ -84,14 +84,14 @@ impl RouteNews {
     }
 
     /// Notes that routes were told, after which nothing like it goes for `rest`.
-    pub(super) fn told(&mut self, now: Time, rest: Span) {
+    pub(super) fn told(&mut self, now: MeshTime, rest: MeshSpan) {
         self.free_at = self.free_at.max(now) + rest;
     }
 
     /// Has all routes told soon.
-    pub(crate) fn want_all(&mut self, at: Time, whole: Whole) {
+    pub(crate) fn want_all(&mut self, at: MeshTime, whole: FullUpdate) {
         // A telling with addresses holds what one without them would say.
-        if self.whole != Some(Whole::Addresses) {
+        if self.whole != Some(FullUpdate::Addresses) {
             self.whole = Some(whole);
         }
         self.hasten(at);
@@ -100,8 +100,8 @@ impl RouteNews {
 
 /// A request that waits for its moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Question {
-    pub(crate) request: Request,
+pub(crate) struct RequestWaiting {
+    pub(crate) request: RouteRequest,
     /// Others who have heard the same may pass it on as well: so many were heard to do so.
     pub(crate) passed_by: Option<u8>,
 }
@@ -109,14 +109,14 @@ pub(crate) struct Question {
 /// The requests that wait for their moment.
 #[derive(Debug)]
 pub(crate) struct RequestQueue {
-    pub(crate) at: Option<Time>,
+    pub(crate) at: Option<MeshTime>,
     /// Nothing is asked again before.
-    free_at: Time,
-    questions: Vec<Question>,
+    free_at: MeshTime,
+    questions: Vec<RequestWaiting>,
 }
 
 impl RequestQueue {
-    pub(super) fn new(now: Time) -> Self {
+    pub(super) fn new(now: MeshTime) -> Self {
         Self { at: None, free_at: now, questions: Vec::new() }
     }
 
@@ -125,7 +125,7 @@ impl RequestQueue {
     }
 
     /// Has a request sent at that time, or later if one was sent just before.
-    pub(crate) fn ask(&mut self, at: Time, question: Question) {
+    pub(crate) fn ask(&mut self, at: MeshTime, question: RequestWaiting) {
         let is_there = self.questions.iter().any(|one| one.request == question.request);
         if self.questions.len() < MAX_REQUESTS_KNOWN && !is_there {
             self.questions.push(question);
@@ -135,7 +135,7 @@ impl RequestQueue {
 
     /// Notes that somebody else has passed a request on to a next hop: where enough have done so,
     /// it need not be passed on from here.
-    pub(crate) fn hear_passed(&mut self, request: &Request) {
+    pub(crate) fn hear_passed(&mut self, request: &RouteRequest) {
         self.questions.retain_mut(|one| {
             let known = one.request;
             let is_same = (known.slot, known.sequence) == (request.slot, request.sequence);
@@ -146,24 +146,29 @@ impl RequestQueue {
     }
 
     /// Takes so many requests, which go now. Nothing like it goes for `rest`.
-    pub(super) fn take(&mut self, now: Time, count: usize, rest: Span) -> Vec<Request> {
+    pub(super) fn take(
+        &mut self,
+        now: MeshTime,
+        count: usize,
+        rest: MeshSpan,
+    ) -> Vec<RouteRequest> {
         self.free_at = self.free_at.max(now) + rest;
         let taken = self.questions.drain(..count).map(|one| one.request).collect();
         if !self.questions.is_empty() {
-            self.at = Some(ahead(self.free_at).max(now + Span(1)));
+            self.at = Some(ahead(self.free_at).max(now + MeshSpan(1)));
         }
         taken
     }
 }
 
 /// From when on something may be told that has its turn then.
-fn ahead(turn: Time) -> Time {
-    Time(turn.0.saturating_sub(AHEAD.0))
+fn ahead(turn: MeshTime) -> MeshTime {
+    MeshTime(turn.0.saturating_sub(AHEAD.0))
 }
 
 /// What is told of routes, and asked, may run ahead of its part of the channel by so much: a few
 /// messages where few are in reach, and none in a crowd.
-const AHEAD: Span = Span::millis(250);
+const AHEAD: MeshSpan = MeshSpan::millis(250);
 /// How often something new is told where air time is not scarce: nobody says that it came.
 const TELLINGS: u8 = 3;
 /// A request that so many others have passed on need not be passed on.

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use sealane_frame::{ANNOUNCEMENT_TYPE, FrameAtHop, FrameView, Header, Kind, PeerTag};
+use sealane_frame::{ANNOUNCEMENT_TYPE, FrameAtHop, FrameKind, FrameView, Header, PeerTag};
 use sealane_message::DataType;
 use sealane_seal::{Class, Slot};
 
 use super::Mesh;
 use super::tell::in_form;
-use crate::floods::{FloodId, Queued, TOLD_ENOUGH, Waiting};
+use crate::floods::{FloodId, QueuedFrame, TOLD_ENOUGH, WaitingFrame};
 use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_URGENT_TELLS};
-use crate::messages::{MessageType, Report};
-use crate::neighbour::{COST_MIN, Kept, LinkId};
-use crate::reports::{Fate, Pair, Proof};
-use crate::table::Hop;
-use crate::{Address, Event, InterfaceId, Leg, Output, Role, Span, To, Urgency};
+use crate::messages::{GatewayReport, MessageType};
+use crate::neighbour::{COST_MIN, LinkId, NeighbourFrame};
+use crate::reports::{FrameFate, GatewayPair, VanishProof};
+use crate::table::NextHop;
+use crate::{
+    InterfaceId, MachineRole, MeshAddress, MeshEvent, MeshOutput, MeshSpan, RouteLeg, SendUrgency,
+    UnitReceiver,
+};
 
 impl Mesh {
     /// Takes a frame that was made on this machine.
@@ -87,7 +90,7 @@ impl Mesh {
             self.counters.hop_limit += 1;
             return;
         }
-        let leg = Leg {
+        let leg = RouteLeg {
             interface: hop.interface,
             next_hop: hop.tag,
             source: header.source(),
@@ -122,7 +125,7 @@ impl Mesh {
 
     /// Counts frames that have come to this gateway by a data path of the driver's own.
     pub(super) fn came(&mut self, source: PeerTag, frames: u16) {
-        if self.config.role == Role::Gateway
+        if self.config.role == MachineRole::Gateway
             && let Some(slot) = self.machine_of(source)
         {
             self.reports.came(slot, frames);
@@ -131,11 +134,11 @@ impl Mesh {
 
     /// Counts frames that go to a gateway by the hop in use, if they may travel far enough to get
     /// there.
-    pub(super) fn went(&mut self, leg: &Leg, frames: u16) {
+    pub(super) fn went(&mut self, leg: &RouteLeg, frames: u16) {
         let machine = self.table.machine(leg.destination);
         let route = machine.and_then(|slot| self.table.route(slot));
         let Some(gateway) = route.filter(|route| route.is_gateway) else { return };
-        let Hop { slot, tag, interface, .. } = gateway.hop;
+        let NextHop { slot, tag, interface, .. } = gateway.hop;
         if (interface, tag) != (leg.interface, leg.next_hop) {
             // A data path may be a little behind. Nobody else is blamed for that.
             return;
@@ -146,7 +149,7 @@ impl Mesh {
             false => self.table.machine(leg.source),
         };
         if let Some(of) = of.filter(|_| is_own || hops >= gateway.metric / COST_MIN) {
-            let pair = Pair { gateway: gateway.to, of };
+            let pair = GatewayPair { gateway: gateway.to, of };
             self.reports.carried(pair, LinkId { interface, slot }, frames.into());
         }
     }
@@ -155,7 +158,7 @@ impl Mesh {
     fn arrive(&mut self, frame: Vec<u8>, header: &Header) {
         self.came(header.source(), 1);
         self.counters.delivered += 1;
-        self.outputs.push_back(Output::Deliver { frame });
+        self.outputs.push_back(MeshOutput::Deliver { frame });
     }
 
     /// The machine on which an address lives, whether there is a route to it or not.
@@ -166,9 +169,9 @@ impl Mesh {
     }
 
     /// Sends a frame to its next hop, or has it wait: the next hop sleeps, or there is no air time.
-    fn pass(&mut self, frame: Arc<[u8]>, header: &Header, hop: &Hop, from: Option<LinkId>) {
+    fn pass(&mut self, frame: Arc<[u8]>, header: &Header, hop: &NextHop, from: Option<LinkId>) {
         let id = LinkId { interface: hop.interface, slot: hop.slot };
-        let kept = Kept { frame, urgency: urgency(header), from };
+        let kept = NeighbourFrame { frame, urgency: urgency(header), from };
         match self.neighbours.get_mut(&id).filter(|one| one.hello.sleeps) {
             Some(neighbour) => {
                 if let Some(left) = neighbour.kept.keep(kept) {
@@ -187,15 +190,15 @@ impl Mesh {
     }
 
     /// Has a frame for one neighbour wait for its air time.
-    fn hand_on(&mut self, interface: InterfaceId, to: Address, kept: Kept) {
-        let Kept { frame, urgency, from } = kept;
+    fn hand_on(&mut self, interface: InterfaceId, to: MeshAddress, kept: NeighbourFrame) {
+        let NeighbourFrame { frame, urgency, from } = kept;
         let patience = match from {
             Some(_) => self.patience_on(interface, urgency, frame.len()),
             None => patience(urgency),
         };
-        self.wait(Waiting {
+        self.wait(WaitingFrame {
             interface,
-            to: To::Neighbour(to),
+            to: UnitReceiver::Neighbour(to),
             frame,
             urgency,
             due: self.now,
@@ -207,7 +210,7 @@ impl Mesh {
         });
     }
 
-    pub(super) fn wait(&mut self, waiting: Waiting) {
+    pub(super) fn wait(&mut self, waiting: WaitingFrame) {
         if let Some(left) = self.floods.wait(waiting) {
             self.dropped(left.urgency, left.is_own());
         }
@@ -215,7 +218,7 @@ impl Mesh {
 
     /// How long a frame of others waits for air time: where there is a duty cycle, as long as it
     /// takes to earn that of two such frames, since it has cost air time already.
-    fn patience_on(&self, id: InterfaceId, urgency: Urgency, bytes: usize) -> Span {
+    fn patience_on(&self, id: InterfaceId, urgency: SendUrgency, bytes: usize) -> MeshSpan {
         let interface = self.interfaces.get(&id).filter(|one| one.medium.has_duty());
         let earned = interface.map(|one| one.budget.paced(urgency, one.air(bytes).times(2)));
         earned.unwrap_or_default().max(patience(urgency))
@@ -244,7 +247,7 @@ impl Mesh {
             self.hear_report(&frame, from);
         } else {
             self.counters.delivered += 1;
-            self.outputs.push_back(Output::Deliver { frame });
+            self.outputs.push_back(MeshOutput::Deliver { frame });
         }
     }
 
@@ -266,11 +269,11 @@ impl Mesh {
                     let stage = self.random.word() % moments.stages;
                     moments.window.times(stage) + self.random.within(moments.window)
                 }
-                None => Span(0),
+                None => MeshSpan(0),
             };
-            self.wait(Waiting {
+            self.wait(WaitingFrame {
                 interface,
-                to: To::Everybody,
+                to: UnitReceiver::Everybody,
                 frame: Arc::clone(&frame),
                 urgency,
                 due: self.now + late,
@@ -287,10 +290,10 @@ impl Mesh {
     }
 
     /// When those send a frame on who hear each other: the more of them, the more moments.
-    fn moments(&self, interface: InterfaceId, bytes: usize, others: u64) -> Moments {
+    fn moments(&self, interface: InterfaceId, bytes: usize, others: u64) -> ForwardWindows {
         let air = self.interfaces.get(&interface).map(|one| one.air(bytes));
         let window = air.unwrap_or_default().times(2 * others.min(STAGE)).max(MIN_WINDOW);
-        Moments { window, stages: others.div_ceil(STAGE).clamp(1, STAGES) }
+        ForwardWindows { window, stages: others.div_ceil(STAGE).clamp(1, STAGES) }
     }
 
     /// A frame that waits here was sent on by a neighbour. It is dropped if it was heard twice, and
@@ -320,25 +323,25 @@ impl Mesh {
     /// Has an urgent frame to everybody that was sent told again, unless enough neighbours were
     /// heard sending it on, or are until then. Nobody acknowledges what is for everybody, and where
     /// there is a duty cycle a frame that met another one is lost for long.
-    fn tell_again(&mut self, queued: Queued) {
-        let Queued { told, one, .. } = &queued;
+    fn tell_again(&mut self, queued: QueuedFrame) {
+        let QueuedFrame { told, one, .. } = &queued;
         let has_duty = self.has_duty(one.interface);
         let near = self.neighbours.keys().filter(|id| id.interface == one.interface).count();
         let is_done = told + 1 >= MAX_URGENT_TELLS || one.heard_of.len() >= TOLD_ENOUGH.min(near);
-        let is_urgent = one.flood.is_some() && one.urgency == Urgency::Urgent;
+        let is_urgent = one.flood.is_some() && one.urgency == SendUrgency::Urgent;
         if !is_urgent || !has_duty || is_done {
             return;
         }
         let moments = self.moments(one.interface, one.frame.len(), near as u64);
         let late = moments.window.times(moments.stages) + self.random.within(moments.window);
         let (due, until) = (self.now + late, self.now + late + patience(one.urgency));
-        let one = Waiting { due, until, ..queued.one };
-        self.floods.put_back(Queued { told: queued.told + 1, one, ..queued });
+        let one = WaitingFrame { due, until, ..queued.one };
+        self.floods.put_back(QueuedFrame { told: queued.told + 1, one, ..queued });
     }
 
     /// Sends what waited and may go now.
     pub(super) fn send_waiting(&mut self) {
-        let mut put_off: Vec<Queued> = vec![];
+        let mut put_off: Vec<QueuedFrame> = vec![];
         while let Some(mut queued) = self.floods.next(self.now) {
             let one = &mut queued.one;
             let Some(interface) = self.interfaces.get_mut(&one.interface) else { continue };
@@ -349,7 +352,7 @@ impl Mesh {
             };
             let air = interface.air(one.frame.len() + around);
             // A short frame does not take the air time for which a longer one has waited.
-            let is_alike = |other: &&Queued| {
+            let is_alike = |other: &&QueuedFrame| {
                 (other.one.interface, other.one.urgency) == (one.interface, one.urgency)
             };
             let is_free = interface.budget.is_free(one.urgency, one.to);
@@ -370,14 +373,14 @@ impl Mesh {
                 continue;
             }
             let ready = ahead.unwrap_or_else(|| interface.budget.ready(self.now, one.urgency, air));
-            one.due = ready.max(self.now + Span::millis(1)).min(one.until);
+            one.due = ready.max(self.now + MeshSpan::millis(1)).min(one.until);
             put_off.push(queued);
         }
         put_off.into_iter().for_each(|one| self.floods.put_back(one));
     }
 
-    fn send_frame(&mut self, queued: &Queued) {
-        let Queued { told, one, .. } = queued;
+    fn send_frame(&mut self, queued: &QueuedFrame) {
+        let QueuedFrame { told, one, .. } = queued;
         if one.is_documents {
             return self.send_documents(one);
         }
@@ -401,8 +404,8 @@ impl Mesh {
     pub(super) fn send_parts(
         &mut self,
         id: InterfaceId,
-        to: To,
-        urgency: Urgency,
+        to: UnitReceiver,
+        urgency: SendUrgency,
         units: Vec<Arc<[u8]>>,
     ) {
         for unit in units {
@@ -413,7 +416,7 @@ impl Mesh {
             }
             interface.budget.spend(self.now, urgency, to, air);
             self.counters.parts_again += 1;
-            self.outputs.push_back(Output::Send { interface: id, to, unit, urgency });
+            self.outputs.push_back(MeshOutput::Send { interface: id, to, unit, urgency });
         }
     }
 
@@ -435,7 +438,7 @@ impl Mesh {
         }
         let said = self.voice.hear_report(frame);
         let report = said.and_then(|said| {
-            let report = Report::parse(&said.body)?;
+            let report = GatewayReport::parse(&said.body)?;
             Ok((said, report))
         });
         let Ok((said, report)) = report else {
@@ -454,7 +457,7 @@ impl Mesh {
             // Those behind it who carry the same frames leave a hole at once.
             let is_far = told.is_some_and(|(_, metric)| metric >= 2 * COST_MIN);
             let reports = if is_far { FAR } else { NEAR };
-            Proof { reports, frames: if is_scarce(via) { FRAMES_SCARCE } else { FRAMES } }
+            VanishProof { reports, frames: if is_scarce(via) { FRAMES_SCARCE } else { FRAMES } }
         };
         for (via, fate) in self.reports.hear(gateway, &report, needed) {
             let route = self.table.route(gateway);
@@ -462,14 +465,14 @@ impl Mesh {
                 continue;
             }
             let Some(neighbour) = self.neighbours.get_mut(&via) else { continue };
-            if fate == Fate::Arrive {
+            if fate == FrameFate::Arrive {
                 self.is_stale |= neighbour.blame.at(self.now).is_any();
                 neighbour.blame.forgive();
                 continue;
             }
             self.is_stale = true;
             neighbour.blame.blame(self.now);
-            self.event(Event::BlackHole { via: via.slot, gateway });
+            self.event(MeshEvent::BlackHole { via: via.slot, gateway });
             self.ask_later(gateway, None);
         }
     }
@@ -477,28 +480,30 @@ impl Mesh {
 
 /// Whether a frame to everybody that is known to be carried is a report of a gateway.
 fn is_report(header: &Header) -> bool {
-    header.kind() == Kind::Routing
+    header.kind() == FrameKind::Routing
 }
 
 /// In which share of the air time a frame goes. A sender can choose the share, but not its size.
-fn urgency(header: &Header) -> Urgency {
+fn urgency(header: &Header) -> SendUrgency {
     match header.kind() {
-        Kind::Control if header.data_type() == ANNOUNCEMENT_TYPE => Urgency::Low,
-        Kind::Control => Urgency::Urgent,
-        Kind::Message if DataType::from_number(header.data_type()).is_urgent() => Urgency::Urgent,
-        _ => Urgency::Normal,
+        FrameKind::Control if header.data_type() == ANNOUNCEMENT_TYPE => SendUrgency::Low,
+        FrameKind::Control => SendUrgency::Urgent,
+        FrameKind::Message if DataType::from_number(header.data_type()).is_urgent() => {
+            SendUrgency::Urgent
+        }
+        _ => SendUrgency::Normal,
     }
 }
 
 /// How long a frame waits for air time.
-pub(super) fn patience(urgency: Urgency) -> Span {
-    let usual = Span::millis(MAX_FLOOD_WAIT_MS);
-    if urgency == Urgency::Urgent { usual.times(12) } else { usual }
+pub(super) fn patience(urgency: SendUrgency) -> MeshSpan {
+    let usual = MeshSpan::millis(MAX_FLOOD_WAIT_MS);
+    if urgency == SendUrgency::Urgent { usual.times(12) } else { usual }
 }
 
 /// When those send a frame on who hear each other: anywhere in one of so many windows.
-struct Moments {
-    window: Span,
+struct ForwardWindows {
+    window: MeshSpan,
     stages: u64,
 }
 
@@ -516,4 +521,4 @@ const STAGE: u64 = 16;
 /// Windows at most.
 const STAGES: u64 = 8;
 /// The shortest time within which those who send a frame on choose a moment.
-const MIN_WINDOW: Span = Span::millis(5);
+const MIN_WINDOW: MeshSpan = MeshSpan::millis(5);

@@ -4,12 +4,14 @@ use sealane_seal::Slot;
 
 use super::Mesh;
 use super::carry::patience;
-use crate::bytes::{Fields, first, version};
-use crate::floods::Waiting;
+use crate::bytes::{MessageBytes, first, version};
+use crate::floods::WaitingFrame;
 use crate::limits::MAX_DOCUMENTS_WAITING;
 use crate::messages::MessageType;
 use crate::neighbour::LinkId;
-use crate::{Audience, InterfaceId, MeshError, Output, Time, To, Urgency};
+use crate::{
+    DocumentAudience, InterfaceId, MeshError, MeshOutput, MeshTime, SendUrgency, UnitReceiver,
+};
 
 /// So many times as long as urgent frames do, messages wait: there are few, and none is out of
 /// date.
@@ -21,8 +23,8 @@ const ALL: u16 = u16::MAX;
 
 /// Whom a message is for: on the air, and in its body.
 #[derive(Debug, Clone, Copy)]
-struct Reader {
-    to: To,
+struct DocumentReceiver {
+    to: UnitReceiver,
     slot: u16,
 }
 
@@ -30,7 +32,7 @@ impl Mesh {
     /// How many messages about documents of an urgency may wait beside those that do. Where air
     /// time is scarce there is room when one can go: what it says is new then, and nobody else has
     /// said it meanwhile.
-    pub fn documents_room(&self, urgency: Urgency) -> usize {
+    pub fn documents_room(&self, urgency: SendUrgency) -> usize {
         let waiting = self.floods.documents();
         let mut scarce = self.documents_moments(urgency);
         match scarce.any(|at| waiting > 0 || at > self.now) {
@@ -40,7 +42,7 @@ impl Mesh {
     }
 
     /// When a message about documents can go, on each interface where air time is scarce.
-    fn documents_moments(&self, urgency: Urgency) -> impl Iterator<Item = Time> {
+    fn documents_moments(&self, urgency: SendUrgency) -> impl Iterator<Item = MeshTime> {
         let scarce = self.interfaces.iter().filter(|(id, one)| {
             let is_here = |link: &LinkId| link.interface == **id;
             one.medium.has_duty() && self.neighbours.keys().any(is_here)
@@ -49,8 +51,8 @@ impl Mesh {
     }
 
     /// When there is room again, where air time is scarce.
-    pub(super) fn documents_wake(&self) -> Option<Time> {
-        let kinds = [Urgency::Urgent, Urgency::Normal].into_iter();
+    pub(super) fn documents_wake(&self) -> Option<MeshTime> {
+        let kinds = [SendUrgency::Urgent, SendUrgency::Normal].into_iter();
         let all = kinds.flat_map(|urgency| self.documents_moments(urgency));
         all.filter(|at| self.has_documents && *at > self.now).min()
     }
@@ -69,13 +71,18 @@ impl Mesh {
     }
 
     /// Has a message wait for its turn.
-    pub(super) fn tell_documents(&mut self, to: Audience, urgency: Urgency, message: &[u8]) {
+    pub(super) fn tell_documents(
+        &mut self,
+        to: DocumentAudience,
+        urgency: SendUrgency,
+        message: &[u8],
+    ) {
         match to {
-            Audience::One(slot) => match self.best_link(slot) {
+            DocumentAudience::One(slot) => match self.best_link(slot) {
                 Some(link) => self.tell_neighbour(link, urgency, message),
                 None => self.counters.no_route += 1,
             },
-            Audience::All { but } => {
+            DocumentAudience::All { but } => {
                 for interface in self.interfaces.keys().copied().collect::<Vec<_>>() {
                     self.tell_interface(interface, but, urgency, message);
                 }
@@ -87,7 +94,7 @@ impl Mesh {
         &mut self,
         interface: InterfaceId,
         but: Option<Slot>,
-        urgency: Urgency,
+        urgency: SendUrgency,
         message: &[u8],
     ) {
         let here = self.neighbours.keys().filter(|link| link.interface == interface);
@@ -98,36 +105,36 @@ impl Mesh {
             [one] => self.tell_neighbour(one, urgency, message),
             _ => self.wait_documents(
                 interface,
-                Reader { to: To::Everybody, slot: ALL },
+                DocumentReceiver { to: UnitReceiver::Everybody, slot: ALL },
                 urgency,
                 message,
             ),
         }
     }
 
-    fn tell_neighbour(&mut self, link: LinkId, urgency: Urgency, message: &[u8]) {
+    fn tell_neighbour(&mut self, link: LinkId, urgency: SendUrgency, message: &[u8]) {
         let Some(neighbour) = self.neighbours.get(&link) else { return };
-        let (to, slot) = (To::Neighbour(neighbour.address), link.slot.number());
-        self.wait_documents(link.interface, Reader { to, slot }, urgency, message);
+        let (to, slot) = (UnitReceiver::Neighbour(neighbour.address), link.slot.number());
+        self.wait_documents(link.interface, DocumentReceiver { to, slot }, urgency, message);
     }
 
     fn wait_documents(
         &mut self,
         interface: InterfaceId,
-        reader: Reader,
-        urgency: Urgency,
+        reader: DocumentReceiver,
+        urgency: SendUrgency,
         message: &[u8],
     ) {
         let mut body = vec![first(0)];
         body.extend(reader.slot.to_le_bytes());
         body.extend(message);
-        self.wait(Waiting {
+        self.wait(WaitingFrame {
             interface,
             to: reader.to,
             frame: body.into(),
             urgency,
             due: self.now,
-            until: self.now + patience(Urgency::Urgent).times(PATIENCE),
+            until: self.now + patience(SendUrgency::Urgent).times(PATIENCE),
             from: None,
             is_documents: true,
             flood: None,
@@ -141,7 +148,7 @@ impl Mesh {
         all.min_by_key(|one| one.cost().unwrap_or(u16::MAX)).map(|one| one.id)
     }
 
-    pub(super) fn send_documents(&mut self, one: &Waiting) {
+    pub(super) fn send_documents(&mut self, one: &WaitingFrame) {
         let Some(form) = self.interfaces.get(&one.interface).map(|one| one.medium.form) else {
             return;
         };
@@ -155,7 +162,7 @@ impl Mesh {
     pub(super) fn hear_digest(&mut self, by: LinkId, digest: Option<[u8; 8]>, is_proven: bool) {
         if self.has_documents {
             let digest = digest.filter(|_| is_proven);
-            self.outputs.push_back(Output::Digest { by: by.slot, digest });
+            self.outputs.push_back(MeshOutput::Digest { by: by.slot, digest });
         }
         if digest.is_some() {
             self.rest_documents(by.interface);
@@ -163,7 +170,7 @@ impl Mesh {
     }
 
     pub(super) fn hear_documents(&mut self, by: LinkId, body: &[u8]) -> Result<(), MeshError> {
-        let mut fields = Fields::new(body);
+        let mut fields = MessageBytes::new(body);
         if version(fields.byte()?)? != 0 {
             return Err(MeshError::Range);
         }
@@ -177,7 +184,7 @@ impl Mesh {
         self.rest_documents(by.interface);
         if to == ALL || to == self.voice.slot().number() {
             let message = fields.rest().to_vec();
-            self.outputs.push_back(Output::Documents { by: by.slot, tag, is_proven, message });
+            self.outputs.push_back(MeshOutput::Documents { by: by.slot, tag, is_proven, message });
         }
         Ok(())
     }

@@ -1,36 +1,36 @@
 //! The handling of the units that a machine hears.
 
-use sealane_frame::{CompactUnit, FrameError, FrameView, Kind, PeerTag, Unit};
+use sealane_frame::{CompactUnit, FrameError, FrameKind, FrameUnit, FrameView, PeerTag};
 use sealane_seal::{Form, Slot};
 
 use super::Mesh;
 use crate::hop::{HopReader, HopSender};
-use crate::interface::Interface;
+use crate::interface::MeshInterface;
 use crate::limits::MAX_MESH_NEIGHBOURS;
-use crate::messages::{Advertised, MessageType};
-use crate::neighbour::{HeardAt, LinkId, Neighbour, Stamp};
+use crate::messages::{AdvertisedRoute, MessageType};
+use crate::neighbour::{HeardAt, HelloStamp, LinkId, MeshNeighbour};
 use crate::parts::PartAt;
-use crate::routes::{Heard, ROUTE_INTERVALS, is_later};
-use crate::strangers::Asking;
-use crate::voice::Said;
+use crate::routes::{ROUTE_INTERVALS, UpdateResult, is_later};
+use crate::strangers::StrangerAsk;
+use crate::voice::HopMessage;
 use crate::{
-    Address, Distance, Event, Hello, InterfaceId, MeshError, Missing, Probe, Request, RouteMessage,
-    Span, Time, To, Trace,
+    HelloMessage, InterfaceId, MeshAddress, MeshError, MeshEvent, MeshSpan, MeshTime, MissingParts,
+    NeighbourProbe, RouteDistance, RouteMessage, RouteRequest, RouteTrace, UnitReceiver,
 };
 
 /// Where a unit came from.
 #[derive(Debug, Clone, Copy)]
-struct From {
+struct UnitOrigin {
     interface: InterfaceId,
-    address: Address,
+    address: MeshAddress,
 }
 
 impl Mesh {
-    pub(super) fn heard(&mut self, interface: InterfaceId, address: Address, unit: &[u8]) {
+    pub(super) fn heard(&mut self, interface: InterfaceId, address: MeshAddress, unit: &[u8]) {
         let Some(form) = self.interfaces.get(&interface).map(|one| one.medium.form) else {
             return;
         };
-        let from = From { interface, address };
+        let from = UnitOrigin { interface, address };
         let heard = match form {
             Form::Full => self.full_unit(from, unit),
             Form::Compact => self.compact_unit(from, unit),
@@ -52,7 +52,7 @@ impl Mesh {
                 let is_told = self.warned_at.is_some_and(|at| self.now.since(at) < WARN_PAUSE);
                 if !is_told {
                     self.warned_at = Some(self.now);
-                    self.event(Event::OwnSlotHeard);
+                    self.event(MeshEvent::OwnSlotHeard);
                 }
                 false
             }
@@ -95,19 +95,19 @@ impl Mesh {
         let slot = slot.filter(is_free);
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         let asking = interface.ask_stranger(self.now, slot);
-        if asking == Asking::Soon {
+        if asking == StrangerAsk::Soon {
             interface.hasten_announcement(announce);
         }
-        if asking != Asking::NotNow {
+        if asking != StrangerAsk::NotNow {
             interface.hasten_hello(hello.max(announce));
         }
     }
 
-    fn full_unit(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
-        match Unit::parse(unit)? {
-            Unit::Frame(frame) => self.frame(from, Form::Full, frame),
-            Unit::Fragment(_) => self.part(from, unit),
-            Unit::Batch(batch) => {
+    fn full_unit(&mut self, from: UnitOrigin, unit: &[u8]) -> Result<(), MeshError> {
+        match FrameUnit::parse(unit)? {
+            FrameUnit::Frame(frame) => self.frame(from, Form::Full, frame),
+            FrameUnit::Fragment(_) => self.part(from, unit),
+            FrameUnit::Batch(batch) => {
                 for one in batch {
                     self.full_unit(from, one)?;
                 }
@@ -116,7 +116,7 @@ impl Mesh {
         }
     }
 
-    fn compact_unit(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
+    fn compact_unit(&mut self, from: UnitOrigin, unit: &[u8]) -> Result<(), MeshError> {
         match CompactUnit::parse(unit)? {
             CompactUnit::Frame(frame) => {
                 let said = self.voice.hear(Form::Compact, frame)?;
@@ -136,10 +136,10 @@ impl Mesh {
     }
 
     /// Takes a part of a frame, and the frame if it was the last one.
-    fn part(&mut self, from: From, unit: &[u8]) -> Result<(), MeshError> {
+    fn part(&mut self, from: UnitOrigin, unit: &[u8]) -> Result<(), MeshError> {
         let now = self.now;
         let Some(interface) = self.interfaces.get_mut(&from.interface) else { return Ok(()) };
-        let name = Interface::name_of(from.address);
+        let name = MeshInterface::name_of(from.address);
         let part = CompactUnit::parse(unit)?;
         let at = match &part {
             CompactUnit::Short(part) => part_at(from.address, &part.header()),
@@ -180,7 +180,7 @@ impl Mesh {
     }
 
     /// Takes a frame in the full form, or a unit that holds one without its hops.
-    fn frame(&mut self, from: From, form: Form, unit: &[u8]) -> Result<(), MeshError> {
+    fn frame(&mut self, from: UnitOrigin, form: Form, unit: &[u8]) -> Result<(), MeshError> {
         let own = self.voice.tag();
         let by = self.neighbour_at(from);
         let tag = by.and_then(|by| self.neighbours.get(&by)).map(|one| one.tag);
@@ -214,14 +214,14 @@ impl Mesh {
         Ok(())
     }
 
-    fn neighbour_at(&self, from: From) -> Option<LinkId> {
+    fn neighbour_at(&self, from: UnitOrigin) -> Option<LinkId> {
         let slot = *self.interfaces.get(&from.interface)?.addresses.get(&from.address)?;
         Some(LinkId { interface: from.interface, slot })
     }
 
     /// Takes a frame that the mesh's own seal protects.
-    fn own_frame(&mut self, from: From, frame: &[u8]) -> Result<(), MeshError> {
-        let is_control = FrameView::peek(frame).is_some_and(|one| one.kind() == Kind::Control);
+    fn own_frame(&mut self, from: UnitOrigin, frame: &[u8]) -> Result<(), MeshError> {
+        let is_control = FrameView::peek(frame).is_some_and(|one| one.kind() == FrameKind::Control);
         if is_control {
             match self.voice.hear_announcement(frame) {
                 Ok(true) => self.started_anew(from.interface),
@@ -247,7 +247,7 @@ impl Mesh {
         }
     }
 
-    fn said(&mut self, from: From, said: Said) -> Result<(), MeshError> {
+    fn said(&mut self, from: UnitOrigin, said: HopMessage) -> Result<(), MeshError> {
         if !self.voice.is_member(said.by.slot) {
             // It still holds the epoch before the one in which it was removed.
             return Err(MeshError::NotOurs);
@@ -256,7 +256,7 @@ impl Mesh {
         self.forget_before(link, said.by);
         self.note_epoch(link, said.by.epoch);
         let done = match said.what {
-            MessageType::Hello => Hello::parse(&said.body).and_then(|hello| {
+            MessageType::Hello => HelloMessage::parse(&said.body).and_then(|hello| {
                 check_distances(link.slot, hello.gateways.iter())?;
                 self.hear_hello(from, &said, &hello);
                 Ok(())
@@ -266,16 +266,16 @@ impl Mesh {
                 self.hear_routes(link, &told);
                 Ok(())
             }),
-            MessageType::Request => Request::parse(&said.body)
+            MessageType::Request => RouteRequest::parse(&said.body)
                 .map(|all| all.iter().for_each(|one| self.hear_request(link, *one))),
             MessageType::Probe => {
-                Probe::parse(&said.body).map(|probe| self.hear_probe(link, probe))
+                NeighbourProbe::parse(&said.body).map(|probe| self.hear_probe(link, probe))
             }
             MessageType::Missing => {
-                Missing::parse(&said.body).map(|missing| self.hear_missing(link, missing))
+                MissingParts::parse(&said.body).map(|missing| self.hear_missing(link, missing))
             }
             MessageType::Trace => {
-                Trace::parse(&said.body).map(|trace| self.hear_trace(link, trace))
+                RouteTrace::parse(&said.body).map(|trace| self.hear_trace(link, trace))
             }
             MessageType::Documents => self.hear_documents(link, &said.body),
             MessageType::Report => Err(MeshError::NotOurs),
@@ -284,7 +284,7 @@ impl Mesh {
             }
         };
         if done.is_err() {
-            self.event(Event::Faulty { slot: said.by.slot });
+            self.event(MeshEvent::Faulty { slot: said.by.slot });
         }
         done
     }
@@ -297,7 +297,7 @@ impl Mesh {
         }
     }
 
-    fn hear_hello(&mut self, from: From, said: &Said, hello: &Hello) {
+    fn hear_hello(&mut self, from: UnitOrigin, said: &HopMessage, hello: &HelloMessage) {
         let id = LinkId { interface: from.interface, slot: said.by.slot };
         let at = HeardAt { id, tag: said.tag, address: from.address, now: self.now };
         if !self.neighbours.contains_key(&id) && !self.meet(at, said.by, hello) {
@@ -313,7 +313,8 @@ impl Mesh {
         } else if let Some(hop) = hop_reader(&self.voice, said.by, hello) {
             neighbour.hop = hop;
         }
-        let stamp = Stamp { sent: hello.sent, heard: (self.now.0 as u32).wrapping_add(self.clock) };
+        let stamp =
+            HelloStamp { sent: hello.sent, heard: (self.now.0 as u32).wrapping_add(self.clock) };
         let Some(interface) = self.interfaces.get_mut(&from.interface) else { return };
         if neighbour.address != from.address {
             interface.addresses.remove(&neighbour.address);
@@ -327,7 +328,7 @@ impl Mesh {
         if let Some(listed) = hello.neighbours.iter().find(|listed| listed.slot == own) {
             neighbour.quality.note_told(listed.heard, self.now);
         }
-        let reader = Reader { own, now: self.now, since: self.obeyed_at };
+        let reader = HelloReader { own, now: self.now, since: self.obeyed_at };
         self.counters.bad_echoes += take_echoes(neighbour, interface, hello, reader);
         neighbour.settle(self.now);
         let is_proven = neighbour.proof.is_proven;
@@ -349,26 +350,26 @@ impl Mesh {
         self.is_stale |= is_usable != was_usable || is_back;
         self.hear_digest(id, hello.digest, is_proven);
         for distance in hello.gateways.iter().filter(|_| is_proven) {
-            let told = Advertised { distance: *distance, is_gateway: true, attached: None };
+            let told = AdvertisedRoute { distance: *distance, is_gateway: true, attached: None };
             self.hear_route(id, &told, until);
         }
         self.give_kept(id);
     }
 
     /// Begins to know a neighbour, if there is room.
-    fn meet(&mut self, at: HeardAt, by: HopSender, hello: &Hello) -> bool {
+    fn meet(&mut self, at: HeardAt, by: HopSender, hello: &HelloMessage) -> bool {
         let hop = hop_reader(&self.voice, by, hello);
         let Some(hop) = hop.filter(|_| self.neighbours.len() < MAX_MESH_NEIGHBOURS) else {
             self.counters.no_room += 1;
             return false;
         };
-        self.neighbours.insert(at.id, Neighbour::new(at, hello, hop));
+        self.neighbours.insert(at.id, MeshNeighbour::new(at, hello, hop));
         let soon = self.soon(at.id.interface, 8);
         if let Some(interface) = self.interfaces.get_mut(&at.id.interface) {
             interface.addresses.insert(at.address, at.id.slot);
             interface.hasten_hello(soon);
         }
-        self.event(Event::NeighbourFound { slot: at.id.slot, interface: at.id.interface });
+        self.event(MeshEvent::NeighbourFound { slot: at.id.slot, interface: at.id.interface });
         self.hasten_held(at.id.interface);
         true
     }
@@ -393,7 +394,7 @@ impl Mesh {
         told.routes.iter().for_each(|route| self.hear_route(id, route, until));
     }
 
-    pub(super) fn hear_route(&mut self, id: LinkId, told: &Advertised, until: Time) {
+    pub(super) fn hear_route(&mut self, id: LinkId, told: &AdvertisedRoute, until: MeshTime) {
         let slot = told.distance.slot;
         if slot == self.voice.slot() {
             return self.hear_own(told.distance.sequence);
@@ -406,14 +407,14 @@ impl Mesh {
             return;
         }
         match self.routes.hear(id, told, until) {
-            Heard::Known => return,
-            Heard::Taken => {}
-            Heard::Unfeasible => self.ask_later(slot, Some(id)),
+            UpdateResult::Known => return,
+            UpdateResult::Taken => {}
+            UpdateResult::Unfeasible => self.ask_later(slot, Some(id)),
         }
         self.stale.insert(slot);
     }
 
-    fn hear_probe(&mut self, id: LinkId, probe: Probe) {
+    fn hear_probe(&mut self, id: LinkId, probe: NeighbourProbe) {
         let is_for_us = probe.to == self.voice.slot();
         if !is_for_us && !probe.is_answer {
             return;
@@ -431,9 +432,14 @@ impl Mesh {
             self.look_at(id);
             let is_crowded =
                 self.interfaces.get(&id.interface).is_some_and(|i| i.channel.is_crowded());
-            let to = if is_crowded { To::Everybody } else { To::Neighbour(address) };
+            let to =
+                if is_crowded { UnitReceiver::Everybody } else { UnitReceiver::Neighbour(address) };
             // Without air time for the answer the neighbour asks again.
-            let _ = self.probe(id.interface, to, Probe { is_answer: true, to: id.slot, ..probe });
+            let _ = self.probe(
+                id.interface,
+                to,
+                NeighbourProbe { is_answer: true, to: id.slot, ..probe },
+            );
             return;
         }
         if let Some(sent) = neighbour.watch.answered(probe.number) {
@@ -445,18 +451,20 @@ impl Mesh {
     }
 
     /// Sends parts again that a neighbour lacks.
-    fn hear_missing(&mut self, id: LinkId, missing: Missing) {
+    fn hear_missing(&mut self, id: LinkId, missing: MissingParts) {
         if missing.to != self.voice.slot() || !self.neighbours.contains_key(&id) {
             return;
         }
         let Some(interface) = self.interfaces.get_mut(&id.interface) else { return };
         let Some(sent) = interface.parts.sent.get(missing.id) else { return };
         let address = self.neighbours.get(&id).map(|one| one.address);
-        if sent.to != To::Everybody && Some(sent.to) != address.map(To::Neighbour) {
+        if sent.to != UnitReceiver::Everybody
+            && Some(sent.to) != address.map(UnitReceiver::Neighbour)
+        {
             return;
         }
         let (to, units) = (sent.to, sent.lacking(missing.parts));
-        self.send_parts(id.interface, to, crate::Urgency::Normal, units);
+        self.send_parts(id.interface, to, crate::SendUrgency::Normal, units);
     }
 }
 
@@ -469,7 +477,7 @@ fn is_past(error: &MeshError) -> bool {
 /// a distance is taken for that of a neighbour.
 fn check_distances<'a>(
     by: Slot,
-    mut told: impl Iterator<Item = &'a Distance>,
+    mut told: impl Iterator<Item = &'a RouteDistance>,
 ) -> Result<(), MeshError> {
     let is_false = told.any(|distance| distance.metric == 0 && distance.slot != by);
     if is_false { Err(MeshError::Range) } else { Ok(()) }
@@ -477,30 +485,30 @@ fn check_distances<'a>(
 
 /// The reader of a hello, and the time.
 #[derive(Debug, Clone, Copy)]
-struct Reader {
+struct HelloReader {
     own: Slot,
-    now: Time,
+    now: MeshTime,
     /// When it started, or obeyed its last order.
-    since: Time,
+    since: MeshTime,
 }
 
 /// Takes the time stamps that come back to this machine, and counts those that cannot be.
 fn take_echoes(
-    neighbour: &mut Neighbour,
-    interface: &Interface,
-    hello: &Hello,
-    reader: Reader,
+    neighbour: &mut MeshNeighbour,
+    interface: &MeshInterface,
+    hello: &HelloMessage,
+    reader: HelloReader,
 ) -> u64 {
-    let Reader { own, now, since } = reader;
+    let HelloReader { own, now, since } = reader;
     let mut bad = 0;
     for echo in &hello.echoes {
         let listed = hello.neighbours.get(usize::from(echo.index));
         if listed.is_none_or(|listed| listed.slot != own) {
             continue;
         }
-        let held = Span(hello.sent.wrapping_sub(echo.heard).into());
+        let held = MeshSpan(hello.sent.wrapping_sub(echo.heard).into());
         let whole = interface.hello.stamp(echo.sent).map(|sent| now.since(sent));
-        let round_trip = whole.and_then(|whole| whole.0.checked_sub(held.0)).map(Span);
+        let round_trip = whole.and_then(|whole| whole.0.checked_sub(held.0)).map(MeshSpan);
         match round_trip {
             Some(round_trip) if neighbour.quality.took(round_trip) => {
                 neighbour.proof.is_proven = true;
@@ -512,13 +520,17 @@ fn take_echoes(
     bad
 }
 
-fn hop_reader(voice: &crate::voice::Voice, by: HopSender, hello: &Hello) -> Option<HopReader> {
+fn hop_reader(
+    voice: &crate::voice::MeshVoice,
+    by: HopSender,
+    hello: &HelloMessage,
+) -> Option<HopReader> {
     let secret = voice.epochs().secret(by.epoch)?;
     Some(HopReader::new(secret, by, u64::from(hello.hop_counter) << 8))
 }
 
 /// The place of a part, from its header.
-fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
+fn part_at(from: MeshAddress, header: &[u8]) -> Option<PartAt> {
     match *header {
         [first, second] => Some(PartAt {
             from,
@@ -536,6 +548,6 @@ fn part_at(from: Address, header: &[u8]) -> Option<PartAt> {
 }
 
 /// How long the sender of parts may be silent between two of them, at least.
-const PART_PAUSE: Span = Span::millis(20);
+const PART_PAUSE: MeshSpan = MeshSpan::millis(20);
 /// The shortest time between two warnings of the own slot.
-const WARN_PAUSE: Span = Span::seconds(60);
+const WARN_PAUSE: MeshSpan = MeshSpan::seconds(60);

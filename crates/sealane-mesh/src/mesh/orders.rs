@@ -11,17 +11,19 @@ use crate::interface::{COMPACT_BYTES, FULL_BYTES};
 use crate::limits::{MAX_KEPT_GROUPS, MAX_MESH_NEIGHBOURS, MAX_REMOVAL_REPEATS};
 use crate::messages::MessageType;
 use crate::neighbour::LinkId;
-use crate::notice::Told;
+use crate::notice::NoticeContent;
 use crate::orders::{
-    Ask, Asked, Behind, Give, Giver, Held, HeldOf, Keeper, PIECE_BYTES, Pieces, Range,
-    RemovalMessage, Repeat, Trickle,
+    EpochBehind, HeldOf, OrderAsk, OrderGiver, OrderKeeper, OrderPieces, OrderRange, OrderTrickle,
+    OrdersHeld, PIECE_BYTES, PieceToSend, PiecesAsked, RemovalMessage, RemovalRepeat,
 };
-use crate::voice::{Leaves, Said};
-use crate::{Event, InterfaceId, KeptGroup, MeshError, Output, Span, To, Urgency};
+use crate::voice::{HopMessage, MemberLeaves};
+use crate::{
+    InterfaceId, KeptGroup, MeshError, MeshEvent, MeshOutput, MeshSpan, SendUrgency, UnitReceiver,
+};
 
 mod state;
 
-pub(super) use state::Orders;
+pub(super) use state::MeshOrders;
 
 impl Mesh {
     /// Keeps a group's orders.
@@ -37,7 +39,7 @@ impl Mesh {
             self.counters.no_room += 1;
             return;
         }
-        self.orders.groups.insert(of.tag, Keeper::new(of));
+        self.orders.groups.insert(of.tag, OrderKeeper::new(of));
         self.tell_orders_soon();
     }
 
@@ -49,7 +51,7 @@ impl Mesh {
     }
 
     /// The machine's own member has obeyed so many orders of the mesh's group.
-    pub(super) fn obeyed(&mut self, orders: u64, stays: Vec<Leaves>) {
+    pub(super) fn obeyed(&mut self, orders: u64, stays: Vec<MemberLeaves>) {
         let group = self.voice.group();
         if let Some(keeper) = self.orders.groups.get_mut(&group) {
             let turned = keeper.go_on(orders);
@@ -60,8 +62,8 @@ impl Mesh {
         for (link, epoch) in epochs.collect::<Vec<_>>() {
             self.note_epoch(link, epoch);
         }
-        for Leaves { slot, order } in stays {
-            self.event(Event::Stays { slot, order });
+        for MemberLeaves { slot, order } in stays {
+            self.event(MeshEvent::Stays { slot, order });
         }
     }
 
@@ -71,14 +73,15 @@ impl Mesh {
         if keeper.has_removal(notice) {
             return Ok(());
         }
-        let told = Told::verify(&keeper.of, notice).inspect_err(|_| self.counters.unsigned += 1)?;
+        let told = NoticeContent::verify(&keeper.of, notice)
+            .inspect_err(|_| self.counters.unsigned += 1)?;
         let first = keeper.held().first;
         let turned = keeper.take(told, notice.into());
         let is_lower = keeper.held().first < first;
-        if let Told::Removal { order, slot } = told
+        if let NoticeContent::Removal { order, slot } = told
             && !turned.is_empty()
         {
-            self.removal_came(group, Leaves { slot, order });
+            self.removal_came(group, MemberLeaves { slot, order });
         }
         self.turned(group, turned);
         if is_lower {
@@ -97,19 +100,19 @@ impl Mesh {
             return;
         }
         self.counters.notices += turned.len() as u64;
-        let notices = turned.into_iter().map(|notice| Output::Notice { group, notice });
+        let notices = turned.into_iter().map(|notice| MeshOutput::Notice { group, notice });
         self.outputs.extend(notices);
         self.tell_orders_soon();
     }
 
     /// Somebody is about to be removed: all are told at once.
-    fn removal_came(&mut self, group: GroupTag, leaves: Leaves) {
+    fn removal_came(&mut self, group: GroupTag, leaves: MemberLeaves) {
         let which = (leaves.order, leaves.slot);
         for id in self.interfaces.keys().copied().collect::<Vec<_>>() {
             self.repeat(id, group, which, MAX_REMOVAL_REPEATS);
         }
         if group == self.voice.group() && self.voice.leave(leaves) {
-            self.event(Event::Leaving { slot: leaves.slot, order: leaves.order });
+            self.event(MeshEvent::Leaving { slot: leaves.slot, order: leaves.order });
             self.sweep_members();
         }
     }
@@ -120,15 +123,16 @@ impl Mesh {
             self.interfaces.get(&id).map(|one| one.air(COMPACT_BYTES + RemovalMessage::BYTES));
         let others = self.neighbours.keys().filter(|link| link.interface == id).count() as u64;
         // Those who hear each other find different moments.
-        let window = air.unwrap_or_default().times(2 * others.min(16)).max(Span::millis(5));
+        let window = air.unwrap_or_default().times(2 * others.min(16)).max(MeshSpan::millis(5));
         let at = self.now + self.random.within(window);
-        let is_it = |one: &&mut Repeat| (one.interface, one.group, one.which) == (id, group, which);
+        let is_it =
+            |one: &&mut RemovalRepeat| (one.interface, one.group, one.which) == (id, group, which);
         if let Some(known) = self.orders.repeats.iter_mut().find(is_it) {
             known.left = known.left.max(left);
             return;
         }
         let [shown, tellers, lacks] = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
-        let fresh = Repeat { interface: id, group, which, at, left, shown, tellers, lacks };
+        let fresh = RemovalRepeat { interface: id, group, which, at, left, shown, tellers, lacks };
         self.orders.repeats.push(fresh);
     }
 
@@ -143,9 +147,9 @@ impl Mesh {
     pub(super) fn hasten_held(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get(&id) else { return };
         let (least, now) = (interface.hello.interval, self.now);
-        let chance = Span(self.random.word() >> 1);
+        let chance = MeshSpan(self.random.word() >> 1);
         let trickles = &mut self.orders.trickles;
-        let fresh = || Trickle::new(now, least, chance);
+        let fresh = || OrderTrickle::new(now, least, chance);
         trickles.entry(id).or_insert_with(fresh).reset(now, least, chance);
     }
 
@@ -161,7 +165,7 @@ impl Mesh {
         if known.is_none() && self.orders.behind.len() >= MAX_MESH_NEIGHBOURS {
             return;
         }
-        self.orders.behind.insert(link, Behind { epoch, until });
+        self.orders.behind.insert(link, EpochBehind { epoch, until });
         if known != Some(epoch) {
             self.hasten_held(link.interface);
         }
@@ -179,14 +183,16 @@ impl Mesh {
     }
 
     /// Takes what a neighbour says of orders.
-    pub(super) fn hear_orders(&mut self, link: LinkId, said: &Said) -> Result<(), MeshError> {
+    pub(super) fn hear_orders(&mut self, link: LinkId, said: &HopMessage) -> Result<(), MeshError> {
         match said.what {
-            MessageType::Held => Held::parse(&said.body).map(|held| self.hear_held(link, &held)),
+            MessageType::Held => {
+                OrdersHeld::parse(&said.body).map(|held| self.hear_held(link, &held))
+            }
             MessageType::Asked => {
-                Asked::parse(&said.body).map(|asked| self.hear_asked(link, said, asked))
+                PiecesAsked::parse(&said.body).map(|asked| self.hear_asked(link, said, asked))
             }
             MessageType::Pieces => {
-                Pieces::parse(&said.body).map(|pieces| self.hear_pieces(link, &pieces))
+                OrderPieces::parse(&said.body).map(|pieces| self.hear_pieces(link, &pieces))
             }
             MessageType::Removal => {
                 RemovalMessage::parse(&said.body).map(|told| self.hear_removal(link, &told))
@@ -195,7 +201,7 @@ impl Mesh {
         }
     }
 
-    fn hear_held(&mut self, link: LinkId, held: &Held) {
+    fn hear_held(&mut self, link: LinkId, held: &OrdersHeld) {
         let mut is_of_use = false;
         for told in &held.groups {
             is_of_use |= self.hear_held_of(link, *told);
@@ -213,15 +219,15 @@ impl Mesh {
     /// something.
     fn hear_held_of(&mut self, link: LinkId, told: HeldOf) -> bool {
         let Some(keeper) = self.orders.groups.get_mut(&told.group) else { return false };
-        let holds = Range { first: told.first, wants: told.wants };
-        let givers = keeper.note(Giver { link, holds });
+        let holds = OrderRange { first: told.first, wants: told.wants };
+        let givers = keeper.note(OrderGiver { link, holds });
         let takes = givers.iter().any(|giver| giver.link == link);
         let is_shown = keeper.hash_of_removals(told.wants) == told.removals;
         let known: Vec<_> = keeper.removals(told.wants).map(|(which, _)| *which).collect();
         let gives = keeper.order(told.wants).is_some();
         if !givers.is_empty() {
             let soon = self.soon(link.interface, 8);
-            let ask = self.orders.asks.entry(told.group).or_insert_with(|| Ask::new(soon));
+            let ask = self.orders.asks.entry(told.group).or_insert_with(|| OrderAsk::new(soon));
             givers.into_iter().for_each(|giver| ask.note(giver));
         }
         for which in known {
@@ -250,14 +256,14 @@ impl Mesh {
         }
         if is_kept && self.take_notice(told.group, &told.notice).is_err() {
             self.did_not_verify(link);
-            self.event(Event::Faulty { slot: link.slot });
+            self.event(MeshEvent::Faulty { slot: link.slot });
             return;
         }
         let Some(keeper) = self.orders.groups.get(&told.group) else { return };
         let its = keeper.removals(0).find(|(_, notice)| ***notice == told.notice);
         if let Some(which) = its.map(|(which, _)| *which) {
             self.note_shown(link, told.group, which, true);
-            let is_it = |one: &&mut Repeat| {
+            let is_it = |one: &&mut RemovalRepeat| {
                 (one.interface, one.group, one.which) == (link.interface, told.group, which)
             };
             if let Some(one) = self.orders.repeats.iter_mut().find(is_it) {
@@ -267,7 +273,7 @@ impl Mesh {
     }
 
     /// Gives pieces of an order to a neighbour that asks for them.
-    fn hear_asked(&mut self, link: LinkId, said: &Said, asked: Asked) {
+    fn hear_asked(&mut self, link: LinkId, said: &HopMessage, asked: PiecesAsked) {
         let Some(interface) = self.interfaces.get(&link.interface) else { return };
         let keeper = self.orders.groups.get(&asked.group);
         let held = keeper.and_then(|keeper| keeper.order(asked.number));
@@ -284,13 +290,13 @@ impl Mesh {
         let wanted = (0..64_u16).filter(|bit| asked.pieces >> bit & 1 == 1);
         for piece in wanted.filter_map(|bit| first.checked_add(bit)) {
             if usize::from(piece) < count {
-                let give = Give { epoch, group: asked.group, number, piece };
+                let give = PieceToSend { epoch, group: asked.group, number, piece };
                 giving.want(self.now, give, pause);
             }
         }
     }
 
-    fn hear_pieces(&mut self, link: LinkId, told: &Pieces) {
+    fn hear_pieces(&mut self, link: LinkId, told: &OrderPieces) {
         let Some(keeper) = self.orders.groups.get(&told.group) else { return };
         if told.number < keeper.wants() && Some(told.number) != keeper.below() {
             return;
@@ -309,7 +315,7 @@ impl Mesh {
         if self.take_notice(told.group, &whole.notice).is_err() {
             self.did_not_verify(link);
             // Somebody has told junk, in its own name or in that of a neighbour.
-            self.event(Event::Faulty { slot: link.slot });
+            self.event(MeshEvent::Faulty { slot: link.slot });
             if let Some(ask) = self.orders.asks.get_mut(&told.group) {
                 ask.pass_over();
             }
@@ -331,7 +337,7 @@ impl Mesh {
                 break;
             }
             at += 1;
-            let chance = Span(self.random.word() >> 1);
+            let chance = MeshSpan(self.random.word() >> 1);
             if !self.orders.trickles.contains_key(&id) {
                 self.hasten_held(id);
             }
@@ -341,7 +347,7 @@ impl Mesh {
             }
             self.give_pieces(id);
         }
-        let due = |ask: &Ask| ask.at <= now;
+        let due = |ask: &OrderAsk| ask.at <= now;
         let asks = self.orders.asks.iter().filter(|(_, ask)| due(ask)).map(|(group, _)| *group);
         asks.collect::<Vec<_>>().into_iter().for_each(|group| self.ask_order(group));
         self.repeat_removals();
@@ -353,14 +359,14 @@ impl Mesh {
         if let Err(ready) = interface.may_say(self.now, COMPACT_BYTES + body.len()) {
             if let Some(trickle) = self.orders.trickles.get_mut(&id) {
                 trickle.say_at = Some(ready);
-                trickle.ends = trickle.ends.max(ready + Span(1));
+                trickle.ends = trickle.ends.max(ready + MeshSpan(1));
             }
             return;
         }
-        self.say(id, MessageType::Held, &body, To::Everybody);
+        self.say(id, MessageType::Held, &body, UnitReceiver::Everybody);
         for epoch in self.orders.epochs_behind(id) {
             self.announce_in(id, epoch);
-            self.say_behind(id, epoch, MessageType::Held, &body, Urgency::Control);
+            self.say_behind(id, epoch, MessageType::Held, &body, SendUrgency::Control);
         }
     }
 
@@ -376,7 +382,7 @@ impl Mesh {
         self.orders.announced.retain(|(_, known), _| *known >= epoch);
         self.orders.announced.insert((id, epoch), self.now);
         self.counters.control_bytes += unit.len() as u64;
-        self.send(id, To::Everybody, unit, Urgency::Control);
+        self.send(id, UnitReceiver::Everybody, unit, SendUrgency::Control);
     }
 
     /// Says something to those who hold an earlier epoch.
@@ -386,12 +392,12 @@ impl Mesh {
         epoch: Epoch,
         what: MessageType,
         body: &[u8],
-        urgency: Urgency,
+        urgency: SendUrgency,
     ) {
         let Some(form) = self.interfaces.get(&id).map(|one| one.medium.form) else { return };
         if let Ok(unit) = self.voice.say_in(epoch, form, what, body) {
             self.counters.control_bytes += unit.len() as u64;
-            self.send(id, To::Everybody, unit, urgency);
+            self.send(id, UnitReceiver::Everybody, unit, urgency);
         }
     }
 
@@ -407,7 +413,7 @@ impl Mesh {
         keeper.asked(wanted);
         let lack = self.orders.collections.lack(link.slot, group, wanted);
         let (number, first, pieces) = (lack.number, lack.first, lack.pieces);
-        let asked = Asked { to: link.slot, group, number, first, pieces };
+        let asked = PiecesAsked { to: link.slot, group, number, first, pieces };
         let body = asked.to_bytes();
         let Some(interface) = self.interfaces.get_mut(&link.interface) else { return };
         let again = self.now + pause(interface);
@@ -419,7 +425,7 @@ impl Mesh {
             self.counters.requests += 1;
             // In the full form, so that a neighbour can open it that is epochs ahead.
             let epoch = self.voice.epochs().newest();
-            self.say_behind(link.interface, epoch, MessageType::Asked, &body, Urgency::Control);
+            self.say_behind(link.interface, epoch, MessageType::Asked, &body, SendUrgency::Control);
         }
     }
 
@@ -441,8 +447,8 @@ impl Mesh {
             let end = notice.len().min(from + count * PIECE_BYTES);
             let bytes = notice.get(from..end).unwrap_or_default().to_vec();
             let length = u16::try_from(notice.len()).unwrap_or(u16::MAX);
-            let Give { group, number, piece: first, epoch } = give;
-            let body = Pieces { group, number, length, first, bytes }.to_bytes();
+            let PieceToSend { group, number, piece: first, epoch } = give;
+            let body = OrderPieces { group, number, length, first, bytes }.to_bytes();
             let is_behind = epoch < self.voice.epochs().newest();
             let around = if is_behind { FULL_BYTES } else { COMPACT_BYTES };
             if let Err(ready) = interface.may_give(self.now, around + body.len()) {
@@ -453,7 +459,7 @@ impl Mesh {
             self.counters.pieces += count as u64;
             if is_behind {
                 self.announce_in(id, epoch);
-                self.say_behind(id, epoch, MessageType::Pieces, &body, Urgency::Urgent);
+                self.say_behind(id, epoch, MessageType::Pieces, &body, SendUrgency::Urgent);
             } else {
                 self.say_urgently(id, MessageType::Pieces, &body);
             }
@@ -464,7 +470,7 @@ impl Mesh {
         let Some(form) = self.interfaces.get(&id).map(|one| one.medium.form) else { return };
         if let Ok(unit) = self.voice.say(form, what, body) {
             self.counters.control_bytes += unit.len() as u64;
-            self.send(id, To::Everybody, unit, Urgency::Urgent);
+            self.send(id, UnitReceiver::Everybody, unit, SendUrgency::Urgent);
         }
     }
 
@@ -479,7 +485,7 @@ impl Mesh {
     }
 
     /// Tells a notice of removal, and whether it may have to be told again.
-    fn repeat_removal(&mut self, one: &mut Repeat) -> bool {
+    fn repeat_removal(&mut self, one: &mut RemovalRepeat) -> bool {
         let Some(keeper) = self.orders.groups.get(&one.group) else { return false };
         let notice = keeper.removal(&one.which).and_then(|notice| (**notice).try_into().ok());
         let Some(notice) = notice else { return false };
@@ -496,9 +502,9 @@ impl Mesh {
         }
         let Some(interface) = self.interfaces.get_mut(&one.interface) else { return false };
         let air = interface.air(COMPACT_BYTES + body.len());
-        if !interface.budget.may(self.now, Urgency::Urgent, To::Everybody, air) {
-            let ready = interface.budget.ready(self.now, Urgency::Urgent, air);
-            one.at = ready.max(self.now + Span::millis(1));
+        if !interface.budget.may(self.now, SendUrgency::Urgent, UnitReceiver::Everybody, air) {
+            let ready = interface.budget.ready(self.now, SendUrgency::Urgent, air);
+            one.at = ready.max(self.now + MeshSpan::millis(1));
             return true;
         }
         // The first few are told soon after each other: a third of them may be lost.
@@ -509,17 +515,17 @@ impl Mesh {
         for epoch in behind {
             self.announce_in(one.interface, epoch);
             let what = MessageType::Removal;
-            self.say_behind(one.interface, epoch, what, &body, Urgency::Urgent);
+            self.say_behind(one.interface, epoch, what, &body, SendUrgency::Urgent);
         }
         true
     }
 
     /// Whether a neighbour is heard by some who have told a removal, where many hear each other.
-    fn is_near(&self, one: &Repeat, slot: Slot) -> bool {
+    fn is_near(&self, one: &RemovalRepeat, slot: Slot) -> bool {
         let link = LinkId { interface: one.interface, slot };
         let here = self.neighbours.keys().filter(|link| link.interface == one.interface);
         let neighbour = self.neighbours.get(&link).filter(|_| here.count() > FEW_NEIGHBOURS);
-        let near = |other: &crate::neighbour::Neighbour| {
+        let near = |other: &crate::neighbour::MeshNeighbour| {
             one.tellers.iter().filter(|slot| other.hello.is_near(**slot)).count()
         };
         neighbour.is_some_and(|other| near(other) >= NEAR_TELLERS)
@@ -528,15 +534,15 @@ impl Mesh {
 
 /// How many pieces one message carries.
 fn pieces_at_once(room: usize) -> usize {
-    (room.saturating_sub(Pieces::HEAD_BYTES) / PIECE_BYTES).clamp(1, 8)
+    (room.saturating_sub(OrderPieces::HEAD_BYTES) / PIECE_BYTES).clamp(1, 8)
 }
 
 /// How long the neighbour that was asked may take for the next piece.
-fn pause(interface: &crate::interface::Interface) -> Span {
-    let body = Pieces::HEAD_BYTES + PIECE_BYTES;
+fn pause(interface: &crate::interface::MeshInterface) -> MeshSpan {
+    let body = OrderPieces::HEAD_BYTES + PIECE_BYTES;
     let around = if interface.medium.form == Form::Full { FULL_BYTES } else { COMPACT_BYTES };
     let air = interface.air(around + body);
-    interface.budget.paced(Urgency::Urgent, air).times(2) + Span::millis(200)
+    interface.budget.paced(SendUrgency::Urgent, air).times(2) + MeshSpan::millis(200)
 }
 
 /// Where no more are in reach, each has to show itself that it has a notice of removal.

@@ -5,25 +5,25 @@ use sealane_seal::Slot;
 
 use super::Mesh;
 use crate::hello::INFINITE;
-use crate::interface::{News, Question};
+use crate::interface::{NewsCause, RequestWaiting};
 use crate::limits::MAX_REQUESTS_KNOWN;
-use crate::messages::Advertised;
-use crate::neighbour::{LinkId, Neighbour};
+use crate::messages::AdvertisedRoute;
+use crate::neighbour::{LinkId, MeshNeighbour};
 use crate::routes::is_later;
-use crate::{Distance, Request, Role, Span, Time};
+use crate::{MachineRole, MeshSpan, MeshTime, RouteDistance, RouteRequest};
 
 /// A request that was heard, and perhaps passed on or made here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownRequest {
-    pub(super) request: Request,
-    pub(super) at: Time,
+    pub(super) request: RouteRequest,
+    pub(super) at: MeshTime,
     /// It was passed on, or made here.
     is_passed: bool,
 }
 
 /// The senders of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asker {
+enum RequestAsker {
     Alone,
     /// Others near pass on the same.
     OneOfMany,
@@ -41,7 +41,7 @@ impl Mesh {
     /// Has the own routes told soon, with that sequence or a later one.
     fn want_own(&mut self, sequence: u16) {
         let wanted = self.own_wanted.unwrap_or(self.own_sequence);
-        if self.config.role != Role::Quiet {
+        if self.config.role != MachineRole::Quiet {
             self.own_wanted = Some(if is_later(sequence, wanted) { sequence } else { wanted });
         }
     }
@@ -55,13 +55,13 @@ impl Mesh {
         let sequence = destination.wanted();
         // A machine without a way says so by the hops: see `hear_lost`.
         let hops = MAX_HOP_LIMIT - u8::from(destination.selected.is_some());
-        self.request(Request { slot, sequence, hops, to: None }, of, Asker::Alone);
+        self.request(RouteRequest { slot, sequence, hops, to: None }, of, RequestAsker::Alone);
     }
 
     /// Asks one neighbour, or all, for all routes: by a request for the own slot.
     pub(super) fn ask_all(&mut self, of: Option<LinkId>) {
         let (slot, sequence) = (self.voice.slot(), 0);
-        self.request(Request { slot, sequence, hops: 0, to: None }, of, Asker::Alone);
+        self.request(RouteRequest { slot, sequence, hops: 0, to: None }, of, RequestAsker::Alone);
     }
 
     /// Asks a neighbour for all routes if it has not told them, and again until it has.
@@ -94,8 +94,9 @@ impl Mesh {
         self.ask_all(None);
         for id in self.neighbours.keys().copied().collect::<Vec<_>>() {
             let neighbour = self.neighbours.get_mut(&id).filter(|one| one.cost().is_some());
-            let may_ask =
-                |one: &mut Neighbour| one.routes.may_ask_all(self.now, one.hello.interval, Span(0));
+            let may_ask = |one: &mut MeshNeighbour| {
+                one.routes.may_ask_all(self.now, one.hello.interval, MeshSpan(0))
+            };
             if neighbour.is_some_and(may_ask) {
                 self.ask_lacking(id);
             }
@@ -103,25 +104,25 @@ impl Mesh {
     }
 
     /// Sends a request to one neighbour, or all.
-    fn request(&mut self, request: Request, of: Option<LinkId>, asker: Asker) {
-        let request = Request { to: of.map(|of| of.slot), ..request };
+    fn request(&mut self, request: RouteRequest, of: Option<LinkId>, asker: RequestAsker) {
+        let request = RouteRequest { to: of.map(|of| of.slot), ..request };
         let ids: Vec<_> = match of {
             Some(of) => vec![of.interface],
             None => self.interfaces.keys().copied().collect(),
         };
         self.know_request(request, true);
-        let passed_by = (asker == Asker::OneOfMany).then_some(0);
+        let passed_by = (asker == RequestAsker::OneOfMany).then_some(0);
         for id in ids {
-            let window = self.interfaces.get(&id).map_or(Span(0), |one| one.ask_window());
+            let window = self.interfaces.get(&id).map_or(MeshSpan(0), |one| one.ask_window());
             let at = self.now + self.random.within(window);
             if let Some(interface) = self.interfaces.get_mut(&id) {
-                interface.requests.ask(at, Question { request, passed_by });
+                interface.requests.ask(at, RequestWaiting { request, passed_by });
             }
         }
     }
 
     /// Remembers that a later sequence is asked for.
-    fn know_request(&mut self, request: Request, is_passed: bool) {
+    fn know_request(&mut self, request: RouteRequest, is_passed: bool) {
         let now = self.now;
         let is_other = |one: &KnownRequest| one.request != request || one.is_passed != is_passed;
         self.requests.retain(|one| is_other(one) && now.since(one.at) < REQUESTS_KEPT);
@@ -131,7 +132,7 @@ impl Mesh {
         self.requests.push_back(KnownRequest { request, at: now, is_passed });
     }
 
-    pub(super) fn hear_request(&mut self, by: LinkId, request: Request) {
+    pub(super) fn hear_request(&mut self, by: LinkId, request: RouteRequest) {
         let is_proven = self.neighbours.get(&by).is_some_and(|one| one.proof.is_proven);
         let is_for_us = request.to.is_none_or(|to| to == self.voice.slot());
         if is_proven && !is_for_us && request.slot != by.slot {
@@ -149,7 +150,7 @@ impl Mesh {
         }
         if request.slot == by.slot {
             // Of the own routes nobody else tells.
-            self.news_on(by.interface, self.voice.slot(), News::Asked);
+            self.news_on(by.interface, self.voice.slot(), NewsCause::Asked);
             return self.tell_all(by.interface);
         }
         if request.slot == self.voice.slot() {
@@ -159,7 +160,7 @@ impl Mesh {
         let Some(selected) = self.routes.get(request.slot).map(|one| one.selected) else { return };
         let selected = selected.filter(|one| one.via != by);
         if selected.is_some_and(|one| !is_later(request.sequence, one.sequence)) {
-            return self.news_on(by.interface, request.slot, News::Asked);
+            return self.news_on(by.interface, request.slot, NewsCause::Asked);
         }
         let passed = self.passed(&request);
         if request.hops == 0 || passed.is_some_and(|ago| ago < PASS_PAUSE) {
@@ -172,40 +173,45 @@ impl Mesh {
             destination.want(request.sequence, self.now + REQUESTS_KEPT);
             self.stale.insert(request.slot);
         }
-        self.pass_on(by, Request { hops: request.hops.min(MAX_HOP_LIMIT) - 1, ..request }, is_lost);
+        self.pass_on(
+            by,
+            RouteRequest { hops: request.hops.min(MAX_HOP_LIMIT) - 1, ..request },
+            is_lost,
+        );
     }
 
     /// A neighbour that asks for itself, and has no way, cannot be one: that may be heard where
     /// what it has told of that was lost.
-    fn hear_lost(&mut self, by: LinkId, request: &Request) {
+    fn hear_lost(&mut self, by: LinkId, request: &RouteRequest) {
         let is_its = request.slot == by.slot || request.slot == self.voice.slot();
         if request.hops < MAX_HOP_LIMIT || is_its {
             return;
         }
-        let Request { slot, sequence, .. } = *request;
-        let distance = Distance { slot, sequence, metric: INFINITE };
-        let told = Advertised { distance, is_gateway: false, attached: None };
+        let RouteRequest { slot, sequence, .. } = *request;
+        let distance = RouteDistance { slot, sequence, metric: INFINITE };
+        let told = AdvertisedRoute { distance, is_gateway: false, attached: None };
         self.hear_route(by, &told, self.now);
     }
 
     /// Passes a request on: to the next hop, or one that is known beside it (RFC 8966, section
     /// 3.8.1.2). What comes again goes to all.
-    fn pass_on(&mut self, by: LinkId, request: Request, is_lost: bool) {
+    fn pass_on(&mut self, by: LinkId, request: RouteRequest, is_lost: bool) {
         let Some(destination) = self.routes.get(request.slot) else { return };
         let selected = destination.selected.map(|one| one.via);
         let others = destination.ways().map(|(via, _)| via);
         let via = selected.into_iter().chain(others).find(|via| *via != by);
         // If the request was to all, each other machine that heard it passes it on, too.
-        let asker = if request.to.is_none() { Asker::OneOfMany } else { Asker::Alone };
+        let asker =
+            if request.to.is_none() { RequestAsker::OneOfMany } else { RequestAsker::Alone };
         match via {
-            _ if is_lost => self.request(request, None, Asker::Alone),
+            _ if is_lost => self.request(request, None, RequestAsker::Alone),
             Some(via) => self.request(request, Some(via), asker),
             None => self.know_request(request, true),
         }
     }
 
     /// How long ago the same was passed on, or asked here, if that was lately.
-    fn passed(&self, request: &Request) -> Option<Span> {
+    fn passed(&self, request: &RouteRequest) -> Option<MeshSpan> {
         let is_same = |one: &&KnownRequest| {
             let known = one.request;
             one.is_passed && (known.slot, known.sequence) == (request.slot, request.sequence)
@@ -216,8 +222,8 @@ impl Mesh {
 }
 
 /// The shortest time between two requests for one destination.
-pub(super) const REQUEST_PAUSE: Span = Span::millis(300);
+pub(super) const REQUEST_PAUSE: MeshSpan = MeshSpan::millis(300);
 /// The shortest time after which the same request is passed on again.
-const PASS_PAUSE: Span = Span::millis(250);
+const PASS_PAUSE: MeshSpan = MeshSpan::millis(250);
 /// How long a request is remembered.
-pub(super) const REQUESTS_KEPT: Span = Span::seconds(2);
+pub(super) const REQUESTS_KEPT: MeshSpan = MeshSpan::seconds(2);

@@ -6,12 +6,12 @@ use sealane_seal::Slot;
 
 use super::Mesh;
 use super::requests::{REQUEST_PAUSE, REQUESTS_KEPT};
-use crate::interface::News;
+use crate::interface::NewsCause;
 use crate::neighbour::LinkId;
-use crate::routes::{Choice, Selected};
-use crate::table::{Claim, Hop, Route};
+use crate::routes::{RouteChoice, SelectedRoute};
+use crate::table::{AddressClaim, MeshRoute, NextHop};
 use crate::ways::KnownWay;
-use crate::{Event, Output};
+use crate::{MeshEvent, MeshOutput};
 
 impl Mesh {
     /// Chooses ways anew, if anything has changed that they rest on.
@@ -58,23 +58,23 @@ impl Mesh {
     }
 
     /// Does what a choice asks for. Whether that was anything.
-    fn follow(&mut self, slot: Slot, choice: Choice) -> bool {
-        let via = |one: Option<Selected>| one.map(|one| one.via);
+    fn follow(&mut self, slot: Slot, choice: RouteChoice) -> bool {
+        let via = |one: Option<SelectedRoute>| one.map(|one| one.via);
         let mut is_followed = true;
         match (choice.before, choice.now) {
             (before, Some(now)) if via(before) != Some(now.via) => {
                 self.counters.flaps += u64::from(before.is_some());
                 let (via, metric) = (now.via.slot, now.metric);
-                self.event(Event::RouteChanged { to: slot, via, metric });
+                self.event(MeshEvent::RouteChanged { to: slot, via, metric });
                 match before {
-                    None => self.news(slot, News::Changed),
+                    None => self.news(slot, NewsCause::Changed),
                     Some(before) => _ = self.tell_change(slot, before, now),
                 }
             }
             (Some(before), Some(now)) => is_followed = self.tell_change(slot, before, now),
             (Some(_), None) => {
-                self.event(Event::RouteLost { to: slot });
-                self.news(slot, News::Changed);
+                self.event(MeshEvent::RouteLost { to: slot });
+                self.news(slot, NewsCause::Changed);
                 self.ask_later(slot, None);
             }
             _ => is_followed = false,
@@ -89,11 +89,11 @@ impl Mesh {
 
     /// Has others told soon of a way that was another one before, if they should know: it is much
     /// longer than they know, or of a sequence for which somebody may wait. Whether they should.
-    fn tell_change(&mut self, slot: Slot, before: Selected, now: Selected) -> bool {
+    fn tell_change(&mut self, slot: Slot, before: SelectedRoute, now: SelectedRoute) -> bool {
         let is_worse = self.is_worse(slot, now.metric);
         let is_wanted = before.sequence != now.sequence && self.was_asked(slot);
         if is_worse || is_wanted {
-            self.news(slot, News::Changed);
+            self.news(slot, NewsCause::Changed);
         }
         is_worse || is_wanted
     }
@@ -113,7 +113,7 @@ impl Mesh {
 
     /// Whether those who read the table have to know of a choice: of small changes of a metric they
     /// need not.
-    fn is_other(&self, slot: Slot, now: Option<Selected>) -> bool {
+    fn is_other(&self, slot: Slot, now: Option<SelectedRoute>) -> bool {
         match (self.table.route(slot), now) {
             (Some(known), Some(now)) => {
                 link(&known.hop) != now.via || is_far(known.metric, now.metric)
@@ -134,14 +134,14 @@ impl Mesh {
         }
         debug_assert_eq!(self.used.reached(), self.table.reached(), "each by one hop");
         self.neighbours_at = self.now;
-        self.outputs.push_back(Output::Table(Arc::clone(&self.table)));
+        self.outputs.push_back(MeshOutput::Table(Arc::clone(&self.table)));
     }
 
     /// Brings all into the table, who is a gateway and which addresses live where too.
     fn publish_names(&mut self) {
-        let own = self.voice.tags().map(|(by, address)| Claim { address, by });
+        let own = self.voice.tags().map(|(by, address)| AddressClaim { address, by });
         let attached = self.routes.iter().flat_map(|(by, destination)| {
-            destination.attached.iter().map(move |address| Claim { address: *address, by })
+            destination.attached.iter().map(move |address| AddressClaim { address: *address, by })
         });
         let claims = own.chain(attached).collect();
         let mut slots: Vec<_> = self.table.routes().map(|route| route.to).collect();
@@ -151,23 +151,23 @@ impl Mesh {
     }
 
     /// The way to a machine as the table has it.
-    fn route(&self, to: Slot) -> Option<Route> {
+    fn route(&self, to: Slot) -> Option<MeshRoute> {
         let destination = self.routes.get(to)?;
         let selected = destination.selected?;
         let hop = self.hop(selected.via)?;
         let (is_gateway, metric) = (destination.is_gateway, selected.metric);
-        Some(Route { to, is_gateway, metric, hop, candidates: destination.candidates() as u8 })
+        Some(MeshRoute { to, is_gateway, metric, hop, candidates: destination.candidates() as u8 })
     }
 
-    fn hop(&self, via: LinkId) -> Option<Hop> {
+    fn hop(&self, via: LinkId) -> Option<NextHop> {
         let neighbour = self.neighbours.get(&via)?;
         let (slot, interface) = (via.slot, via.interface);
-        Some(Hop { slot, tag: neighbour.tag, interface, address: neighbour.address })
+        Some(NextHop { slot, tag: neighbour.tag, interface, address: neighbour.address })
     }
 }
 
 /// The neighbour of a hop.
-fn link(hop: &Hop) -> LinkId {
+fn link(hop: &NextHop) -> LinkId {
     LinkId { interface: hop.interface, slot: hop.slot }
 }
 

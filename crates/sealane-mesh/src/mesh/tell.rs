@@ -7,33 +7,46 @@ use sealane_frame::{Fragment, LongFrame, ShortFragment};
 use sealane_seal::{Form, Slot};
 
 use super::Mesh;
-use crate::hello::{BEST, Distance, Echo, INTERVAL_STEP, Listed};
-use crate::interface::{Near, Told, Whole};
-use crate::messages::{Advertised, MessageType, ROUTES_BYTES_MIN};
+use crate::hello::{BEST, HelloEcho, HelloNeighbour, INTERVAL_STEP, RouteDistance};
+use crate::interface::{FullUpdate, NeighboursNear, ScarceTurn};
+use crate::messages::{AdvertisedRoute, MessageType, ROUTES_BYTES_MIN};
 use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
-use crate::strangers::Asks;
+use crate::strangers::AnnounceAsks;
 use crate::{
-    Hello, InterfaceId, Output, Probe, Request, Role, RouteMessage, Span, Time, To, Urgency,
+    HelloMessage, InterfaceId, MachineRole, MeshOutput, MeshSpan, MeshTime, NeighbourProbe,
+    RouteMessage, RouteRequest, SendUrgency, UnitReceiver,
 };
 
 impl Mesh {
     /// Sends a message of the mesh, whatever air time is left: its caller has spent it.
-    pub(super) fn say(&mut self, id: InterfaceId, what: MessageType, body: &[u8], to: To) {
+    pub(super) fn say(
+        &mut self,
+        id: InterfaceId,
+        what: MessageType,
+        body: &[u8],
+        to: UnitReceiver,
+    ) {
         let Some(interface) = self.interfaces.get(&id) else { return };
         let Ok(unit) = self.voice.say(interface.medium.form, what, body) else { return };
         self.counters.control_bytes += unit.len() as u64;
-        self.send(id, to, unit, Urgency::Control);
+        self.send(id, to, unit, SendUrgency::Control);
     }
 
     /// Sends a unit, in parts if it is longer than the interface carries.
-    pub(super) fn send(&mut self, id: InterfaceId, to: To, unit: Vec<u8>, urgency: Urgency) {
+    pub(super) fn send(
+        &mut self,
+        id: InterfaceId,
+        to: UnitReceiver,
+        unit: Vec<u8>,
+        urgency: SendUrgency,
+    ) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         let air = interface.air(unit.len());
         interface.budget.spend(self.now, urgency, to, air);
         if unit.len() <= interface.medium.mtu {
             let unit = unit.into();
-            self.outputs.push_back(Output::Send { interface: id, to, unit, urgency });
+            self.outputs.push_back(MeshOutput::Send { interface: id, to, unit, urgency });
             return;
         }
         let parts = interface.numbers.parts;
@@ -45,7 +58,12 @@ impl Mesh {
         interface.numbers.parts = parts.wrapping_add(1);
         interface.parts.sent.keep(SentFrame::new(name, to, units.clone()));
         let outputs = units.into_iter();
-        self.outputs.extend(outputs.map(|unit| Output::Send { interface: id, to, unit, urgency }));
+        self.outputs.extend(outputs.map(|unit| MeshOutput::Send {
+            interface: id,
+            to,
+            unit,
+            urgency,
+        }));
     }
 
     /// Announces the machine.
@@ -60,7 +78,7 @@ impl Mesh {
         let again = again.and_then(|(id, _)| interface.parts.sent.get(id));
         if let Some(units) = again.map(|sent| sent.units.clone()) {
             // A neighbour that has heard some of these parts needs the others only.
-            return self.send_parts(id, To::Everybody, Urgency::Control, units);
+            return self.send_parts(id, UnitReceiver::Everybody, SendUrgency::Control, units);
         }
         let parts = interface.part_name();
         interface.announcement.in_parts = Some((parts, self.now));
@@ -69,7 +87,7 @@ impl Mesh {
         let Some(unit) = in_form(form, frame) else { return };
         self.counters.announcements += 1;
         self.counters.control_bytes += unit.len() as u64;
-        self.send(id, To::Everybody, unit, Urgency::Control);
+        self.send(id, UnitReceiver::Everybody, unit, SendUrgency::Control);
     }
 
     /// Says hello on an interface, and sets when the next one is due.
@@ -84,23 +102,23 @@ impl Mesh {
         // Never later than told, so that one that is late is one that is lost.
         let (least, most) =
             (interface.hello.interval.part(LAG_PART), interface.hello.interval.part(8));
-        let early = least + self.random.within(Span(most.0 - least.0));
-        let next = self.now + Span(interface.hello.interval.0 - early.0);
+        let early = least + self.random.within(MeshSpan(most.0 - least.0));
+        let next = self.now + MeshSpan(interface.hello.interval.0 - early.0);
         let asks = interface.strangers.asks().clone();
         interface.count_hello(self.now, next);
         let (interval, load) = (interface.hello.interval, interface.channel.load());
         let hellos = interface.numbers.hellos;
         let digest = interface.digest_to_tell(self.digest);
-        let mut hello = Hello {
+        let mut hello = HelloMessage {
             sleeps: self.config.sleeps,
-            asks: asks != Asks::Nobody,
+            asks: asks != AnnounceAsks::Nobody,
             sequence: hellos as u16,
             sent: self.stamp(),
             interval: interval.0.div_ceil(INTERVAL_STEP.0).min(u16::MAX.into()) as u16,
             load,
             hop_counter: (self.voice.hop().next() >> 8) as u32 & 0x00ff_ffff,
             digest,
-            ..Hello::default()
+            ..HelloMessage::default()
         };
         hello.gateways = self.nearest_gateways();
         self.list(id, hellos, asks.strangers(), &mut hello);
@@ -109,16 +127,16 @@ impl Mesh {
         }
         self.counters.hellos += 1;
         self.counters.digests += u64::from(hello.digest.is_some());
-        self.say(id, MessageType::Hello, &hello.to_bytes(), To::Everybody);
+        self.say(id, MessageType::Hello, &hello.to_bytes(), UnitReceiver::Everybody);
     }
 
     /// Lists the neighbours that have not been listed for longest, and gives time stamps back.
     /// Strangers take room of theirs.
-    fn list(&mut self, id: InterfaceId, hellos: u64, strangers: &[Slot], hello: &mut Hello) {
+    fn list(&mut self, id: InterfaceId, hellos: u64, strangers: &[Slot], hello: &mut HelloMessage) {
         let here = |link: &crate::neighbour::LinkId| link.interface == id;
         let near = || self.neighbours.values().filter(|one| here(&one.id));
         let new = near().filter(|one| one.has_news()).count();
-        let near = Near { neighbours: near().count(), new };
+        let near = NeighboursNear { neighbours: near().count(), new };
         let room = self.interfaces.get(&id).map(|one| one.hello_room(near, hello));
         let Some(room) = room else { return };
         let asks = hello.asks;
@@ -131,7 +149,7 @@ impl Mesh {
         for one in &mut ones {
             one.listing.listed = hellos;
             let (slot, told) = (one.id.slot, one.quality.told().min(BEST));
-            hello.neighbours.push(Listed { slot, heard: one.tell_heard(), told });
+            hello.neighbours.push(HelloNeighbour { slot, heard: one.tell_heard(), told });
         }
         let mut stamps: Vec<_> = ones.into_iter().enumerate().collect();
         stamps.retain(|(_, one)| one.listing.stamp.is_some());
@@ -140,13 +158,13 @@ impl Mesh {
             let Some(stamp) = one.listing.stamp.take() else { continue };
             one.listing.echoed = hellos;
             let index = at as u8;
-            hello.echoes.push(Echo { index, sent: stamp.sent, heard: stamp.heard });
+            hello.echoes.push(HelloEcho { index, sent: stamp.sent, heard: stamp.heard });
         }
-        hello.neighbours.extend(strangers.iter().map(|slot| Listed::stranger(*slot)));
+        hello.neighbours.extend(strangers.iter().map(|slot| HelloNeighbour::stranger(*slot)));
     }
 
     /// The two nearest gateways, or this one and the nearest other.
-    fn nearest_gateways(&mut self) -> Vec<Distance> {
+    fn nearest_gateways(&mut self) -> Vec<RouteDistance> {
         let mut slots: Vec<_> = self
             .routes
             .iter()
@@ -155,7 +173,7 @@ impl Mesh {
             .collect();
         slots.sort_unstable();
         let mut gateways = vec![];
-        if self.config.role == Role::Gateway {
+        if self.config.role == MachineRole::Gateway {
             gateways.push(self.own_distance());
         }
         let room = crate::limits::MAX_HELLO_GATEWAYS - gateways.len();
@@ -166,8 +184,8 @@ impl Mesh {
         gateways
     }
 
-    fn own_distance(&self) -> Distance {
-        Distance { slot: self.voice.slot(), sequence: self.own_sequence, metric: 0 }
+    fn own_distance(&self) -> RouteDistance {
+        RouteDistance { slot: self.voice.slot(), sequence: self.own_sequence, metric: 0 }
     }
 
     /// Tells neighbours the routes that are new, or all of them.
@@ -187,14 +205,14 @@ impl Mesh {
         }
     }
 
-    fn tell_these(&mut self, id: InterfaceId, slots: Vec<Slot>, whole: Option<Whole>) {
+    fn tell_these(&mut self, id: InterfaceId, slots: Vec<Slot>, whole: Option<FullUpdate>) {
         let room = self.interfaces.get(&id).map_or(0, |one| one.room());
         let own = self.voice.slot();
         let (mut message, mut bytes) = (vec![], ROUTES_BYTES_MIN);
         let mut rest = slots.into_iter();
         while let Some(slot) = rest.next() {
             // A new route is told with its addresses: they may be new too.
-            let with_addresses = whole != Some(Whole::Distances);
+            let with_addresses = whole != Some(FullUpdate::Distances);
             let told = if slot == own {
                 self.own_route(with_addresses)
             } else {
@@ -217,23 +235,23 @@ impl Mesh {
         }
     }
 
-    fn own_route(&self, with_addresses: bool) -> Option<Advertised> {
-        if self.config.role == Role::Quiet {
+    fn own_route(&self, with_addresses: bool) -> Option<AdvertisedRoute> {
+        if self.config.role == MachineRole::Quiet {
             return None;
         }
         let attached = Some(self.config.attached.clone());
-        Some(Advertised {
+        Some(AdvertisedRoute {
             distance: self.own_distance(),
-            is_gateway: self.config.role == Role::Gateway,
+            is_gateway: self.config.role == MachineRole::Gateway,
             attached: attached.filter(|tags| with_addresses && !tags.is_empty()),
         })
     }
 
     /// Sends one route message if there is air time; else its routes are put off.
-    fn say_routes(&mut self, id: InterfaceId, routes: Vec<Advertised>) -> bool {
+    fn say_routes(&mut self, id: InterfaceId, routes: Vec<AdvertisedRoute>) -> bool {
         let Some(interface) = self.interfaces.get_mut(&id) else { return false };
-        let bytes: usize = routes.iter().map(Advertised::bytes).sum();
-        if interface.may_tell(self.now, Told::Routes, bytes + CONTROL_BYTES).is_err() {
+        let bytes: usize = routes.iter().map(AdvertisedRoute::bytes).sum();
+        if interface.may_tell(self.now, ScarceTurn::Routes, bytes + CONTROL_BYTES).is_err() {
             self.put_off(id, routes.iter().map(|route| route.distance.slot));
             return false;
         }
@@ -241,7 +259,7 @@ impl Mesh {
         interface.told_routes(self.now, bytes + CONTROL_BYTES);
         let message = RouteMessage { sequence: interface.numbers.routes, routes };
         self.counters.route_messages += 1;
-        self.say(id, MessageType::Routes, &message.to_bytes(), To::Everybody);
+        self.say(id, MessageType::Routes, &message.to_bytes(), UnitReceiver::Everybody);
         true
     }
 
@@ -250,8 +268,8 @@ impl Mesh {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
         interface.routes.put_off(slots);
         let room = interface.room() + CONTROL_BYTES;
-        let ready = interface.may_tell(self.now, Told::Routes, room).err();
-        interface.routes.hasten(ready.unwrap_or(self.now + Span::millis(10)));
+        let ready = interface.may_tell(self.now, ScarceTurn::Routes, room).err();
+        interface.routes.hasten(ready.unwrap_or(self.now + MeshSpan::millis(10)));
     }
 
     /// Sends the requests that wait on an interface.
@@ -260,14 +278,24 @@ impl Mesh {
         let requests = interface.take_questions(self.now);
         if !requests.is_empty() {
             self.counters.requests += requests.len() as u64;
-            self.say(id, MessageType::Request, &Request::write(&requests), To::Everybody);
+            self.say(
+                id,
+                MessageType::Request,
+                &RouteRequest::write(&requests),
+                UnitReceiver::Everybody,
+            );
         }
     }
 
     /// Sends a probe, or an answer, if there is air time; else gives when there is.
-    pub(super) fn probe(&mut self, id: InterfaceId, to: To, probe: Probe) -> Result<(), Time> {
+    pub(super) fn probe(
+        &mut self,
+        id: InterfaceId,
+        to: UnitReceiver,
+        probe: NeighbourProbe,
+    ) -> Result<(), MeshTime> {
         let interface = self.interfaces.get_mut(&id).ok_or(self.now)?;
-        interface.may_tell(self.now, Told::Probe, CONTROL_BYTES + Probe::BYTES)?;
+        interface.may_tell(self.now, ScarceTurn::Probe, CONTROL_BYTES + NeighbourProbe::BYTES)?;
         self.counters.probes += 1;
         self.say(id, MessageType::Probe, &probe.to_bytes(), to);
         Ok(())
@@ -306,7 +334,7 @@ fn split(unit: &[u8], mtu: usize, id: u16) -> Option<Vec<Arc<[u8]>>> {
 const AGAIN_PART: u64 = 2;
 /// For so long parts of an announcement are sent again under their name: less than those who hear
 /// some of them wait for the others.
-const PARTS_KEPT: Span = Span::millis(4000);
+const PARTS_KEPT: MeshSpan = MeshSpan::millis(4000);
 /// The bytes around the body of a message of the mesh, about.
 const CONTROL_BYTES: usize = crate::interface::COMPACT_BYTES;
 /// Routes of one message.

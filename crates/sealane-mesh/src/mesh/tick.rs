@@ -1,12 +1,15 @@
 //! The actions of a machine when their time has come.
 
 use super::Mesh;
-use crate::interface::News;
+use crate::interface::NewsCause;
 use crate::limits::MESH_PROBES;
-use crate::messages::Missing;
-use crate::neighbour::{LinkId, Neighbour, Presence};
+use crate::messages::MissingParts;
+use crate::neighbour::{LinkId, MeshNeighbour, NeighbourPresence};
 use crate::routes::is_later;
-use crate::{Event, InterfaceId, MessageType, Probe, Role, Span, Time, To, Urgency};
+use crate::{
+    InterfaceId, MachineRole, MeshEvent, MeshSpan, MeshTime, MessageType, NeighbourProbe,
+    SendUrgency, UnitReceiver,
+};
 
 impl Mesh {
     pub(super) fn tick(&mut self) {
@@ -22,7 +25,7 @@ impl Mesh {
             self.tick_neighbours();
         }
         if self.now >= self.second_at {
-            self.second_at = self.now + Span::seconds(1);
+            self.second_at = self.now + MeshSpan::seconds(1);
             self.voice.allow_trials();
             self.bad_signatures.clear();
             let longest = self.interfaces.values().map(|one| one.hello.interval).max();
@@ -41,7 +44,9 @@ impl Mesh {
         if !self.has_asked && self.remembered_until().is_some_and(|at| at <= self.now) {
             self.ask_first();
         }
-        if self.config.role == Role::Gateway && self.report_at.is_some_and(|at| at <= self.now) {
+        if self.config.role == MachineRole::Gateway
+            && self.report_at.is_some_and(|at| at <= self.now)
+        {
             self.report();
             let rest = if self.reports.is_quiet() { QUIET_REPORTS } else { 1 };
             self.report_at = Some(self.now + self.report_pause().times(rest));
@@ -72,12 +77,12 @@ impl Mesh {
             let wake = self.neighbours.get(&id).and_then(|one| self.neighbour_wake(one));
             next = wake.map_or(next, |wake| earlier(next, wake));
         }
-        self.neighbours_at = next.unwrap_or(self.now).max(self.now + Span(1));
+        self.neighbours_at = next.unwrap_or(self.now).max(self.now + MeshSpan(1));
     }
 
     fn tick_interface(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get(&id) else { return };
-        let (now, is_due) = (self.now, |at: Option<Time>| at.is_some_and(|at| at <= self.now));
+        let (now, is_due) = (self.now, |at: Option<MeshTime>| at.is_some_and(|at| at <= self.now));
         let announces = is_due(interface.announcement.at);
         let greets = interface.hello.at <= now;
         let tells = is_due(interface.routes.at);
@@ -112,7 +117,7 @@ impl Mesh {
     }
 
     /// When the own routes are told since somebody asked for a later sequence.
-    pub(super) fn raise_at(&self) -> Option<Time> {
+    pub(super) fn raise_at(&self) -> Option<MeshTime> {
         self.own_wanted.map(|_| self.own_answered + RAISE_PAUSE)
     }
 
@@ -123,25 +128,25 @@ impl Mesh {
         if is_later(wanted, self.own_sequence) {
             (self.own_sequence, self.own_raised) = (wanted, self.now);
         }
-        self.news(self.voice.slot(), News::Changed);
+        self.news(self.voice.slot(), NewsCause::Changed);
     }
 
     fn ask_parts(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
-        let pause = interface.medium.air(interface.medium.mtu).times(4).max(Span::millis(20));
+        let pause = interface.medium.air(interface.medium.mtu).times(4).max(MeshSpan::millis(20));
         let lacks = interface.parts.wanted.ask(self.now, pause);
         for lack in lacks {
             let Some(interface) = self.interfaces.get_mut(&id) else { return };
             let Some(to) = interface.addresses.get(&lack.from).copied() else { continue };
-            let missing = Missing { to, id: lack.id, parts: lack.parts };
+            let missing = MissingParts { to, id: lack.id, parts: lack.parts };
             let body = missing.to_bytes();
             let bytes = crate::interface::COMPACT_BYTES + body.len();
             let air = interface.air(bytes);
             // It saves the air time of all that has come: it is a part of the data's share.
-            let to = To::Neighbour(lack.from);
+            let to = UnitReceiver::Neighbour(lack.from);
             let is_scarce = interface.medium.has_duty();
             let may_say = !is_scarce || interface.may_say(self.now, bytes).is_ok();
-            if may_say && interface.budget.may(self.now, Urgency::Normal, to, air) {
+            if may_say && interface.budget.may(self.now, SendUrgency::Normal, to, air) {
                 self.counters.parts_asked += u64::from(lack.parts.count_ones());
                 self.say(id, MessageType::Missing, &body, to);
             }
@@ -155,22 +160,24 @@ impl Mesh {
     }
 
     /// When something is to be done about a neighbour.
-    fn neighbour_wake(&self, neighbour: &Neighbour) -> Option<Time> {
+    fn neighbour_wake(&self, neighbour: &MeshNeighbour) -> Option<MeshTime> {
         let grace = self.interfaces.get(&neighbour.id.interface)?.grace();
         Some(self.wake_of(neighbour, grace))
     }
 
     /// The same, where that is how long a neighbour may be overdue.
-    fn wake_of(&self, neighbour: &Neighbour, grace: Span) -> Time {
+    fn wake_of(&self, neighbour: &MeshNeighbour, grace: MeshSpan) -> MeshTime {
         let lost = neighbour.watch.heard + lost_after(neighbour);
         let silent = neighbour.watch.due + grace;
         match neighbour.watch.presence {
-            Presence::Heard if !neighbour.hello.sleeps && self.used.contains(neighbour.id) => {
+            NeighbourPresence::Heard
+                if !neighbour.hello.sleeps && self.used.contains(neighbour.id) =>
+            {
                 neighbour.watch.due.min(lost)
             }
-            Presence::Heard => silent.min(lost),
-            Presence::Asked { next, .. } => next.min(silent),
-            Presence::Silent => lost,
+            NeighbourPresence::Heard => silent.min(lost),
+            NeighbourPresence::Asked { next, .. } => next.min(silent),
+            NeighbourPresence::Silent => lost,
         }
     }
 
@@ -186,18 +193,20 @@ impl Mesh {
         }
         let is_late = now >= neighbour.watch.due + grace;
         match neighbour.watch.presence {
-            Presence::Silent => {}
+            NeighbourPresence::Silent => {}
             _ if is_late => self.silence(id),
-            Presence::Heard if is_used && !neighbour.hello.sleeps && now >= neighbour.watch.due => {
+            NeighbourPresence::Heard
+                if is_used && !neighbour.hello.sleeps && now >= neighbour.watch.due =>
+            {
                 // Where many miss the same hello, the first answer is heard by all.
-                let late = if is_crowded { self.random.within(gap.part(2)) } else { Span(0) };
+                let late = if is_crowded { self.random.within(gap.part(2)) } else { MeshSpan(0) };
                 let next = now + late;
-                neighbour.watch.presence = Presence::Asked { probes: 0, since: now, next };
+                neighbour.watch.presence = NeighbourPresence::Asked { probes: 0, since: now, next };
                 if late.0 == 0 {
                     self.ask_neighbour(id, gap);
                 }
             }
-            Presence::Asked { next, .. } if now >= next => self.ask_neighbour(id, gap),
+            NeighbourPresence::Asked { next, .. } if now >= next => self.ask_neighbour(id, gap),
             _ => {}
         }
     }
@@ -205,28 +214,30 @@ impl Mesh {
     /// Nothing goes by a neighbour until it is heard again.
     fn silence(&mut self, id: LinkId) {
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        neighbour.watch.presence = Presence::Silent;
+        neighbour.watch.presence = NeighbourPresence::Silent;
         self.is_stale = true;
         if self.used.contains(id) {
-            self.event(Event::NextHopSilent { slot: id.slot, interface: id.interface });
+            self.event(MeshEvent::NextHopSilent { slot: id.slot, interface: id.interface });
         }
     }
 
     /// Asks a next hop that was not heard in time whether it is there, or gives it up. Probes come
     /// anywhere in the first half of their gaps: else the answers of two neighbours that do not
     /// hear each other would meet again and again.
-    fn ask_neighbour(&mut self, id: LinkId, gap: Span) {
+    fn ask_neighbour(&mut self, id: LinkId, gap: MeshSpan) {
         let number = self.random.word() as u32;
         let late = self.random.within(gap.part(2));
         let now = self.now;
         let Some(neighbour) = self.neighbours.get_mut(&id) else { return };
-        let Presence::Asked { probes, since, .. } = neighbour.watch.presence else { return };
+        let NeighbourPresence::Asked { probes, since, .. } = neighbour.watch.presence else {
+            return;
+        };
         if probes == MESH_PROBES {
             return self.silence(id);
         }
         neighbour.watch.probed(number, now);
-        let address = To::Neighbour(neighbour.address);
-        let probe = Probe { is_answer: false, to: id.slot, number };
+        let address = UnitReceiver::Neighbour(neighbour.address);
+        let probe = NeighbourProbe { is_answer: false, to: id.slot, number };
         let sent = self.probe(id.interface, address, probe);
         // Without air time a neighbour is not thought to be silent.
         let probes = probes + u8::from(sent.is_ok());
@@ -236,19 +247,19 @@ impl Mesh {
             _ => (since + gap.times(probes.into())).max(now) + late,
         };
         if let Some(neighbour) = self.neighbours.get_mut(&id) {
-            neighbour.watch.presence = Presence::Asked { probes, since, next };
+            neighbour.watch.presence = NeighbourPresence::Asked { probes, since, next };
         }
     }
 
     /// How often this gateway reports: at the pace of its slowest interface.
-    fn report_pause(&self) -> Span {
-        let pause = |one: &crate::interface::Interface| {
+    fn report_pause(&self) -> MeshSpan {
+        let pause = |one: &crate::interface::MeshInterface| {
             let air = one.air(REPORT_BYTES).0;
             let share = u64::from(one.medium.duty_ppm).max(1);
             if one.medium.has_duty() {
-                Span(air * REPORT_SHARE * 1_000_000 / share)
+                MeshSpan(air * REPORT_SHARE * 1_000_000 / share)
             } else {
-                Span(0)
+                MeshSpan(0)
             }
         };
         let slowest = self.interfaces.values().map(pause).max().unwrap_or_default();
@@ -256,19 +267,19 @@ impl Mesh {
     }
 }
 
-fn earlier(known: Option<Time>, other: Time) -> Option<Time> {
+fn earlier(known: Option<MeshTime>, other: MeshTime) -> Option<MeshTime> {
     Some(known.map_or(other, |known| known.min(other)))
 }
 
 /// After how long a neighbour is forgotten.
-fn lost_after(neighbour: &Neighbour) -> Span {
+fn lost_after(neighbour: &MeshNeighbour) -> MeshSpan {
     neighbour.hello.interval.times(LOST_INTERVALS)
 }
 
 /// Hellos between two sequences of the own routes.
 const RAISE_HELLOS: u64 = 4 * crate::interface::WHOLE_HELLOS;
 /// The shortest time between two sequences of the own routes that were asked for.
-const RAISE_PAUSE: Span = Span::millis(300);
+const RAISE_PAUSE: MeshSpan = MeshSpan::millis(300);
 /// Hello intervals after which a neighbour is forgotten.
 const LOST_INTERVALS: u64 = 12;
 /// The bytes of a report, at most.
@@ -276,6 +287,6 @@ const REPORT_BYTES: usize = 310;
 /// A gateway to which nothing comes reports so many times less often.
 const QUIET_REPORTS: u64 = 8;
 /// A gateway reports no more often.
-const REPORT_PAUSE_MIN: Span = Span::millis(1500);
+const REPORT_PAUSE_MIN: MeshSpan = MeshSpan::millis(1500);
 /// A report takes one part of so many of the duty cycle.
 const REPORT_SHARE: u64 = 20;

@@ -5,21 +5,21 @@ use sealane_seal::Slot;
 use super::Mesh;
 use crate::hello::INFINITE;
 use crate::limits::{MAX_TRACE_HOPS, MAX_TRACES_PER_SECOND};
-use crate::messages::{MessageType, Trace, TraceHop, TraceWay};
+use crate::messages::{MessageType, RouteTrace, TraceHop, TraceWay};
 use crate::neighbour::LinkId;
-use crate::{Output, Span, Time, To};
+use crate::{MeshOutput, MeshSpan, MeshTime, UnitReceiver};
 
 /// How many traces were passed on in this second. Questions take no room of answers.
 #[derive(Debug, Default)]
-pub(super) struct Traces {
-    since: Time,
+pub(super) struct TraceRates {
+    since: MeshTime,
     questions: u32,
     answers: u32,
 }
 
-impl Traces {
-    fn may(&mut self, now: Time, is_answer: bool) -> bool {
-        if now.since(self.since) >= Span::seconds(1) {
+impl TraceRates {
+    fn may(&mut self, now: MeshTime, is_answer: bool) -> bool {
+        if now.since(self.since) >= MeshSpan::seconds(1) {
             *self = Self { since: now, ..Self::default() };
         }
         let count = if is_answer { &mut self.answers } else { &mut self.questions };
@@ -30,10 +30,10 @@ impl Traces {
 
 impl Mesh {
     /// Asks for the way to a machine. The answer, or that there is none, is an
-    /// [`Output::Traced`]; there may also be nothing, as of any message.
+    /// [`MeshOutput::Traced`]; there may also be nothing, as of any message.
     pub(super) fn trace(&mut self, target: Slot, number: u32) {
         let own = self.voice.slot();
-        let trace = Trace {
+        let trace = RouteTrace {
             is_answer: false,
             is_cut: false,
             to: own,
@@ -45,7 +45,7 @@ impl Mesh {
         self.go_on_tracing(trace);
     }
 
-    pub(super) fn hear_trace(&mut self, by: LinkId, trace: Trace) {
+    pub(super) fn hear_trace(&mut self, by: LinkId, trace: RouteTrace) {
         let is_proven = self.neighbours.get(&by).is_some_and(|one| one.proof.is_proven);
         let is_for_us = trace.to == self.voice.slot() && is_proven;
         if !is_for_us || !self.traces.may(self.now, trace.is_answer) {
@@ -58,7 +58,7 @@ impl Mesh {
     }
 
     /// Says what this machine knows, and passes a question on or turns it back.
-    fn go_on_tracing(&mut self, mut trace: Trace) {
+    fn go_on_tracing(&mut self, mut trace: RouteTrace) {
         let own = self.voice.slot();
         let is_loop = trace.hops.iter().any(|hop| hop.slot == own);
         let is_there = trace.target == own;
@@ -87,10 +87,10 @@ impl Mesh {
     }
 
     /// Sends an answer to the machine from which the question came.
-    fn go_back(&mut self, trace: Trace) {
+    fn go_back(&mut self, trace: RouteTrace) {
         let own = self.voice.slot();
         if trace.origin == own {
-            self.outputs.push_back(Output::Traced(trace));
+            self.outputs.push_back(MeshOutput::Traced(trace));
             return;
         }
         let at = trace.hops.iter().position(|hop| hop.slot == own);
@@ -104,13 +104,13 @@ impl Mesh {
     }
 
     /// Sends it to a neighbour, if there is air time.
-    fn pass_trace(&mut self, trace: Trace, via: LinkId) {
+    fn pass_trace(&mut self, trace: RouteTrace, via: LinkId) {
         let Some(address) = self.neighbours.get(&via).map(|one| one.address) else { return };
-        let body = Trace { to: via.slot, ..trace }.to_bytes();
+        let body = RouteTrace { to: via.slot, ..trace }.to_bytes();
         let Some(interface) = self.interfaces.get_mut(&via.interface) else { return };
         let bytes = crate::interface::COMPACT_BYTES + body.len();
         if interface.may_say(self.now, bytes).is_ok() {
-            self.say(via.interface, MessageType::Trace, &body, To::Neighbour(address));
+            self.say(via.interface, MessageType::Trace, &body, UnitReceiver::Neighbour(address));
         }
     }
 }

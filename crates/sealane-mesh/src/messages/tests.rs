@@ -16,13 +16,13 @@ proptest! {
     ) {
         let routes = routes.into_iter().map(|([to, sequence, metric], is_gateway, attached)| {
             let tag = |number: u64| PeerTag::from_bytes(number.to_be_bytes());
-            let distance = Distance { slot: slot(to), sequence, metric };
+            let distance = RouteDistance { slot: slot(to), sequence, metric };
             let attached = attached.map(|tags| tags.map(tag).to_vec());
-            Advertised { distance, is_gateway, attached }
+            AdvertisedRoute { distance, is_gateway, attached }
         });
         let message = RouteMessage { sequence, routes: routes.collect() };
         let bytes = message.to_bytes();
-        let lengths: usize = message.routes.iter().map(Advertised::bytes).sum();
+        let lengths: usize = message.routes.iter().map(AdvertisedRoute::bytes).sum();
         prop_assert_eq!(bytes.len(), ROUTES_BYTES_MIN + lengths);
         prop_assert_eq!(RouteMessage::parse(&bytes), Ok(message));
     }
@@ -32,16 +32,16 @@ proptest! {
         words: [u16; 6], number: u32, long: u64, flag: bool, hops: u8,
     ) {
         let [a, b, c, d, e, f] = words;
-        let probe = Probe { is_answer: flag, to: slot(a), number };
-        prop_assert_eq!(Probe::parse(&probe.to_bytes()), Ok(probe));
-        let missing = Missing { to: slot(b), id: c, parts: long };
-        prop_assert_eq!(Missing::parse(&missing.to_bytes()), Ok(missing));
+        let probe = NeighbourProbe { is_answer: flag, to: slot(a), number };
+        prop_assert_eq!(NeighbourProbe::parse(&probe.to_bytes()), Ok(probe));
+        let missing = MissingParts { to: slot(b), id: c, parts: long };
+        prop_assert_eq!(MissingParts::parse(&missing.to_bytes()), Ok(missing));
         let to = flag.then(|| slot(d));
-        let requests = [Request { slot: slot(a), sequence: e, hops, to }; 3];
-        prop_assert_eq!(Request::parse(&Request::write(&requests)), Ok(requests.to_vec()));
+        let requests = [RouteRequest { slot: slot(a), sequence: e, hops, to }; 3];
+        prop_assert_eq!(RouteRequest::parse(&RouteRequest::write(&requests)), Ok(requests.to_vec()));
         let counts = vec![(slot(e), f), (slot(f), e)];
-        let report = Report { is_complete: flag, start: long, sequence: number, counts };
-        prop_assert_eq!(Report::parse(&report.to_bytes()), Ok(report));
+        let report = GatewayReport { is_complete: flag, start: long, sequence: number, counts };
+        prop_assert_eq!(GatewayReport::parse(&report.to_bytes()), Ok(report));
     }
 
     #[test]
@@ -49,16 +49,16 @@ proptest! {
         if let Ok(message) = RouteMessage::parse(&bytes) {
             prop_assert_eq!(message.to_bytes(), &bytes[..]);
         }
-        if let Ok(requests) = Request::parse(&bytes) {
-            prop_assert_eq!(Request::write(&requests), &bytes[..]);
+        if let Ok(requests) = RouteRequest::parse(&bytes) {
+            prop_assert_eq!(RouteRequest::write(&requests), &bytes[..]);
         }
-        if let Ok(probe) = Probe::parse(&bytes) {
+        if let Ok(probe) = NeighbourProbe::parse(&bytes) {
             prop_assert_eq!(probe.to_bytes(), &bytes[..]);
         }
-        if let Ok(missing) = Missing::parse(&bytes) {
+        if let Ok(missing) = MissingParts::parse(&bytes) {
             prop_assert_eq!(missing.to_bytes(), &bytes[..]);
         }
-        if let Ok(report) = Report::parse(&bytes) {
+        if let Ok(report) = GatewayReport::parse(&bytes) {
             prop_assert_eq!(report.to_bytes(), &bytes[..]);
         }
     }
@@ -73,10 +73,10 @@ fn more_than_may_be_is_refused() {
     assert_eq!(RouteMessage::parse(&crowded), Err(MeshError::Range));
     let stranger = [0x40, 0, 0, 0, 0x04, 0, 0, 0, 0];
     assert_eq!(RouteMessage::parse(&stranger), Err(MeshError::Range), "slot 1024");
-    let mut report = Report::default().to_bytes();
+    let mut report = GatewayReport::default().to_bytes();
     (0..=MAX_REPORTED).for_each(|_| report.extend([1, 0, 0, 0]));
-    assert_eq!(Report::parse(&report), Err(MeshError::Range));
-    assert_eq!(Probe::parse(&[0x42, 0, 0, 0, 0, 0, 0]), Err(MeshError::Range));
-    assert_eq!(Probe::parse(&[0x40, 0, 0, 0, 0, 0, 0, 0]), Err(MeshError::TooLong));
-    assert_eq!(Missing::parse(&[0x40; 12]), Err(MeshError::Range));
+    assert_eq!(GatewayReport::parse(&report), Err(MeshError::Range));
+    assert_eq!(NeighbourProbe::parse(&[0x42, 0, 0, 0, 0, 0, 0]), Err(MeshError::Range));
+    assert_eq!(NeighbourProbe::parse(&[0x40, 0, 0, 0, 0, 0, 0, 0]), Err(MeshError::TooLong));
+    assert_eq!(MissingParts::parse(&[0x40; 12]), Err(MeshError::Range));
 }

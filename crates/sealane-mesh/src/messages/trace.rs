@@ -3,12 +3,12 @@
 use sealane_seal::Slot;
 
 use crate::MeshError;
-use crate::bytes::{Fields, first, version};
+use crate::bytes::{MessageBytes, first, version};
 use crate::limits::{MAX_CANDIDATES, MAX_TRACE_HOPS};
 
 /// A question which way leads to a machine, or the answer, with all machines that it has passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
+pub struct RouteTrace {
     /// Whether it goes back to who asked.
     pub is_answer: bool,
     /// Whether it was turned back before it came to the machine: there was no way on.
@@ -50,7 +50,7 @@ const CUT: u8 = 2;
 /// In place of a round trip that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-impl Trace {
+impl RouteTrace {
     /// The bytes of one without hops.
     pub const BYTES_MIN: usize = 11;
 
@@ -70,9 +70,9 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
-        let mut fields = Fields::new(body);
+        let mut fields = MessageBytes::new(body);
         let flags = version(fields.byte()?)?;
         if flags & !(ANSWER | CUT) != 0 {
             return Err(MeshError::Range);
@@ -108,14 +108,14 @@ impl TraceHop {
         }
     }
 
-    fn read(fields: &mut Fields<'_>) -> Result<Self, MeshError> {
+    fn read(fields: &mut MessageBytes<'_>) -> Result<Self, MeshError> {
         let (slot, round_trip) = (fields.slot()?, fields.long()?);
         let round_trip_us = Some(round_trip).filter(|us| *us != UNKNOWN);
         let count = usize::from(fields.byte()?);
         if count > MAX_CANDIDATES {
             return Err(MeshError::Range);
         }
-        let way = |fields: &mut Fields<'_>| -> Result<TraceWay, MeshError> {
+        let way = |fields: &mut MessageBytes<'_>| -> Result<TraceWay, MeshError> {
             Ok(TraceWay { via: fields.slot()?, metric: fields.word()? })
         };
         let ways = (0..count).map(|_| way(fields)).collect::<Result<_, _>>()?;

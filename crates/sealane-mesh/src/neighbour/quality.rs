@@ -1,18 +1,18 @@
 //! How well a neighbour and this machine hear each other, and what a hop between them costs.
 
 use crate::hello::BEST;
-use crate::{Span, Time};
+use crate::{MeshSpan, MeshTime};
 
 /// The share of expected units that came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ratio {
+pub(crate) struct DeliveryRatio {
     /// 65,535 is all.
     value: u16,
-    /// How much the value rests on, up to [`Ratio::MEMORY`].
+    /// How much the value rests on, up to [`DeliveryRatio::MEMORY`].
     count: u8,
 }
 
-impl Ratio {
+impl DeliveryRatio {
     /// How many of the last ones count.
     pub(super) const MEMORY: u8 = 16;
 
@@ -34,23 +34,29 @@ impl Ratio {
 /// Loss both ways and the round trip of one link.
 #[derive(Debug)]
 pub(crate) struct LinkQuality {
-    arrived: Ratio,
+    arrived: DeliveryRatio,
     /// How many of the own hellos the neighbour says that it hears, of 15, and when it said so.
     told: u8,
-    told_at: Time,
-    round_trip: Option<Span>,
+    told_at: MeshTime,
+    round_trip: Option<MeshSpan>,
     cost: Option<u16>,
 }
 
 impl LinkQuality {
-    pub(super) fn new(now: Time) -> Self {
-        Self { arrived: Ratio::default(), told: 0, told_at: now, round_trip: None, cost: None }
+    pub(super) fn new(now: MeshTime) -> Self {
+        Self {
+            arrived: DeliveryRatio::default(),
+            told: 0,
+            told_at: now,
+            round_trip: None,
+            cost: None,
+        }
     }
 
     /// Counts a hello that came, and those before it that did not.
     pub(super) fn arrived(&mut self, lost: u16) {
         // More than the memory holds would change nothing, and a neighbour chooses the number.
-        (0..lost.min(u16::from(Ratio::MEMORY))).for_each(|_| self.arrived.note(false));
+        (0..lost.min(u16::from(DeliveryRatio::MEMORY))).for_each(|_| self.arrived.note(false));
         self.arrived.note(true);
     }
 
@@ -65,11 +71,11 @@ impl LinkQuality {
     }
 
     /// Takes how well the neighbour says that it hears this machine.
-    pub(crate) fn note_told(&mut self, told: u8, now: Time) {
+    pub(crate) fn note_told(&mut self, told: u8, now: MeshTime) {
         (self.told, self.told_at) = (told, now);
     }
 
-    pub(crate) fn round_trip(&self) -> Option<Span> {
+    pub(crate) fn round_trip(&self) -> Option<MeshSpan> {
         self.round_trip
     }
 
@@ -79,24 +85,24 @@ impl LinkQuality {
     }
 
     /// Whether how well the neighbour hears this machine was told too long ago.
-    pub(super) fn is_told_old(&self, now: Time, interval: Span) -> bool {
+    pub(super) fn is_told_old(&self, now: MeshTime, interval: MeshSpan) -> bool {
         now.since(self.told_at) > interval.times(TOLD_INTERVALS)
     }
 
     /// Takes a round trip, if it can be one.
-    pub(crate) fn took(&mut self, round_trip: Span) -> bool {
+    pub(crate) fn took(&mut self, round_trip: MeshSpan) -> bool {
         if round_trip > ROUND_TRIP_MAX {
             return false;
         }
         self.round_trip = Some(match self.round_trip {
             None => round_trip,
-            Some(known) => Span((known.0 * 7 + round_trip.0) / 8),
+            Some(known) => MeshSpan((known.0 * 7 + round_trip.0) / 8),
         });
         true
     }
 
     /// Follows what loss and delay are now.
-    pub(super) fn settle(&mut self, now: Time, interval: Span) {
+    pub(super) fn settle(&mut self, now: MeshTime, interval: MeshSpan) {
         let is_old = self.is_told_old(now, interval);
         let both = u32::from(self.heard()) * u32::from(self.told);
         let best = u32::from(BEST) * u32::from(BEST);
@@ -124,7 +130,7 @@ impl LinkQuality {
 }
 
 /// The cost of a round trip.
-fn slowness(round_trip: Span) -> u64 {
+fn slowness(round_trip: MeshSpan) -> u64 {
     let over = round_trip.0.saturating_sub(FREE_ROUND_TRIP.0);
     let whole = SLOW_ROUND_TRIP.0 - FREE_ROUND_TRIP.0;
     (SLOW_COST * over / whole).min(SLOW_COST)
@@ -137,13 +143,13 @@ pub(crate) const COST_MIN: u16 = 64;
 /// The most that loss adds up to.
 const COST_MAX: u32 = 1024;
 /// Round trips up to here cost nothing.
-const FREE_ROUND_TRIP: Span = Span::millis(4);
+const FREE_ROUND_TRIP: MeshSpan = MeshSpan::millis(4);
 /// Round trips from here on cost the most.
-const SLOW_ROUND_TRIP: Span = Span::millis(104);
+const SLOW_ROUND_TRIP: MeshSpan = MeshSpan::millis(104);
 /// The cost of a slow round trip.
 const SLOW_COST: u64 = 256;
 /// A longer round trip is no measurement.
-const ROUND_TRIP_MAX: Span = Span::seconds(600);
+const ROUND_TRIP_MAX: MeshSpan = MeshSpan::seconds(600);
 /// Hello intervals after which what a neighbour told is too old.
 const TOLD_INTERVALS: u64 = 48;
 /// Of fewer hellos each counts at once.
@@ -155,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_share_follows_what_comes() {
-        let mut share = Ratio::default();
+        let mut share = DeliveryRatio::default();
         assert_eq!(share.of_fifteen(), 0);
         share.note(true);
         assert_eq!(share.of_fifteen(), 10, "one hello alone shows little");
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn round_trips_cost_between_four_and_a_hundred_and_four_milliseconds() {
         assert_eq!(
-            [0, 4, 54, 104, 5000].map(|ms| slowness(Span::millis(ms))),
+            [0, 4, 54, 104, 5000].map(|ms| slowness(MeshSpan::millis(ms))),
             [0, 0, 128, 256, 256]
         );
     }

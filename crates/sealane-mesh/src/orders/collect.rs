@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use sealane_frame::GroupTag;
 use sealane_seal::Slot;
 
-use super::{PIECE_BYTES, Pieces};
+use super::{OrderPieces, PIECE_BYTES};
 use crate::limits::{MAX_ORDER_COLLECTIONS, MAX_ORDER_COLLECTIONS_OF_ONE};
 
 /// Orders of which pieces have come. Each neighbour's pieces are put together by themselves, so
 /// that one that tells junk spoils nothing but its own.
 #[derive(Debug, Default)]
-pub(crate) struct Collections(Vec<Collection>);
+pub(crate) struct OrderCollections(Vec<OrderCollection>);
 
 #[derive(Debug)]
-struct Collection {
+struct OrderCollection {
     from: Slot,
     group: GroupTag,
     number: u64,
@@ -24,14 +24,14 @@ struct Collection {
 
 /// An order whose pieces are all there. Nobody has looked at its signature.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct WholeOrder {
     pub(crate) number: u64,
     pub(crate) notice: Vec<u8>,
 }
 
 /// Pieces that are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lack {
+pub(crate) struct OrderLack {
     pub(crate) number: u64,
     pub(crate) first: u16,
     pub(crate) pieces: u64,
@@ -39,15 +39,15 @@ pub(crate) struct Lack {
 
 /// Whether pieces were new, and the whole where they were the last.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Added {
+pub(crate) struct PiecesAdded {
     pub(crate) is_new: bool,
-    pub(crate) whole: Option<Whole>,
+    pub(crate) whole: Option<WholeOrder>,
 }
 
-impl Collections {
+impl OrderCollections {
     /// Takes pieces of a neighbour.
-    pub(crate) fn add(&mut self, from: Slot, told: &Pieces) -> Added {
-        let is_it = |one: &Collection| {
+    pub(crate) fn add(&mut self, from: Slot, told: &OrderPieces) -> PiecesAdded {
+        let is_it = |one: &OrderCollection| {
             (one.from, one.group, one.number, one.length)
                 == (from, told.group, told.number, told.length)
         };
@@ -64,14 +64,14 @@ impl Collections {
         let is_new = one.pieces.len() > before;
         if one.pieces.len() < count(one.length) {
             self.0.push(one);
-            return Added { is_new, whole: None };
+            return PiecesAdded { is_new, whole: None };
         }
         let notice = one.pieces.into_values().flatten().collect();
-        Added { is_new, whole: Some(Whole { number: one.number, notice }) }
+        PiecesAdded { is_new, whole: Some(WholeOrder { number: one.number, notice }) }
     }
 
     /// Makes room for an order, and gives where it is.
-    fn begin(&mut self, from: Slot, told: &Pieces) -> usize {
+    fn begin(&mut self, from: Slot, told: &OrderPieces) -> usize {
         let of_one = self.0.iter().filter(|one| one.from == from).count();
         let leaves = if of_one >= MAX_ORDER_COLLECTIONS_OF_ONE {
             self.0.iter().position(|one| one.from == from)
@@ -81,23 +81,25 @@ impl Collections {
         if let Some(leaves) = leaves {
             self.0.remove(leaves);
         }
-        let Pieces { group, number, length, .. } = *told;
-        self.0.push(Collection { from, group, number, length, pieces: BTreeMap::new() });
+        let OrderPieces { group, number, length, .. } = *told;
+        self.0.push(OrderCollection { from, group, number, length, pieces: BTreeMap::new() });
         self.0.len() - 1
     }
 
     /// The pieces to ask a neighbour for: the first missing ones of the order with that number. If
     /// the neighbour has begun to give a later order, they are those of that one.
-    pub(crate) fn lack(&self, from: Slot, group: GroupTag, wants: u64) -> Lack {
+    pub(crate) fn lack(&self, from: Slot, group: GroupTag, wants: u64) -> OrderLack {
         let its = self.0.iter().filter(|one| one.from == from && one.group == group);
         let next = its.filter(|one| one.number >= wants).min_by_key(|one| one.number);
-        let Some(one) = next else { return Lack { number: wants, first: 0, pieces: u64::MAX } };
+        let Some(one) = next else {
+            return OrderLack { number: wants, first: 0, pieces: u64::MAX };
+        };
         let count = u16::try_from(count(one.length)).unwrap_or(u16::MAX);
         let missing = |piece: &u16| !one.pieces.contains_key(piece);
         let first = (0..count).find(missing).unwrap_or(0);
         let window = (first..count.min(first.saturating_add(64))).filter(missing);
         let pieces = window.fold(0, |bits, piece| bits | 1 << (piece - first));
-        Lack { number: one.number, first, pieces }
+        OrderLack { number: one.number, first, pieces }
     }
 
     /// Forgets what is not lacking any more.
@@ -123,22 +125,22 @@ mod tests {
         Slot::new(number).unwrap()
     }
 
-    fn pieces(number: u64, first: u16, bytes: usize) -> Pieces {
+    fn pieces(number: u64, first: u16, bytes: usize) -> OrderPieces {
         let group = GroupTag::from_bytes([1; 4]);
-        Pieces { group, number, length: 300, first, bytes: vec![first as u8; bytes] }
+        OrderPieces { group, number, length: 300, first, bytes: vec![first as u8; bytes] }
     }
 
     #[test]
     fn pieces_of_one_neighbour_make_a_whole_in_any_order() {
-        let mut all = Collections::default();
+        let mut all = OrderCollections::default();
         let group = GroupTag::from_bytes([1; 4]);
-        let none = Lack { number: 7, first: 0, pieces: u64::MAX };
+        let none = OrderLack { number: 7, first: 0, pieces: u64::MAX };
         assert_eq!(all.lack(slot(1), group, 7), none);
         assert!(all.add(slot(1), &pieces(7, 2, 44)).is_new);
         assert!(!all.add(slot(1), &pieces(7, 2, 44)).is_new);
         assert!(all.add(slot(2), &pieces(7, 0, 256)).whole.is_none(), "of another one");
-        assert_eq!(all.lack(slot(1), group, 7), Lack { number: 7, first: 0, pieces: 3 });
-        assert_eq!(all.lack(slot(2), group, 7), Lack { number: 7, first: 2, pieces: 1 });
+        assert_eq!(all.lack(slot(1), group, 7), OrderLack { number: 7, first: 0, pieces: 3 });
+        assert_eq!(all.lack(slot(2), group, 7), OrderLack { number: 7, first: 2, pieces: 1 });
         assert_eq!(all.lack(slot(1), group, 6).number, 7, "what it has begun to give");
         let added = all.add(slot(1), &pieces(7, 0, 256));
         let whole = added.whole.unwrap();
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn junk_of_one_neighbour_takes_nobodys_room() {
-        let mut all = Collections::default();
+        let mut all = OrderCollections::default();
         all.add(slot(1), &pieces(7, 0, 128));
         for number in 0..10_000 {
             all.add(slot(2), &pieces(number, 1, 128));

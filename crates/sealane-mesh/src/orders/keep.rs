@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use sealane_seal::Slot;
 
-use super::{Giver, HeldOf, Range};
+use super::{HeldOf, OrderGiver, OrderRange};
 use crate::KeptGroup;
 use crate::limits::{
     MAX_EARLY_ORDERS, MAX_KEPT_ORDER_BYTES, MAX_KEPT_ORDERS, MAX_KEPT_REMOVALS, MAX_ORDER_GIVERS,
 };
-use crate::notice::Told;
+use crate::notice::NoticeContent;
 
 /// An order that the authority has signed.
 #[derive(Debug, Clone)]
-struct Kept {
+struct KeptOrder {
     notice: Arc<[u8]>,
     /// There is no order between it and the one before it here.
     is_anew: bool,
@@ -22,20 +22,20 @@ struct Kept {
 
 /// The notices held of one group, all of them signed by its authority.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct OrderKeeper {
     pub(crate) of: KeptGroup,
     /// The first order that is lacking.
     wants: u64,
     /// From this one on all below that are held.
     first: u64,
-    orders: BTreeMap<u64, Kept>,
+    orders: BTreeMap<u64, KeptOrder>,
     bytes: usize,
     /// Orders whose turn has not come.
-    early: BTreeMap<u64, Kept>,
+    early: BTreeMap<u64, KeptOrder>,
     /// By order and slot.
     removals: BTreeMap<(u64, Slot), Arc<[u8]>>,
     /// The ranges that neighbours have told last.
-    holders: VecDeque<Giver>,
+    holders: VecDeque<OrderGiver>,
     /// The lowest order that a neighbour lacks.
     needed: Option<u64>,
     /// A later order that was asked for, since nobody holds the one that is lacking.
@@ -44,7 +44,7 @@ pub(crate) struct Keeper {
     is_full: bool,
 }
 
-impl Keeper {
+impl OrderKeeper {
     pub(crate) fn new(of: KeptGroup) -> Self {
         Self {
             of,
@@ -64,7 +64,7 @@ impl Keeper {
     /// The order to ask a neighbour for that says what it holds. That is the order that is lacking
     /// here. Else it is the one before all that are held, where another neighbour lacks it. If no
     /// member waits for those between, a later one will do.
-    pub(crate) fn lacks_of(&self, held: Range) -> Option<u64> {
+    pub(crate) fn lacks_of(&self, held: OrderRange) -> Option<u64> {
         let is_ahead = held.wants > self.wants;
         let next = match is_ahead {
             true if held.first <= self.wants => Some(self.wants),
@@ -76,7 +76,7 @@ impl Keeper {
 
     /// Notes what a neighbour holds and lacks. Gives who can be asked for something now: that one,
     /// and others where it is the first that lacks what they hold.
-    pub(crate) fn note(&mut self, holder: Giver) -> Vec<Giver> {
+    pub(crate) fn note(&mut self, holder: OrderGiver) -> Vec<OrderGiver> {
         let wants = holder.holds.wants;
         self.holders.retain(|known| known.link != holder.link);
         if self.holders.len() == MAX_ORDER_GIVERS {
@@ -120,11 +120,11 @@ impl Keeper {
     }
 
     /// Takes a notice. Gives those whose turn it is then, the first first.
-    pub(crate) fn take(&mut self, told: Told, notice: Arc<[u8]>) -> Vec<Arc<[u8]>> {
+    pub(crate) fn take(&mut self, told: NoticeContent, notice: Arc<[u8]>) -> Vec<Arc<[u8]>> {
         match told {
-            Told::Removal { order, slot } => self.take_removal(order, slot, notice),
-            Told::Order { number, is_anew } => {
-                let kept = Kept { notice, is_anew };
+            NoticeContent::Removal { order, slot } => self.take_removal(order, slot, notice),
+            NoticeContent::Order { number, is_anew } => {
+                let kept = KeptOrder { notice, is_anew };
                 if self.later == Some(number) && number > self.wants {
                     self.begin_at(number);
                 }
@@ -143,7 +143,7 @@ impl Keeper {
     }
 
     /// Keeps the order before all that are held, for those who have missed it, if there is room.
-    fn keep_before(&mut self, number: u64, kept: Kept) {
+    fn keep_before(&mut self, number: u64, kept: KeptOrder) {
         let bytes = self.bytes + kept.notice.len();
         if self.orders.len() < MAX_KEPT_ORDERS && bytes <= MAX_KEPT_ORDER_BYTES {
             self.orders.insert(number, kept);

@@ -4,7 +4,7 @@ use sealane_frame::GroupTag;
 use sealane_seal::Slot;
 
 use crate::MeshError;
-use crate::bytes::{Fields, first, version};
+use crate::bytes::{MessageBytes, first, version};
 use crate::limits::{MAX_KEPT_GROUPS, MAX_NOTICE_BYTES};
 use crate::notice::REMOVAL_NOTICE_BYTES;
 
@@ -13,7 +13,7 @@ pub const PIECE_BYTES: usize = 128;
 
 /// Which orders a machine holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct OrdersHeld {
     /// Of each group whose orders it keeps.
     pub groups: Vec<HeldOf>,
 }
@@ -31,7 +31,7 @@ pub struct HeldOf {
     pub removals: u32,
 }
 
-impl Held {
+impl OrdersHeld {
     /// The body as it travels.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![first(0)];
@@ -48,7 +48,7 @@ impl Held {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = begin(body)?;
         let mut held = Self::default();
@@ -68,7 +68,7 @@ impl Held {
 
 /// Which pieces of an order a machine lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct PiecesAsked {
     /// The neighbour that is to give them.
     pub to: Slot,
     /// The group.
@@ -81,7 +81,7 @@ pub struct Asked {
     pub pieces: u64,
 }
 
-impl Asked {
+impl PiecesAsked {
     /// The body as it travels.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = vec![first(0)];
@@ -97,7 +97,7 @@ impl Asked {
     ///
     /// # Errors
     ///
-    /// As [`Held::parse`], and [`MeshError::TooLong`].
+    /// As [`OrdersHeld::parse`], and [`MeshError::TooLong`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = begin(body)?;
         let to = fields.slot()?;
@@ -110,7 +110,7 @@ impl Asked {
 
 /// Pieces of an order, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pieces {
+pub struct OrderPieces {
     /// The group.
     pub group: GroupTag,
     /// The order's number.
@@ -123,7 +123,7 @@ pub struct Pieces {
     pub bytes: Vec<u8>,
 }
 
-impl Pieces {
+impl OrderPieces {
     /// The bytes of the message before the pieces.
     pub(crate) const HEAD_BYTES: usize = 17;
 
@@ -142,7 +142,7 @@ impl Pieces {
     ///
     /// # Errors
     ///
-    /// As [`Held::parse`].
+    /// As [`OrdersHeld::parse`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = begin(body)?;
         let group = fields.take().map(GroupTag::from_bytes)?;
@@ -184,7 +184,7 @@ impl RemovalMessage {
     ///
     /// # Errors
     ///
-    /// As [`Asked::parse`].
+    /// As [`PiecesAsked::parse`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = begin(body)?;
         let group = fields.take().map(GroupTag::from_bytes)?;
@@ -194,14 +194,14 @@ impl RemovalMessage {
 }
 
 /// The fields behind the first byte, of which no bit says anything.
-fn begin(body: &[u8]) -> Result<Fields<'_>, MeshError> {
-    let mut fields = Fields::new(body);
+fn begin(body: &[u8]) -> Result<MessageBytes<'_>, MeshError> {
+    let mut fields = MessageBytes::new(body);
     match version(fields.byte()?)? {
         0 => Ok(fields),
         _ => Err(MeshError::Range),
     }
 }
 
-fn long(fields: &mut Fields<'_>) -> Result<u64, MeshError> {
+fn long(fields: &mut MessageBytes<'_>) -> Result<u64, MeshError> {
     fields.take().map(u64::from_le_bytes)
 }

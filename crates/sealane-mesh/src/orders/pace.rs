@@ -5,27 +5,27 @@ use std::collections::{BTreeSet, VecDeque};
 use sealane_frame::GroupTag;
 use sealane_seal::{Epoch, Slot};
 
-use super::Keeper;
+use super::OrderKeeper;
 use crate::limits::{MAX_ORDER_GIVERS, MAX_PIECES_WAITING};
 use crate::neighbour::LinkId;
-use crate::{InterfaceId, Span, Time};
+use crate::{InterfaceId, MeshSpan, MeshTime};
 
 /// When what is held is told on an interface: RFC 6206. As long as all tell the same it is told
 /// less and less often, and by one of those who hear each other.
 #[derive(Debug)]
-pub(crate) struct Trickle {
-    least: Span,
-    interval: Span,
-    pub(crate) say_at: Option<Time>,
-    pub(crate) ends: Time,
+pub(crate) struct OrderTrickle {
+    least: MeshSpan,
+    interval: MeshSpan,
+    pub(crate) say_at: Option<MeshTime>,
+    pub(crate) ends: MeshTime,
     has_heard: bool,
 }
 
 /// How often the shortest interval is doubled.
 const DOUBLINGS: u64 = 6;
 
-impl Trickle {
-    pub(crate) fn new(now: Time, least: Span, chance: Span) -> Self {
+impl OrderTrickle {
+    pub(crate) fn new(now: MeshTime, least: MeshSpan, chance: MeshSpan) -> Self {
         let (say_at, has_heard) = (None, false);
         let mut trickle = Self { least, interval: least, say_at, ends: now, has_heard };
         trickle.begin(now, chance);
@@ -33,7 +33,7 @@ impl Trickle {
     }
 
     /// Somebody lacks something: it is told soon. `chance` lies below half of the least interval.
-    pub(crate) fn reset(&mut self, now: Time, least: Span, chance: Span) {
+    pub(crate) fn reset(&mut self, now: MeshTime, least: MeshSpan, chance: MeshSpan) {
         self.least = least;
         self.has_heard = false;
         if self.interval > least || self.say_at.is_none() {
@@ -47,16 +47,16 @@ impl Trickle {
         self.has_heard = true;
     }
 
-    fn begin(&mut self, now: Time, chance: Span) {
+    fn begin(&mut self, now: MeshTime, chance: MeshSpan) {
         let half = self.interval.part(2);
-        let within = Span(chance.0 % half.0.max(1));
+        let within = MeshSpan(chance.0 % half.0.max(1));
         self.say_at = Some(now + half + within);
         self.ends = now + self.interval;
         self.has_heard = false;
     }
 
     /// Whether it is to be told now.
-    pub(crate) fn tick(&mut self, now: Time, chance: Span) -> bool {
+    pub(crate) fn tick(&mut self, now: MeshTime, chance: MeshSpan) -> bool {
         let is_due = self.say_at.is_some_and(|at| at <= now);
         if is_due {
             self.say_at = None;
@@ -70,21 +70,21 @@ impl Trickle {
         says
     }
 
-    pub(crate) fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> MeshTime {
         self.say_at.unwrap_or(self.ends).min(self.ends)
     }
 }
 
 /// Orders that a machine holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(crate) struct OrderRange {
     /// The first one.
     pub(crate) first: u64,
     /// The one behind the last, which it lacks.
     pub(crate) wants: u64,
 }
 
-impl Range {
+impl OrderRange {
     pub(crate) fn has(self, number: u64) -> bool {
         (self.first..self.wants).contains(&number)
     }
@@ -92,29 +92,29 @@ impl Range {
 
 /// A neighbour that holds orders which are lacking here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Giver {
+pub(crate) struct OrderGiver {
     pub(crate) link: LinkId,
-    pub(crate) holds: Range,
+    pub(crate) holds: OrderRange,
 }
 
 /// The open question about one group.
 #[derive(Debug)]
-pub(crate) struct Ask {
-    givers: VecDeque<Giver>,
-    pub(crate) at: Time,
+pub(crate) struct OrderAsk {
+    givers: VecDeque<OrderGiver>,
+    pub(crate) at: MeshTime,
     rounds: u8,
 }
 
 /// How often one neighbour is asked without anything coming.
 const ROUNDS: u8 = 3;
 
-impl Ask {
-    pub(crate) fn new(at: Time) -> Self {
+impl OrderAsk {
+    pub(crate) fn new(at: MeshTime) -> Self {
         Self { givers: VecDeque::new(), at, rounds: 0 }
     }
 
     /// Notes who can give.
-    pub(crate) fn note(&mut self, giver: Giver) {
+    pub(crate) fn note(&mut self, giver: OrderGiver) {
         if let Some(known) = self.givers.iter_mut().find(|known| known.link == giver.link) {
             known.holds = giver.holds;
         } else if self.givers.len() < MAX_ORDER_GIVERS {
@@ -124,7 +124,7 @@ impl Ask {
 
     /// Whom to ask now, and for which order. A neighbour that gives nothing is asked last the next
     /// time.
-    pub(crate) fn whom(&mut self, keeper: &Keeper) -> Option<(LinkId, u64)> {
+    pub(crate) fn whom(&mut self, keeper: &OrderKeeper) -> Option<(LinkId, u64)> {
         self.givers.retain(|one| keeper.lacks_of(one.holds).is_some());
         self.rounds += 1;
         if self.rounds > ROUNDS {
@@ -141,7 +141,7 @@ impl Ask {
     }
 
     /// Something has come.
-    pub(crate) fn came(&mut self, at: Time) {
+    pub(crate) fn came(&mut self, at: MeshTime) {
         self.at = at;
         self.rounds = 0;
     }
@@ -149,7 +149,7 @@ impl Ask {
 
 /// A piece that is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Give {
+pub(crate) struct PieceToSend {
     /// The epoch that those who asked can open.
     pub(crate) epoch: Epoch,
     pub(crate) group: GroupTag,
@@ -159,15 +159,15 @@ pub(crate) struct Give {
 
 /// The pieces that are to be sent on an interface.
 #[derive(Debug, Default)]
-pub(crate) struct Giving {
-    waiting: VecDeque<Give>,
-    sent: VecDeque<(Give, Time)>,
-    pub(crate) at: Time,
+pub(crate) struct PieceQueue {
+    waiting: VecDeque<PieceToSend>,
+    sent: VecDeque<(PieceToSend, MeshTime)>,
+    pub(crate) at: MeshTime,
 }
 
-impl Giving {
+impl PieceQueue {
     /// Has a piece sent, unless it waits already or was sent within the pause.
-    pub(crate) fn want(&mut self, now: Time, give: Give, pause: Span) {
+    pub(crate) fn want(&mut self, now: MeshTime, give: PieceToSend, pause: MeshSpan) {
         self.sent.retain(|(_, at)| now.since(*at) < pause);
         let is_near = self.waiting.contains(&give) || self.sent.iter().any(|(one, _)| *one == give);
         if !is_near && self.waiting.len() < MAX_PIECES_WAITING {
@@ -176,37 +176,37 @@ impl Giving {
     }
 
     /// The next pieces, of one order and one after the other, at most so many.
-    pub(crate) fn next(&self, most: usize) -> Option<(Give, usize)> {
+    pub(crate) fn next(&self, most: usize) -> Option<(PieceToSend, usize)> {
         let first = *self.waiting.front()?;
-        let follows = |(at, one): &(usize, &Give)| {
+        let follows = |(at, one): &(usize, &PieceToSend)| {
             usize::from(one.piece) == usize::from(first.piece) + at
-                && Give { piece: first.piece, ..**one } == first
+                && PieceToSend { piece: first.piece, ..**one } == first
         };
         let run = self.waiting.iter().take(most.max(1)).enumerate().take_while(follows);
         Some((first, run.count()))
     }
 
     /// So many of them were sent, or are not there any more.
-    pub(crate) fn done(&mut self, now: Time, count: usize) {
+    pub(crate) fn done(&mut self, now: MeshTime, count: usize) {
         let done = self.waiting.drain(..count.min(self.waiting.len()));
         self.sent.extend(done.map(|give| (give, now)));
         let over = self.sent.len().saturating_sub(MAX_PIECES_WAITING);
         self.sent.drain(..over);
     }
 
-    pub(crate) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<MeshTime> {
         (!self.waiting.is_empty()).then_some(self.at)
     }
 }
 
 /// A notice of removal that is told on an interface until all have shown that they have it.
 #[derive(Debug)]
-pub(crate) struct Repeat {
+pub(crate) struct RemovalRepeat {
     pub(crate) interface: InterfaceId,
     pub(crate) group: GroupTag,
     /// The order, and who is removed.
     pub(crate) which: (u64, Slot),
-    pub(crate) at: Time,
+    pub(crate) at: MeshTime,
     pub(crate) left: u8,
     /// The neighbours that have it.
     pub(crate) shown: BTreeSet<Slot>,
@@ -216,7 +216,7 @@ pub(crate) struct Repeat {
     pub(crate) lacks: BTreeSet<Slot>,
 }
 
-impl Repeat {
+impl RemovalRepeat {
     /// Notes whether a neighbour has it.
     pub(crate) fn note(&mut self, slot: Slot, has: bool) {
         if has {
@@ -231,9 +231,9 @@ impl Repeat {
 
 /// A neighbour that holds an earlier epoch of the mesh's group, and opens nothing of the newest.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Behind {
+pub(crate) struct EpochBehind {
     pub(crate) epoch: Epoch,
-    pub(crate) until: Time,
+    pub(crate) until: MeshTime,
 }
 
 #[cfg(test)]
@@ -243,18 +243,18 @@ mod tests {
     use super::*;
     use crate::KeptGroup;
 
-    fn keeper(orders: u64, has_member: bool) -> Keeper {
+    fn keeper(orders: u64, has_member: bool) -> OrderKeeper {
         let (tag, id) = (GroupTag::from_bytes([1; 4]), GroupId([2; 32]));
-        Keeper::new(KeptGroup { tag, id, authority: [3; 32], orders, has_member })
+        OrderKeeper::new(KeptGroup { tag, id, authority: [3; 32], orders, has_member })
     }
 
     #[test]
     fn a_machine_without_a_member_begins_where_a_neighbour_does() {
         let link = LinkId { interface: InterfaceId(0), slot: Slot::new(1).unwrap() };
-        let holds = Range { first: 6, wants: 9 };
+        let holds = OrderRange { first: 6, wants: 9 };
         let asked = |has_member| {
-            let mut ask = Ask::new(Time(0));
-            ask.note(Giver { link, holds });
+            let mut ask = OrderAsk::new(MeshTime(0));
+            ask.note(OrderGiver { link, holds });
             ask.whom(&keeper(4, has_member)).map(|(_, number)| number)
         };
         assert_eq!([asked(false), asked(true)], [Some(6), None]);
@@ -262,56 +262,60 @@ mod tests {
 
     #[test]
     fn what_all_know_is_told_less_and_less_often_and_by_one() {
-        let least = Span::seconds(1);
-        let mut trickle = Trickle::new(Time(0), least, Span(0));
+        let least = MeshSpan::seconds(1);
+        let mut trickle = OrderTrickle::new(MeshTime(0), least, MeshSpan(0));
         let mut said = vec![];
         while said.len() < 12 {
             let at = trickle.due();
-            if trickle.tick(at, Span(0)) {
+            if trickle.tick(at, MeshSpan(0)) {
                 said.push(at);
             }
         }
         let gaps: Vec<_> = said.windows(2).map(|pair| pair[1].since(pair[0]).0).collect();
         assert!(gaps.is_sorted() && gaps.last() == Some(&least.times(64).0), "{gaps:?}");
         let now = trickle.due();
-        trickle.reset(now, least, Span(1));
-        assert_eq!(trickle.due(), now + least.part(2) + Span(1));
+        trickle.reset(now, least, MeshSpan(1));
+        assert_eq!(trickle.due(), now + least.part(2) + MeshSpan(1));
         trickle.heard_same();
-        assert!(!trickle.tick(trickle.due(), Span(0)), "somebody else has told it");
+        assert!(!trickle.tick(trickle.due(), MeshSpan(0)), "somebody else has told it");
     }
 
     #[test]
     fn a_neighbour_that_gives_nothing_is_left() {
         let link = |slot| LinkId { interface: InterfaceId(0), slot: Slot::new(slot).unwrap() };
-        let holds = Range { first: 3, wants: 9 };
-        let mut ask = Ask::new(Time(0));
-        [1, 2].into_iter().for_each(|slot| ask.note(Giver { link: link(slot), holds }));
+        let holds = OrderRange { first: 3, wants: 9 };
+        let mut ask = OrderAsk::new(MeshTime(0));
+        [1, 2].into_iter().for_each(|slot| ask.note(OrderGiver { link: link(slot), holds }));
         let lacking = keeper(5, true);
         let mut whom = |_| ask.whom(&lacking).map(|(one, number)| (one.slot.number(), number));
         let asked: Vec<_> = (0..7).map(&mut whom).collect();
         let (one, two) = (Some((1, 5)), Some((2, 5)));
         assert_eq!(asked, [one, one, one, two, two, two, None]);
-        ask.note(Giver { link: link(1), holds });
+        ask.note(OrderGiver { link: link(1), holds });
         assert_eq!(ask.whom(&keeper(9, true)), None, "it lacks it, too");
     }
 
     #[test]
     fn a_piece_is_sent_once_in_a_while_whoever_asks() {
-        let (mut giving, pause) = (Giving::default(), Span(100));
-        let give =
-            |piece| Give { epoch: Epoch(0), group: GroupTag::from_bytes([1; 4]), number: 3, piece };
+        let (mut giving, pause) = (PieceQueue::default(), MeshSpan(100));
+        let give = |piece| PieceToSend {
+            epoch: Epoch(0),
+            group: GroupTag::from_bytes([1; 4]),
+            number: 3,
+            piece,
+        };
         for piece in [0, 1, 1, 0, 2, 9] {
-            giving.want(Time(0), give(piece), pause);
+            giving.want(MeshTime(0), give(piece), pause);
         }
         assert_eq!(giving.next(8), Some((give(0), 3)));
         assert_eq!(giving.next(2), Some((give(0), 2)));
-        giving.done(Time(5), 3);
-        giving.want(Time(104), give(1), pause);
+        giving.done(MeshTime(5), 3);
+        giving.want(MeshTime(104), give(1), pause);
         assert_eq!(giving.next(8), Some((give(9), 1)));
-        giving.want(Time(105), give(1), pause);
-        giving.done(Time(105), 1);
+        giving.want(MeshTime(105), give(1), pause);
+        giving.done(MeshTime(105), 1);
         assert_eq!(giving.next(8), Some((give(1), 1)));
-        (0..u16::MAX).for_each(|piece| giving.want(Time(200), give(piece), pause));
+        (0..u16::MAX).for_each(|piece| giving.want(MeshTime(200), give(piece), pause));
         assert_eq!(giving.waiting.len(), MAX_PIECES_WAITING);
     }
 }

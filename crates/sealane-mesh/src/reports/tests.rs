@@ -9,26 +9,26 @@ fn via(number: u16) -> LinkId {
     LinkId { interface: InterfaceId(0), slot: slot(number) }
 }
 
-fn pair(of: u16) -> Pair {
-    Pair { gateway: slot(0), of: slot(of) }
+fn pair(of: u16) -> GatewayPair {
+    GatewayPair { gateway: slot(0), of: slot(of) }
 }
 
-const ONE: Proof = Proof { reports: 1, frames: 8 };
+const ONE: VanishProof = VanishProof { reports: 1, frames: 8 };
 
 /// A gateway and a machine that sends to it.
-struct Two {
-    gateway: Reports,
-    sender: Reports,
+struct ReportPair {
+    gateway: GatewayReports,
+    sender: GatewayReports,
     needed: u8,
 }
 
-impl Default for Two {
+impl Default for ReportPair {
     fn default() -> Self {
-        Self { gateway: Reports::default(), sender: Reports::default(), needed: 1 }
+        Self { gateway: GatewayReports::default(), sender: GatewayReports::default(), needed: 1 }
     }
 }
 
-impl Two {
+impl ReportPair {
     /// So many frames are sent, so many come, and a report is told. Who is blamed?
     fn round(&mut self, sent: u32, came: u32) -> Vec<LinkId> {
         (0..sent).for_each(|_| self.sender.carried(pair(7), via(1), 1));
@@ -37,11 +37,11 @@ impl Two {
         self.hear(&report)
     }
 
-    fn hear(&mut self, report: &Report) -> Vec<LinkId> {
-        let needed = Proof { reports: self.needed, frames: 8 };
+    fn hear(&mut self, report: &GatewayReport) -> Vec<LinkId> {
+        let needed = VanishProof { reports: self.needed, frames: 8 };
         let fates = self.sender.hear(slot(0), report, |_| needed);
         assert_eq!(self.sender.hear(slot(0), report, |_| needed), [], "a report counts once");
-        let vanish = fates.into_iter().filter(|(_, fate)| *fate == Fate::Vanish);
+        let vanish = fates.into_iter().filter(|(_, fate)| *fate == FrameFate::Vanish);
         vanish.map(|(via, _)| via).collect()
     }
 }
@@ -49,7 +49,7 @@ impl Two {
 #[test]
 fn a_next_hop_behind_which_all_vanishes_is_found_with_the_third_report_at_the_latest() {
     for each in [4, 20] {
-        let mut two = Two::default();
+        let mut two = ReportPair::default();
         (0..3).for_each(|_| assert_eq!(two.round(each, each), []));
         // The machine was taken in the middle.
         assert_eq!(two.round(each, each / 2), []);
@@ -62,7 +62,7 @@ fn a_next_hop_behind_which_all_vanishes_is_found_with_the_third_report_at_the_la
 
 #[test]
 fn a_next_hop_far_from_the_gateway_has_the_time_of_one_more_report() {
-    let mut two = Two { needed: 2, ..Two::default() };
+    let mut two = ReportPair { needed: 2, ..ReportPair::default() };
     two.round(8, 8);
     let blamed = [two.round(8, 0), two.round(8, 0), two.round(8, 0)];
     assert_eq!(blamed, [vec![], vec![], vec![via(1)]]);
@@ -75,7 +75,7 @@ fn a_next_hop_far_from_the_gateway_has_the_time_of_one_more_report() {
 
 #[test]
 fn a_trickle_that_arrives_blames_nobody_and_one_that_vanishes_does() {
-    let mut two = Two::default();
+    let mut two = ReportPair::default();
     for round in 0..200 {
         // One frame in each second report, as a machine sends that is at rest.
         let sent = round % 2;
@@ -87,7 +87,7 @@ fn a_trickle_that_arrives_blames_nobody_and_one_that_vanishes_does() {
 
 #[test]
 fn frames_that_are_still_on_their_way_blame_nobody() {
-    let mut two = Two::default();
+    let mut two = ReportPair::default();
     two.round(4, 4);
     for round in 0..20 {
         // A frame that is sent just before a report is counted in the next one.
@@ -99,7 +99,7 @@ fn frames_that_are_still_on_their_way_blame_nobody() {
 
 #[test]
 fn heavy_loss_and_lost_reports_blame_nobody() {
-    let mut two = Two::default();
+    let mut two = ReportPair::default();
     for round in 0..40 {
         assert_eq!(two.round(24, 4), [], "{round}");
         // Reports that are lost: what they counted stands in those after them.
@@ -115,13 +115,13 @@ fn heavy_loss_and_lost_reports_blame_nobody() {
 
 #[test]
 fn frames_that_came_by_several_reports_speak_together() {
-    let mut two = Two::default();
+    let mut two = ReportPair::default();
     two.round(20, 20);
     // Three of sixteen that have had their time are more than one of eight; one alone is not.
     assert_eq!(two.round(16, 2), []);
     assert_eq!(two.round(16, 1), []);
     // Two of sixteen are not.
-    let mut two = Two::default();
+    let mut two = ReportPair::default();
     two.round(20, 20);
     assert_eq!(two.round(16, 1), []);
     assert_eq!(two.round(16, 1), [via(1)]);
@@ -129,7 +129,7 @@ fn frames_that_came_by_several_reports_speak_together() {
 
 #[test]
 fn what_came_while_more_reports_were_lost_than_it_stands_in_is_not_taken_for_lost() {
-    let mut two = Two::default();
+    let mut two = ReportPair::default();
     two.round(20, 20);
     // These are on their way when the report is made, and come behind it.
     assert_eq!(two.round(8, 0), []);
@@ -149,18 +149,18 @@ fn what_came_while_more_reports_were_lost_than_it_stands_in_is_not_taken_for_los
 
 #[test]
 fn a_report_that_leaves_some_out_says_nothing_of_them() {
-    let mut two = Two::default();
+    let mut two = ReportPair::default();
     two.round(20, 20);
     for sequence in 100..120 {
         (0..20).for_each(|_| two.sender.carried(pair(7), via(1), 1));
-        let cut = Report { is_complete: false, start: 5, sequence, counts: vec![] };
+        let cut = GatewayReport { is_complete: false, start: 5, sequence, counts: vec![] };
         assert_eq!(two.hear(&cut), []);
     }
 }
 
 #[test]
 fn frames_that_arrive_speak_for_their_next_hop() {
-    let (mut gateway, mut sender) = (Reports::default(), Reports::default());
+    let (mut gateway, mut sender) = (GatewayReports::default(), GatewayReports::default());
     let mut fates = vec![];
     for came in [20, 20, 0, 0, 0, 20] {
         (0..20).for_each(|_| sender.carried(pair(7), via(1), 1));
@@ -169,12 +169,12 @@ fn frames_that_arrive_speak_for_their_next_hop() {
             sender.hear(slot(0), &gateway.next(5), |_| ONE).into_iter().map(|(_, fate)| fate),
         );
     }
-    assert_eq!(fates, [Fate::Arrive, Fate::Vanish, Fate::Arrive]);
+    assert_eq!(fates, [FrameFate::Arrive, FrameFate::Vanish, FrameFate::Arrive]);
 }
 
 #[test]
 fn a_report_counts_those_first_who_sent_most_and_tells_each_four_times() {
-    let mut gateway = Reports::default();
+    let mut gateway = GatewayReports::default();
     assert!(gateway.is_quiet());
     for number in 0..40_u16 {
         (0..=number).for_each(|_| gateway.came(slot(number), 1));
@@ -195,13 +195,13 @@ fn a_report_counts_those_first_who_sent_most_and_tells_each_four_times() {
 
 #[test]
 fn pairs_are_bounded_and_idle_ones_are_forgotten() {
-    let mut reports = Reports::default();
+    let mut reports = GatewayReports::default();
     for of in 0..1024 {
         reports.carried(pair(of), via(1), 1);
     }
     assert_eq!(reports.carried.len(), MAX_CARRIED_COUNTS);
     assert!(reports.awaits(slot(0)) && !reports.awaits(slot(1)));
-    let mut gateway = Reports::default();
+    let mut gateway = GatewayReports::default();
     (0..10).for_each(|_| drop(reports.hear(slot(0), &gateway.next(1), |_| ONE)));
     assert!(reports.carried.is_empty() && reports.heard.is_empty());
 }

@@ -1,17 +1,19 @@
 //! Those who have missed orders hold an earlier epoch, and those who leave are members no more.
 
-use sealane_frame::{HeaderFields, Kind, LongFrame, PeerTag, open_stored, seal_frame};
-use sealane_seal::{Announcement, Binding, Class, Epoch, Epochs, Form, Opened, Sealer, Slot};
+use sealane_frame::{FrameKind, HeaderFields, LongFrame, PeerTag, open_stored, seal_frame};
+use sealane_seal::{
+    Announcement, Binding, Class, Epoch, Epochs, Form, OpenedMessage, Sealer, Slot,
+};
 
-use super::{Leaves, Said, Voice, said};
+use super::{HopMessage, MemberLeaves, MeshVoice, said};
 use crate::MeshError;
 use crate::hop::HopSender;
 use crate::messages::MessageType;
 
-impl Voice {
+impl MeshVoice {
     /// Takes nothing more of a member that is about to be removed. Whether that is news.
-    pub(crate) fn leave(&mut self, leaves: Leaves) -> bool {
-        let Leaves { slot, order } = leaves;
+    pub(crate) fn leave(&mut self, leaves: MemberLeaves) -> bool {
+        let MemberLeaves { slot, order } = leaves;
         let is_late = order < self.orders || !self.is_member(slot);
         if is_late || slot == self.slot {
             return false;
@@ -28,13 +30,13 @@ impl Voice {
     }
 
     /// The members that are about to be removed.
-    pub(crate) fn leaving(&self) -> impl Iterator<Item = Leaves> + '_ {
-        self.leaving.iter().map(|(slot, order)| Leaves { slot: *slot, order: *order })
+    pub(crate) fn leaving(&self) -> impl Iterator<Item = MemberLeaves> + '_ {
+        self.leaving.iter().map(|(slot, order)| MemberLeaves { slot: *slot, order: *order })
     }
 
     /// So many orders were obeyed: gives those who were to be removed by them, and are still
     /// members.
-    pub(super) fn end_leaving(&mut self, orders: u64) -> Vec<Leaves> {
+    pub(super) fn end_leaving(&mut self, orders: u64) -> Vec<MemberLeaves> {
         let ended: Vec<_> = self.leaving().filter(|one| one.order < orders).collect();
         self.leaving.retain(|_, order| *order >= orders);
         for slot in self.leaving.keys() {
@@ -63,7 +65,7 @@ impl Voice {
     ) -> Result<Vec<u8>, MeshError> {
         let body = Announcement { start: self.start_ms, orders: self.orders }.to_bytes();
         let fields = HeaderFields {
-            kind: Kind::Control,
+            kind: FrameKind::Control,
             class: Class::Signed,
             ..self.fields(sealane_frame::ANNOUNCEMENT_TYPE)
         };
@@ -107,7 +109,7 @@ impl Voice {
     }
 
     /// Notes in which epoch a member has spoken: from then on it is not behind that.
-    pub(super) fn note_heard(&mut self, by: &Opened) {
+    pub(super) fn note_heard(&mut self, by: &OpenedMessage) {
         let latest = self.heard.entry(by.slot()).or_insert(by.epoch());
         *latest = by.epoch().max(*latest);
     }
@@ -115,12 +117,12 @@ impl Voice {
     /// Opens what a member says that holds an epoch before the last one: that it is there, or what
     /// it asks for. Nothing is remembered, so that it may be a recording: what follows from it is
     /// bounded by air time alone.
-    pub(crate) fn hear_behind(&mut self, frame: &[u8]) -> Result<Behind, MeshError> {
+    pub(crate) fn hear_behind(&mut self, frame: &[u8]) -> Result<MemberBehind, MeshError> {
         let view = sealane_frame::FrameView::parse(frame)?;
         let (kind, what, class) =
             (view.header().kind(), view.header().data_type(), view.seal_header().key.class);
-        let is_announcement =
-            (kind, what, class) == (Kind::Control, sealane_frame::ANNOUNCEMENT_TYPE, Class::Signed);
+        let is_announcement = (kind, what, class)
+            == (FrameKind::Control, sealane_frame::ANNOUNCEMENT_TYPE, Class::Signed);
         self.behind_tries =
             self.behind_tries.checked_sub(1).ok_or(sealane_seal::Error::TooManyTrials)?;
         self.slot_of(frame)?;
@@ -137,12 +139,12 @@ impl Voice {
             return Err(MeshError::NotOurs);
         }
         if is_announcement {
-            return Ok(Behind { slot, epoch, said: None });
+            return Ok(MemberBehind { slot, epoch, said: None });
         }
         let (fields, body) = (stored.header.fields(), stored.body.to_vec());
         let said = said(self.group, &fields, opened, body, Class::Authenticated)?;
         match said.what {
-            MessageType::Asked => Ok(Behind { slot, epoch, said: Some(said) }),
+            MessageType::Asked => Ok(MemberBehind { slot, epoch, said: Some(said) }),
             _ => Err(MeshError::NotOurs),
         }
     }
@@ -155,17 +157,17 @@ impl Voice {
 
 /// A message of a member that holds an epoch before the last one.
 #[derive(Debug)]
-pub(crate) struct Behind {
+pub(crate) struct MemberBehind {
     pub(crate) slot: Slot,
     pub(crate) epoch: Epoch,
     /// The request; nothing where it has announced itself.
-    pub(crate) said: Option<Said>,
+    pub(crate) said: Option<HopMessage>,
 }
 
 /// Frames of earlier epochs that are looked at in one second.
 pub(super) const BEHIND_TRIES: u32 = 8;
 
-impl Said {
+impl HopMessage {
     /// Whether it was said in an epoch before that one.
     pub(crate) fn is_before(&self, epoch: Epoch) -> bool {
         let HopSender { epoch: said_in, .. } = self.by;

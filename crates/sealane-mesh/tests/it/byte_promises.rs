@@ -1,17 +1,18 @@
 //! The cost of the mesh in bytes, by the real encoder.
 
-use sealane_frame::{CompactView, Dictionary, LinkContext, PeerTag, Roster};
+use sealane_frame::{CompactView, FrameDictionary, FrameRoster, LinkContext, PeerTag};
 use sealane_mesh::{
-    DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HOP_SEAL_BYTES, Hello, Input,
-    LISTED_BYTES, Medium, MessageType, Probe, RemovalMessage, Report, Role, Span,
+    DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, GatewayReport, HELLO_BYTES_MIN, HOP_SEAL_BYTES,
+    HelloMessage, LISTED_BYTES, MachineRole, MeshInput, MeshMedium, MeshSpan, MessageType,
+    NeighbourProbe, RemovalMessage,
 };
 
 use crate::net::{Link, Net};
 
 /// The body of a compact frame of class A, and all its bytes.
 fn body<'a>(net: &Net, unit: &'a [u8]) -> Option<(u16, &'a [u8])> {
-    let dictionary = Dictionary::fixed(&[net.provision.group_tag()]);
-    let roster = Roster::new();
+    let dictionary = FrameDictionary::fixed(&[net.provision.group_tag()]);
+    let roster = FrameRoster::new();
     let (next_hop, previous_hop) = (PeerTag::BROADCAST, PeerTag::NOBODY);
     let link = LinkContext { dictionary: &dictionary, roster: &roster, next_hop, previous_hop };
     let view = CompactView::parse(unit, &link).ok()?;
@@ -20,23 +21,23 @@ fn body<'a>(net: &Net, unit: &'a [u8]) -> Option<(u16, &'a [u8])> {
 
 /// A cell of so many machines that have just started, of which two are gateways.
 fn cell(count: usize) -> Net {
-    let mut net = Net::new(1, count as u16, Medium::dot11p());
+    let mut net = Net::new(1, count as u16, MeshMedium::dot11p());
     for one in 0..count {
         for other in one + 1..count {
             net.join(one, other, Link::default());
         }
-        net.start(one, if one < 2 { Role::Gateway } else { Role::Member });
+        net.start(one, if one < 2 { MachineRole::Gateway } else { MachineRole::Member });
     }
     net
 }
 
 /// The hellos of a cell that were heard in some time from now on, and how long they were.
-fn hellos(net: &mut Net, span: Span) -> Vec<(usize, Hello)> {
+fn hellos(net: &mut Net, span: MeshSpan) -> Vec<(usize, HelloMessage)> {
     net.heard.clear();
     net.run(span);
     let heard = net.heard.iter().filter_map(|(_, unit)| {
         let (_, body) = body(net, unit).filter(|(what, _)| *what == 1)?;
-        Some((unit.len(), Hello::parse(body).unwrap()))
+        Some((unit.len(), HelloMessage::parse(body).unwrap()))
     });
     heard.collect()
 }
@@ -47,10 +48,10 @@ fn a_hello_of_eight_neighbours_has_96_bytes_at_most_also_while_they_find_each_ot
     assert_eq!(most, 69);
     assert_eq!(most + 27, 96, "with the longest headers and the tag of the compact form");
     let mut net = cell(9);
-    let first = hellos(&mut net, Span::seconds(5));
+    let first = hellos(&mut net, MeshSpan::seconds(5));
     assert!(first.len() >= 45, "{}", first.len());
     assert!(first.iter().any(|(_, hello)| hello.echoes.len() > 2), "few leave room for more");
-    let later = hellos(&mut net, Span::seconds(30));
+    let later = hellos(&mut net, MeshSpan::seconds(30));
     for (bytes, hello) in first.iter().chain(&later) {
         assert!(*bytes <= 96 && hello.to_bytes().len() <= 69, "{bytes}: {hello:?}");
     }
@@ -64,8 +65,8 @@ fn a_hello_of_eight_neighbours_has_96_bytes_at_most_also_while_they_find_each_ot
 #[test]
 fn a_hello_among_very_many_neighbours_has_96_bytes_at_most() {
     let mut net = cell(22);
-    net.run(Span::seconds(25));
-    let hellos = hellos(&mut net, Span::seconds(15));
+    net.run(MeshSpan::seconds(25));
+    let hellos = hellos(&mut net, MeshSpan::seconds(15));
     assert!(hellos.len() > 100);
     for (bytes, hello) in hellos.iter().rev().take(50) {
         let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
@@ -77,17 +78,17 @@ fn a_hello_among_very_many_neighbours_has_96_bytes_at_most() {
 #[test]
 fn a_notice_of_removal_has_130_bytes_at_most() {
     assert_eq!(RemovalMessage::BYTES + 27, 123, "with the longest headers of the compact form");
-    let mut net = Net::new(2, 1024, Medium::lora_sf7());
+    let mut net = Net::new(2, 1024, MeshMedium::lora_sf7());
     for slot in [0, 1022, 1023] {
-        net.start(slot, Role::Member);
+        net.start(slot, MachineRole::Member);
     }
     net.join(0, 1022, Link::default());
     net.join(1022, 1023, Link::default());
-    net.run(Span::seconds(1200));
+    net.run(MeshSpan::seconds(1200));
     net.heard.clear();
     let notice = net.provision.removal(0, 500, 0).unwrap();
     net.give(0, &notice);
-    net.run(Span::seconds(1200));
+    net.run(MeshSpan::seconds(1200));
     let notices = net.heard.iter().filter(|(_, unit)| {
         let body = body(&net, unit).filter(|(what, _)| *what == MessageType::Removal as u16);
         body.is_some_and(|(_, body)| RemovalMessage::parse(body).is_ok())
@@ -105,10 +106,10 @@ fn with_a_digest_of_documents_it_still_has_96_bytes_at_most() {
     for count in [9, 22] {
         let mut net = cell(count);
         for (one, node) in &mut net.nodes {
-            node.mesh.take(net.now, Input::Digest { digest: Some([*one as u8; 8]) });
+            node.mesh.take(net.now, MeshInput::Digest { digest: Some([*one as u8; 8]) });
         }
-        net.run(Span::seconds(25));
-        let hellos = hellos(&mut net, Span::seconds(15));
+        net.run(MeshSpan::seconds(25));
+        let hellos = hellos(&mut net, MeshSpan::seconds(15));
         for (bytes, hello) in hellos.iter().rev().take(50) {
             let lists = (hello.neighbours.len(), hello.echoes.len(), hello.gateways.len());
             assert_eq!((lists, hello.digest.is_some()), ((8, 1, 2), true), "{count}");
@@ -120,11 +121,11 @@ fn with_a_digest_of_documents_it_still_has_96_bytes_at_most() {
 #[test]
 fn the_rest_is_small_too() {
     assert_eq!(HOP_SEAL_BYTES, 10);
-    assert_eq!(Probe::BYTES + 27, 34);
-    let of = |count: u16| Report {
+    assert_eq!(NeighbourProbe::BYTES + 27, 34);
+    let of = |count: u16| GatewayReport {
         counts: (0..count).map(|n| (sealane_seal::Slot::new(n).unwrap(), 1)).collect(),
-        ..Report::default()
+        ..GatewayReport::default()
     };
-    assert_eq!(of(0).to_bytes().len(), Report::BYTES_MIN);
-    assert_eq!(of(32).to_bytes().len(), Report::BYTES_MIN + 4 * 32);
+    assert_eq!(of(0).to_bytes().len(), GatewayReport::BYTES_MIN);
+    assert_eq!(of(32).to_bytes().len(), GatewayReport::BYTES_MIN + 4 * 32);
 }

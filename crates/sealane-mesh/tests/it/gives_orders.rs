@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sealane_mesh::{Event, Input, KeptGroup, Medium, Provision, Role, Span, Time};
+use sealane_mesh::{
+    KeptGroup, MachineRole, MeshEvent, MeshInput, MeshMedium, MeshProvision, MeshSpan, MeshTime,
+};
 use sealane_seal::Slot;
 
 use crate::net::{Link, Net};
@@ -14,7 +16,7 @@ const TEAM: usize = 20;
 const THIEF: usize = 10;
 
 /// Twenty machines in eight columns: those of a column, and of the next one, hear each other.
-fn team(seed: u64, medium: Medium, loss_percent: u64) -> Net {
+fn team(seed: u64, medium: MeshMedium, loss_percent: u64) -> Net {
     let mut net = Net::new(seed, TEAM as u16, medium);
     let column = |node: usize| node * 8 / TEAM;
     for one in 0..TEAM {
@@ -23,7 +25,7 @@ fn team(seed: u64, medium: Medium, loss_percent: u64) -> Net {
                 net.join(one, other, Link { loss_percent, ..Link::default() });
             }
         }
-        net.start(one, if one == 0 { Role::Gateway } else { Role::Member });
+        net.start(one, if one == 0 { MachineRole::Gateway } else { MachineRole::Member });
     }
     net
 }
@@ -43,22 +45,22 @@ fn hops(net: &Net, without: usize) -> BTreeMap<usize, u64> {
     found
 }
 
-fn left_at(net: &Net, at: usize) -> Option<Time> {
+fn left_at(net: &Net, at: usize) -> Option<MeshTime> {
     let thief = Slot::new(THIEF as u16).unwrap();
-    let is_it = |event: &Event| *event == Event::Leaving { slot: thief, order: 0 };
+    let is_it = |event: &MeshEvent| *event == MeshEvent::Leaving { slot: thief, order: 0 };
     net.node(at).events.iter().find(|(_, event)| is_it(event)).map(|(at, _)| *at)
 }
 
 /// When the last of the others had the notice, for each hop, and when it had the re-key.
 struct Took {
     hops: u64,
-    notice: Span,
+    notice: MeshSpan,
     /// The longest time for one hop, in hellos and their air time.
     worst_hop: f64,
-    rekey: Span,
+    rekey: MeshSpan,
 }
 
-fn remove_the_thief(net: &mut Net, hello: Span, most: Span) -> Took {
+fn remove_the_thief(net: &mut Net, hello: MeshSpan, most: MeshSpan) -> Took {
     net.removed.insert(0, vec![THIEF as u16]);
     let notice = net.provision.removal(0, THIEF as u16, 0).unwrap();
     let order = net.provision.order(0, &[7; REKEY_FRAME_BYTES]).unwrap();
@@ -71,8 +73,8 @@ fn remove_the_thief(net: &mut Net, hello: Span, most: Span) -> Took {
         net.run(hello.part(4));
     }
     let hops = hops(net, THIEF);
-    let since = |at: Option<&Time>| at.map(|at| at.since(start));
-    let mut took = Took { hops: 0, notice: Span(0), worst_hop: 0.0, rekey: Span(0) };
+    let since = |at: Option<&MeshTime>| at.map(|at| at.since(start));
+    let mut took = Took { hops: 0, notice: MeshSpan(0), worst_hop: 0.0, rekey: MeshSpan(0) };
     for one in others {
         let obeyed = since(net.node(one).obeyed.first());
         let obeyed = obeyed.unwrap_or_else(|| panic!("{one} has no re-key after {most:?}"));
@@ -88,7 +90,7 @@ fn remove_the_thief(net: &mut Net, hello: Span, most: Span) -> Took {
 }
 
 fn is_shut_out(net: &mut Net) {
-    net.run(Span::seconds(10));
+    net.run(MeshSpan::seconds(10));
     let thief = Slot::new(THIEF as u16).unwrap();
     for one in (0..TEAM).filter(|one| *one != THIEF) {
         let node = net.node(one);
@@ -99,10 +101,10 @@ fn is_shut_out(net: &mut Net) {
     assert!(net.node(THIEF).obeyed.is_empty());
 }
 
-fn shut_out_over_seven_hops(name: &str, medium: Medium, seed: u64) {
+fn shut_out_over_seven_hops(name: &str, medium: MeshMedium, seed: u64) {
     let mut net = team(100 + seed, medium, 30);
-    net.run(Span::seconds(15));
-    let took = remove_the_thief(&mut net, Span::seconds(1), Span::seconds(600));
+    net.run(MeshSpan::seconds(15));
+    let took = remove_the_thief(&mut net, MeshSpan::seconds(1), MeshSpan::seconds(600));
     println!(
         "{name}, seed {seed}: {} hops, 30 % loss: notice {} ms, {:.2} hellos a hop at worst; \
          re-key of {REKEY_FRAME_BYTES} + 73 bytes {} ms",
@@ -124,11 +126,11 @@ fn seeds() -> Option<u64> {
 #[test]
 fn a_notice_is_everywhere_within_a_hello_for_each_hop_and_the_re_key_follows() {
     for seed in 0..seeds().unwrap_or(2) {
-        shut_out_over_seven_hops("BLE, MTU 247", Medium::ble(247), seed);
-        shut_out_over_seven_hops("802.11p", Medium::dot11p(), seed);
+        shut_out_over_seven_hops("BLE, MTU 247", MeshMedium::ble(247), seed);
+        shut_out_over_seven_hops("802.11p", MeshMedium::dot11p(), seed);
         // Where units are narrow, a re-key takes minutes, and so does its test.
         if seeds().is_some() {
-            shut_out_over_seven_hops("BLE, MTU 23", Medium::ble(23), seed);
+            shut_out_over_seven_hops("BLE, MTU 23", MeshMedium::ble(23), seed);
         }
     }
 }
@@ -150,19 +152,19 @@ fn slow_radios_re_key_within_their_duty_cycle() {
 
 fn re_key_slow_radios(seed: u64) {
     let hops: usize = 7;
-    let mut net = Net::new(9 + seed, hops as u16 + 2, Medium::lora_sf7());
+    let mut net = Net::new(9 + seed, hops as u16 + 2, MeshMedium::lora_sf7());
     let chain: Vec<_> = (0..=hops).collect();
     net.chain(&chain, Link { loss_percent: 30, ..Link::default() });
-    chain.iter().for_each(|slot| net.start(*slot, Role::Member));
-    net.run(Span::seconds(3600));
+    chain.iter().for_each(|slot| net.start(*slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(3600));
     net.removed.insert(0, vec![hops as u16 + 1]);
     let notice = net.provision.removal(0, hops as u16 + 1, 0).unwrap();
     let order = net.provision.order(0, &[7; REKEY_FRAME_BYTES]).unwrap();
     let start = net.now;
     net.give(0, &notice);
     net.give(0, &order);
-    while net.node(hops).obeyed.is_empty() && net.now.since(start) < Span::seconds(24 * 3600) {
-        net.run(Span::seconds(60));
+    while net.node(hops).obeyed.is_empty() && net.now.since(start) < MeshSpan::seconds(24 * 3600) {
+        net.run(MeshSpan::seconds(60));
     }
     let told = net.node(hops).notices[0].0.since(start).as_millis() / 1000;
     let obeyed = net.node(hops).obeyed[0].since(start).as_millis() / 1000;
@@ -176,57 +178,57 @@ fn re_key_slow_radios(seed: u64) {
 
 #[test]
 fn those_who_come_back_after_two_re_keys_catch_up() {
-    let mut net = Net::new(3, 8, Medium::dot11p());
+    let mut net = Net::new(3, 8, MeshMedium::dot11p());
     net.chain(&[0, 1, 2, 3], Link::default());
-    (0..4).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..4).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     net.cut(2, 3);
-    net.run(Span::seconds(15));
+    net.run(MeshSpan::seconds(15));
     for (number, gone) in [(0, 6), (1, 7)] {
         net.removed.insert(number, vec![gone]);
         let order = net.provision.order(number, &[number as u8; 2000]).unwrap();
         net.give(0, &order);
-        net.run(Span::seconds(10));
+        net.run(MeshSpan::seconds(10));
     }
     let obeyed = |net: &Net| -> Vec<_> { (0..4).map(|one| net.node(one).obeyed.len()).collect() };
     assert_eq!(obeyed(&net), [2, 2, 2, 0]);
     net.join(2, 3, Link { loss_percent: 30, ..Link::default() });
     let since = net.now;
-    while obeyed(&net)[3] < 2 && net.now.since(since) < Span::seconds(300) {
-        net.run(Span::seconds(1));
+    while obeyed(&net)[3] < 2 && net.now.since(since) < MeshSpan::seconds(300) {
+        net.run(MeshSpan::seconds(1));
     }
     println!("two epochs behind: caught up in {} ms", net.now.since(since).as_millis());
     assert_eq!(obeyed(&net), [2, 2, 2, 2]);
-    net.run(Span::seconds(60));
+    net.run(MeshSpan::seconds(60));
     assert!(net.reaches(0, 3) && net.reaches(3, 0));
 }
 
 /// Another group, whose orders machines keep that are no members of it.
-fn other_group(net: &mut Net) -> (Provision, KeptGroup) {
-    let other = Provision::new([9; 32], 4).unwrap();
+fn other_group(net: &mut Net) -> (MeshProvision, KeptGroup) {
+    let other = MeshProvision::new([9; 32], 4).unwrap();
     let kept = other.kept(0).unwrap();
     for slot in net.nodes.keys().copied().collect::<Vec<_>>() {
-        net.take(slot, Input::Keep(kept));
+        net.take(slot, MeshInput::Keep(kept));
     }
     (other, kept)
 }
 
 #[test]
 fn machines_without_a_key_of_a_group_pass_its_orders_on_and_keep_them() {
-    let mut net = Net::new(4, 5, Medium::dot11p());
+    let mut net = Net::new(4, 5, MeshMedium::dot11p());
     net.chain(&[0, 1, 2, 3], Link { loss_percent: 30, ..Link::default() });
-    (0..3).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..3).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     let (other, kept) = other_group(&mut net);
     // Four parts of a re-key of 1,000 members.
     let orders: Vec<_> = (0..4).map(|n| other.order(n, &[n as u8; 13_000]).unwrap()).collect();
     for notice in &orders {
-        net.take(0, Input::Notice { group: kept.tag, notice });
+        net.take(0, MeshInput::Notice { group: kept.tag, notice });
     }
     let got = |net: &Net, at: usize| net.node(at).notices.len();
     let mut seconds = 0;
     while got(&net, 2) < 4 && seconds < 600 {
-        net.run(Span::seconds(1));
+        net.run(MeshSpan::seconds(1));
         seconds += 1;
     }
     println!("4 x 13 kB over 2 hops at 30 % loss: {seconds} s");
@@ -234,43 +236,43 @@ fn machines_without_a_key_of_a_group_pass_its_orders_on_and_keep_them() {
     assert_eq!(told, orders, "in order, and each once");
     // One that comes later, while the first has gone, is given all of them.
     net.stop(0);
-    net.start(3, Role::Member);
-    net.take(3, Input::Keep(kept));
+    net.start(3, MachineRole::Member);
+    net.take(3, MeshInput::Keep(kept));
     // A machine that did not keep orders of this group gives none.
-    net.start(4, Role::Member);
+    net.start(4, MachineRole::Member);
     net.join(3, 4, Link::default());
-    net.run(Span::seconds(200));
+    net.run(MeshSpan::seconds(200));
     assert_eq!((got(&net, 3), got(&net, 4)), (4, 0));
 }
 
 #[test]
 fn what_was_obeyed_by_other_ways_is_not_asked_for() {
-    let mut net = Net::new(5, 3, Medium::dot11p());
+    let mut net = Net::new(5, 3, MeshMedium::dot11p());
     net.chain(&[0, 1], Link::default());
-    (0..2).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..2).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     let (other, kept) = other_group(&mut net);
-    net.take(1, Input::Keep(KeptGroup { orders: 3, ..kept }));
+    net.take(1, MeshInput::Keep(KeptGroup { orders: 3, ..kept }));
     for number in 0..4 {
         let notice = other.order(number, &[1; 500]).unwrap();
-        net.take(0, Input::Notice { group: kept.tag, notice: &notice });
+        net.take(0, MeshInput::Notice { group: kept.tag, notice: &notice });
     }
-    net.run(Span::seconds(20));
+    net.run(MeshSpan::seconds(20));
     let numbers: Vec<_> = net.node(1).notices.iter().map(|(_, _, notice)| notice[8]).collect();
     assert_eq!(numbers, [3]);
 }
 
 #[test]
 fn a_notice_whose_order_never_comes_is_shown_and_one_that_removes_nobody_ends() {
-    let mut net = Net::new(6, 4, Medium::dot11p());
+    let mut net = Net::new(6, 4, MeshMedium::dot11p());
     net.chain(&[0, 1, 2], Link::default());
     net.join(0, 2, Link::default());
-    (0..3).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..3).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     let (one, two) = (Slot::new(1).unwrap(), Slot::new(2).unwrap());
     let notice = net.provision.removal(0, 1, 0).unwrap();
     net.give(0, &notice);
-    net.run(Span::seconds(600));
+    net.run(MeshSpan::seconds(600));
     for at in [0, 2] {
         assert_eq!(net.node(at).mesh.leaving(), [(one, 0)], "{at}");
         assert!(net.node(at).mesh.neighbours().iter().all(|other| other.slot != one));
@@ -279,9 +281,9 @@ fn a_notice_whose_order_never_comes_is_shown_and_one_that_removes_nobody_ends() 
     net.removed.insert(0, vec![3]);
     let order = net.provision.order(0, &[1; 500]).unwrap();
     net.give(0, &order);
-    net.run(Span::seconds(60));
+    net.run(MeshSpan::seconds(60));
     for at in [0, 2] {
-        let stays = Event::Stays { slot: one, order: 0 };
+        let stays = MeshEvent::Stays { slot: one, order: 0 };
         assert!(net.node(at).events.iter().any(|(_, event)| *event == stays), "{at}");
         assert!(net.node(at).mesh.leaving().is_empty());
     }
@@ -291,15 +293,15 @@ fn a_notice_whose_order_never_comes_is_shown_and_one_that_removes_nobody_ends() 
 
 #[test]
 fn where_all_is_told_orders_cost_next_to_nothing() {
-    let mut net = team(8, Medium::dot11p(), 0);
+    let mut net = team(8, MeshMedium::dot11p(), 0);
     net.removed.insert(0, vec![THIEF as u16]);
-    net.run(Span::seconds(10));
+    net.run(MeshSpan::seconds(10));
     let order = net.provision.order(0, &[7; REKEY_FRAME_BYTES]).unwrap();
     net.give(0, &order);
     net.stop(THIEF);
-    net.run(Span::seconds(200));
+    net.run(MeshSpan::seconds(200));
     net.heard.clear();
-    net.run(Span::seconds(60));
+    net.run(MeshSpan::seconds(60));
     let of_orders = net.heard.iter().filter(|(_, unit)| crate::net::is_of_orders(unit)).count();
     let hellos = net.heard.len() - of_orders;
     println!("{of_orders} messages of orders beside {hellos} others in a minute");

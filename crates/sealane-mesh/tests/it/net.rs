@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
 use sealane_mesh::{
-    Address, Config, Event, Input, InterfaceId, Keys, Medium, Mesh, Output, Provision, Role, Span,
-    Table, Time, To, Trace,
+    Config, InterfaceId, Keys, MachineRole, Mesh, MeshAddress, MeshEvent, MeshInput, MeshMedium,
+    MeshOutput, MeshProvision, MeshSpan, MeshTime, RouteTable, RouteTrace, UnitReceiver,
 };
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext, Slot,
@@ -41,12 +41,12 @@ impl Chance {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) loss_percent: u64,
-    pub(crate) delay: Span,
+    pub(crate) delay: MeshSpan,
 }
 
 impl Default for Link {
     fn default() -> Self {
-        Self { loss_percent: 0, delay: Span(500) }
+        Self { loss_percent: 0, delay: MeshSpan(500) }
     }
 }
 
@@ -61,16 +61,16 @@ struct Flight {
 /// A machine and what came out of it.
 pub(crate) struct Node {
     pub(crate) mesh: Mesh,
-    pub(crate) table: Arc<Table>,
-    pub(crate) events: Vec<(Time, Event)>,
-    pub(crate) delivered: Vec<(Time, Vec<u8>)>,
-    pub(crate) traced: Vec<Trace>,
+    pub(crate) table: Arc<RouteTable>,
+    pub(crate) events: Vec<(MeshTime, MeshEvent)>,
+    pub(crate) delivered: Vec<(MeshTime, Vec<u8>)>,
+    pub(crate) traced: Vec<RouteTrace>,
     pub(crate) sent_units: u64,
     pub(crate) sent_bytes: u64,
     /// Notices of groups that were given to the machine.
-    pub(crate) notices: Vec<(Time, GroupTag, Arc<[u8]>)>,
+    pub(crate) notices: Vec<(MeshTime, GroupTag, Arc<[u8]>)>,
     /// When it has obeyed an order of the mesh's group.
-    pub(crate) obeyed: Vec<Time>,
+    pub(crate) obeyed: Vec<MeshTime>,
     /// It takes what others tell of orders, and keeps it to itself.
     pub(crate) hoards: bool,
     /// It takes data of others and drops it.
@@ -85,12 +85,12 @@ pub(crate) struct Node {
 
 /// All machines.
 pub(crate) struct Net {
-    pub(crate) now: Time,
-    pub(crate) provision: Provision,
+    pub(crate) now: MeshTime,
+    pub(crate) provision: MeshProvision,
     pub(crate) nodes: BTreeMap<usize, Node>,
     pub(crate) links: BTreeMap<(usize, usize), Link>,
     pub(crate) chance: Chance,
-    pub(crate) medium: Medium,
+    pub(crate) medium: MeshMedium,
     /// Units as they were sent, for those who record them.
     pub(crate) heard: Vec<(usize, Arc<[u8]>)>,
     pub(crate) steps: u64,
@@ -98,18 +98,18 @@ pub(crate) struct Net {
     /// The members that each order of the mesh's group removes; an order that is not here is not
     /// obeyed.
     pub(crate) removed: BTreeMap<u64, Vec<u16>>,
-    air: BTreeMap<(Time, u64), Flight>,
+    air: BTreeMap<(MeshTime, u64), Flight>,
     flights: u64,
     starts: u64,
 }
 
 impl Net {
-    pub(crate) fn new(seed: u64, members: u16, medium: Medium) -> Self {
+    pub(crate) fn new(seed: u64, members: u16, medium: MeshMedium) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         Self {
-            now: Time(0),
-            provision: Provision::new(key, members).unwrap(),
+            now: MeshTime(0),
+            provision: MeshProvision::new(key, members).unwrap(),
             nodes: BTreeMap::new(),
             links: BTreeMap::new(),
             chance: Chance(seed),
@@ -130,7 +130,7 @@ impl Net {
     }
 
     /// Starts a machine.
-    pub(crate) fn start(&mut self, slot: usize, role: Role) {
+    pub(crate) fn start(&mut self, slot: usize, role: MachineRole) {
         self.start_with(slot, Config { role, ..Config::default() });
     }
 
@@ -164,7 +164,7 @@ impl Net {
         };
         self.nodes.insert(slot, node);
         let medium = self.medium;
-        self.take(slot, Input::Up { interface: RADIO, medium });
+        self.take(slot, MeshInput::Up { interface: RADIO, medium });
     }
 
     pub(crate) fn stop(&mut self, slot: usize) {
@@ -190,7 +190,7 @@ impl Net {
         &self.nodes[&slot]
     }
 
-    pub(crate) fn take(&mut self, slot: usize, input: Input<'_>) {
+    pub(crate) fn take(&mut self, slot: usize, input: MeshInput<'_>) {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(&slot) else { return };
         node.mesh.take(now, input);
@@ -204,25 +204,25 @@ impl Net {
             let node = self.nodes.get_mut(&slot).unwrap();
             match output {
                 // Messages of orders have a hop limit of 0, as all that is told from hop to hop.
-                Output::Send { unit, .. } if node.hoards && is_of_orders(&unit) => {}
-                Output::Send { to, unit, .. } => {
+                MeshOutput::Send { unit, .. } if node.hoards && is_of_orders(&unit) => {}
+                MeshOutput::Send { to, unit, .. } => {
                     assert!(unit.len() <= self.medium.mtu);
                     node.sent_units += 1;
                     node.sent_bytes += unit.len() as u64;
                     self.send(slot, to, unit);
                 }
-                Output::Deliver { frame } => node.delivered.push((self.now, frame)),
-                Output::Notice { group, notice } => {
+                MeshOutput::Deliver { frame } => node.delivered.push((self.now, frame)),
+                MeshOutput::Notice { group, notice } => {
                     node.notices.push((self.now, group, Arc::clone(&notice)));
                     self.obey(slot, group, &notice);
                 }
-                Output::Traced(trace) => node.traced.push(trace),
-                Output::Event(event) => node.events.push((self.now, event)),
-                Output::Table(table) => {
+                MeshOutput::Traced(trace) => node.traced.push(trace),
+                MeshOutput::Event(event) => node.events.push((self.now, event)),
+                MeshOutput::Table(table) => {
                     node.table = table;
                     has_changed = true;
                 }
-                Output::Digest { .. } | Output::Documents { .. } => {}
+                MeshOutput::Digest { .. } | MeshOutput::Documents { .. } => {}
             }
         }
         if has_changed {
@@ -250,10 +250,10 @@ impl Net {
     /// Gives a machine a notice of the mesh's group.
     pub(crate) fn give(&mut self, slot: usize, notice: &[u8]) {
         let group = self.provision.group_tag();
-        self.take(slot, Input::Notice { group, notice });
+        self.take(slot, MeshInput::Notice { group, notice });
     }
 
-    fn send(&mut self, from: usize, to: To, unit: Arc<[u8]>) {
+    fn send(&mut self, from: usize, to: UnitReceiver, unit: Arc<[u8]>) {
         self.heard.push((from, Arc::clone(&unit)));
         let over = self.heard.len().saturating_sub(4096);
         self.heard.drain(..over);
@@ -263,7 +263,8 @@ impl Net {
             .map(|((_, other), link)| (*other, *link))
             .collect();
         for (other, link) in links {
-            let is_for = to == To::Everybody || to == To::Neighbour(Address(other as u64));
+            let is_for = to == UnitReceiver::Everybody
+                || to == UnitReceiver::Neighbour(MeshAddress(other as u64));
             if !is_for || self.chance.is(link.loss_percent) {
                 continue;
             }
@@ -272,22 +273,22 @@ impl Net {
     }
 
     /// Puts a unit on its way to a machine.
-    pub(crate) fn fly(&mut self, from: usize, to: usize, unit: Arc<[u8]>, delay: Span) {
+    pub(crate) fn fly(&mut self, from: usize, to: usize, unit: Arc<[u8]>, delay: MeshSpan) {
         self.flights += 1;
-        let jitter = Span(self.chance.below(delay.0 / 4 + 1));
+        let jitter = MeshSpan(self.chance.below(delay.0 / 4 + 1));
         let at = self.now + delay + jitter;
         self.air.insert((at, self.flights), Flight { from, to, unit });
     }
 
     /// Lets time pass.
-    pub(crate) fn run(&mut self, span: Span) {
+    pub(crate) fn run(&mut self, span: MeshSpan) {
         let end = self.now + span;
         while self.step(end) {}
         self.now = end;
     }
 
     /// Does what comes next before `end`.
-    pub(crate) fn step(&mut self, end: Time) -> bool {
+    pub(crate) fn step(&mut self, end: MeshTime) -> bool {
         let flight = self.air.first_key_value().map(|((at, _), _)| *at);
         let wakes =
             self.nodes.iter().filter_map(|(slot, one)| Some((one.mesh.next_wake()?, *slot)));
@@ -297,7 +298,7 @@ impl Net {
         self.now = self.now.max(at);
         match wake {
             Some((at, slot)) if flight.is_none_or(|flight| at <= flight) => {
-                self.take(slot, Input::Tick);
+                self.take(slot, MeshInput::Tick);
             }
             _ => {
                 let Some((_, flight)) = self.air.pop_first() else { return false };
@@ -317,8 +318,8 @@ impl Net {
         if self.renew(*to, unit) {
             return;
         }
-        let from = Address(*from as u64);
-        self.take(*to, Input::Heard { interface: RADIO, from, unit });
+        let from = MeshAddress(*from as u64);
+        self.take(*to, MeshInput::Heard { interface: RADIO, from, unit });
     }
 
     /// Has a machine that renews hop limits do so, if it is a frame of data in the full form.
@@ -332,7 +333,7 @@ impl Net {
         let mut renewed = unit.to_vec();
         renewed[8..16].copy_from_slice(&tag);
         renewed[16] = 15;
-        self.send(at, To::Everybody, renewed.into());
+        self.send(at, UnitReceiver::Everybody, renewed.into());
         true
     }
 
@@ -405,7 +406,7 @@ impl Net {
     /// Has a machine send data.
     pub(crate) fn data(&mut self, from: usize, to: Option<usize>, what: u16, body: &[u8]) {
         let frame = self.frame(from, to, what, body);
-        self.take(from, Input::Data { frame: &frame });
+        self.take(from, MeshInput::Data { frame: &frame });
     }
 
     pub(crate) fn via(&self, at: usize, to: usize) -> Option<usize> {

@@ -1,21 +1,23 @@
 //! Whatever comes, nothing panics, and memory is bounded: debug assertions look after both.
 
 use proptest::prelude::*;
-use sealane_mesh::{Address, Config, Input, InterfaceId, Medium, Mesh, Provision, Time};
+use sealane_mesh::{
+    Config, InterfaceId, Mesh, MeshAddress, MeshInput, MeshMedium, MeshProvision, MeshTime,
+};
 
-fn mesh(medium: Medium) -> Mesh {
-    let provision = Provision::new([7; 32], 3).unwrap();
+fn mesh(medium: MeshMedium) -> Mesh {
+    let provision = MeshProvision::new([7; 32], 3).unwrap();
     let keys = provision.keys(0, [1; 8], 1).unwrap();
-    let mut mesh = Mesh::new(Config::default(), keys, Time(0)).unwrap();
-    mesh.take(Time(0), Input::Up { interface: InterfaceId(0), medium });
+    let mut mesh = Mesh::new(Config::default(), keys, MeshTime(0)).unwrap();
+    mesh.take(MeshTime(0), MeshInput::Up { interface: InterfaceId(0), medium });
     mesh
 }
 
 fn feed(mesh: &mut Mesh, units: &[Vec<u8>]) {
     for (at, unit) in units.iter().enumerate() {
-        let (interface, from) = (InterfaceId(0), Address(at as u64 % 5));
-        mesh.take(Time(at as u64 * 1000), Input::Heard { interface, from, unit });
-        mesh.take(Time(at as u64 * 1000), Input::Data { frame: unit });
+        let (interface, from) = (InterfaceId(0), MeshAddress(at as u64 % 5));
+        mesh.take(MeshTime(at as u64 * 1000), MeshInput::Heard { interface, from, unit });
+        mesh.take(MeshTime(at as u64 * 1000), MeshInput::Data { frame: unit });
         while mesh.next_output().is_some() {}
     }
 }
@@ -27,7 +29,7 @@ proptest! {
     fn any_units_in_any_form(
         units in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 0..40),
     ) {
-        for medium in [Medium::dot11p(), Medium::wire(1500), Medium::ble(20)] {
+        for medium in [MeshMedium::dot11p(), MeshMedium::wire(1500), MeshMedium::ble(20)] {
             feed(&mut mesh(medium), &units);
         }
     }
@@ -47,7 +49,7 @@ proptest! {
             .into_iter()
             .map(|(start, rest)| [starts[start], &rest].concat())
             .collect();
-        for medium in [Medium::dot11p(), Medium::wire(1500), Medium::ble(20)] {
+        for medium in [MeshMedium::dot11p(), MeshMedium::wire(1500), MeshMedium::ble(20)] {
             feed(&mut mesh(medium), &units);
         }
     }
@@ -55,9 +57,9 @@ proptest! {
 
 #[test]
 fn time_that_goes_back_or_jumps_far_does_no_harm() {
-    let mut mesh = mesh(Medium::lora_sf7());
+    let mut mesh = mesh(MeshMedium::lora_sf7());
     for at in [5, 1, u64::MAX / 2, 7, u64::MAX, 0] {
-        mesh.take(Time(at), Input::Tick);
+        mesh.take(MeshTime(at), MeshInput::Tick);
         while mesh.next_output().is_some() {}
     }
 }

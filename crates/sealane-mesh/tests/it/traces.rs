@@ -1,7 +1,7 @@
 //! A machine is told which way leads to another one, and how each machine on it decides.
 
 use sealane_mesh::limits::MAX_TRACES_PER_SECOND;
-use sealane_mesh::{Input, Medium, Role, Span, Trace};
+use sealane_mesh::{MachineRole, MeshInput, MeshMedium, MeshSpan, RouteTrace};
 use sealane_seal::Slot;
 
 use crate::net::{Link, Net};
@@ -12,22 +12,22 @@ fn slot(number: u16) -> Slot {
 
 /// 0 ─ 1 ─ 2 ─ 4, and 3 beside 1 and 2.
 fn net() -> Net {
-    let mut net = Net::new(3, 6, Medium::dot11p());
+    let mut net = Net::new(3, 6, MeshMedium::dot11p());
     net.chain(&[0, 1, 2, 4], Link::default());
-    net.chain(&[0, 3], Link { loss_percent: 0, delay: Span::millis(40) });
-    net.chain(&[3, 2], Link { loss_percent: 0, delay: Span::millis(40) });
-    (0..5).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(30));
+    net.chain(&[0, 3], Link { loss_percent: 0, delay: MeshSpan::millis(40) });
+    net.chain(&[3, 2], Link { loss_percent: 0, delay: MeshSpan::millis(40) });
+    (0..5).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(30));
     net
 }
 
-fn ask(net: &mut Net, to: u16, number: u32) -> Vec<Trace> {
-    net.take(0, Input::Trace { to: slot(to), number });
-    net.run(Span::seconds(1));
+fn ask(net: &mut Net, to: u16, number: u32) -> Vec<RouteTrace> {
+    net.take(0, MeshInput::Trace { to: slot(to), number });
+    net.run(MeshSpan::seconds(1));
     std::mem::take(&mut net.nodes.get_mut(&0).unwrap().traced)
 }
 
-fn passed(trace: &Trace) -> Vec<u16> {
+fn passed(trace: &RouteTrace) -> Vec<u16> {
     trace.hops.iter().map(|hop| hop.slot.number()).collect()
 }
 
@@ -60,9 +60,9 @@ fn no_more_traces_are_passed_on_than_may_be() {
     let mut net = net();
     let before = net.node(1).sent_units;
     for number in 0..200 {
-        net.take(0, Input::Trace { to: slot(4), number });
+        net.take(0, MeshInput::Trace { to: slot(4), number });
     }
-    net.run(Span::millis(900));
+    net.run(MeshSpan::millis(900));
     let sent = net.node(1).sent_units - before;
     // Questions and answers together, and a few hellos.
     assert!(sent <= 2 * u64::from(MAX_TRACES_PER_SECOND) + 8, "{sent}");

@@ -3,8 +3,8 @@
 
 use sealane_mesh::limits::MAX_BAD_SIGNATURES;
 use sealane_mesh::{
-    Address, Asked, Event, Held, HeldOf, Input, Medium, MessageType, Pieces, RemovalMessage, Role,
-    Span,
+    HeldOf, MachineRole, MeshAddress, MeshEvent, MeshInput, MeshMedium, MeshSpan, MessageType,
+    OrderPieces, OrdersHeld, PiecesAsked, RemovalMessage,
 };
 use sealane_seal::Slot;
 
@@ -17,19 +17,19 @@ fn slot(number: u16) -> Slot {
 
 /// Machines 0 to 2 in a row, and a member 3 at address 3 that is known to machine 0.
 fn with_insider(seed: u64) -> (Net, Insider) {
-    let mut net = Net::new(seed, 8, Medium::dot11p());
+    let mut net = Net::new(seed, 8, MeshMedium::dot11p());
     net.chain(&[0, 1, 2], Link::default());
-    (0..3).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..3).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     let keys = net.keys(3);
     let mut insider = Insider::new(&net.provision, keys);
     let unit = insider.announce();
-    net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit: &unit });
+    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
     (net, insider)
 }
 
 fn hear(net: &mut Net, unit: &[u8]) {
-    net.take(0, Input::Heard { interface: RADIO, from: Address(3), unit });
+    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit });
 }
 
 fn removal(net: &Net, order: u64, removed: u16, by: u16) -> RemovalMessage {
@@ -61,14 +61,14 @@ fn a_member_cannot_have_another_one_shut_out() {
         hear(&mut net, &unit);
         if number % 8 == 7 {
             // More in a second are not looked at.
-            net.run(Span::seconds(1));
+            net.run(MeshSpan::seconds(1));
         }
     }
     let unsigned = net.node(0).mesh.counters().unsigned;
     assert!(unsigned >= 26, "{unsigned}");
-    let is_told = |(_, event): &(_, Event)| *event == Event::Faulty { slot: slot(3) };
+    let is_told = |(_, event): &(_, MeshEvent)| *event == MeshEvent::Faulty { slot: slot(3) };
     assert!(net.node(0).events.iter().any(is_told));
-    net.run(Span::seconds(5));
+    net.run(MeshSpan::seconds(5));
     nothing_has_come(&net);
     let unit = insider.say(MessageType::Removal, &honest.to_bytes());
     hear(&mut net, &unit);
@@ -91,7 +91,7 @@ fn who_brings_false_signatures_without_end_costs_few_verifications_a_second() {
         let unit = insider.say(MessageType::Removal, &honest.to_bytes());
         hear(&mut net, &unit);
         assert_eq!(net.node(0).mesh.leaving(), [], "what else it brings has to wait");
-        net.run(Span::seconds(1));
+        net.run(MeshSpan::seconds(1));
     }
     nothing_has_come(&net);
 }
@@ -110,16 +110,16 @@ fn a_member_cannot_give_orders() {
     }
     for notice in &junk {
         let length = notice.len() as u16;
-        let pieces = Pieces { group, number: 0, length, first: 0, bytes: notice.clone() };
+        let pieces = OrderPieces { group, number: 0, length, first: 0, bytes: notice.clone() };
         let unit = insider.say(MessageType::Pieces, &pieces.to_bytes());
         hear(&mut net, &unit);
     }
-    net.run(Span::seconds(5));
+    net.run(MeshSpan::seconds(5));
     nothing_has_come(&net);
     assert!(net.node(0).mesh.counters().unsigned >= junk.len() as u64 - 2);
     // The junk that it told takes nobody's room: the order comes nevertheless.
     net.give(1, &honest);
-    net.run(Span::seconds(20));
+    net.run(MeshSpan::seconds(20));
     assert!((0..3).all(|at| net.node(at).notices.len() == 1));
 }
 
@@ -129,10 +129,11 @@ fn who_claims_to_hold_what_was_never_given_is_asked_a_few_times() {
     let group = net.provision.group_tag();
     let asked_of_it = |net: &Net| net.node(0).mesh.counters().requests;
     let before = asked_of_it(&net);
-    let held = Held { groups: vec![HeldOf { group, wants: u64::MAX, first: 0, removals: 77 }] };
+    let held =
+        OrdersHeld { groups: vec![HeldOf { group, wants: u64::MAX, first: 0, removals: 77 }] };
     let unit = insider.say(MessageType::Held, &held.to_bytes());
     hear(&mut net, &unit);
-    net.run(Span::seconds(60));
+    net.run(MeshSpan::seconds(60));
     let asked = asked_of_it(&net) - before;
     assert!((1..=4).contains(&asked), "{asked}");
     // The true orders come from whoever has them.
@@ -140,7 +141,7 @@ fn who_claims_to_hold_what_was_never_given_is_asked_a_few_times() {
     let unit = insider.say(MessageType::Held, &held.to_bytes());
     hear(&mut net, &unit);
     net.give(2, &order);
-    net.run(Span::seconds(60));
+    net.run(MeshSpan::seconds(60));
     assert!((0..3).all(|at| net.node(at).notices.len() == 1));
 }
 
@@ -150,35 +151,35 @@ fn who_asks_without_end_is_given_each_piece_once_in_a_while() {
     let group = net.provision.group_tag();
     let order = net.provision.order(0, &[7; 5000]).unwrap();
     net.give(0, &order);
-    net.run(Span::seconds(30));
+    net.run(MeshSpan::seconds(30));
     let before = net.node(0).mesh.counters().pieces;
     for _ in 0..2000 {
-        let asked = Asked { to: slot(0), group, number: 0, first: 0, pieces: u64::MAX };
+        let asked = PiecesAsked { to: slot(0), group, number: 0, first: 0, pieces: u64::MAX };
         let unit = insider.say(MessageType::Asked, &asked.to_bytes());
         hear(&mut net, &unit);
-        net.run(Span::millis(1));
+        net.run(MeshSpan::millis(1));
     }
     let pieces = net.node(0).mesh.counters().pieces - before;
     assert!((40..=40 * 20).contains(&pieces), "{pieces} of 40 pieces in two seconds");
     // An emergency of somebody finds air time nevertheless.
     net.data(1, None, 7, b"12345678help");
-    net.run(Span::millis(200));
+    net.run(MeshSpan::millis(200));
     assert!([0, 2].into_iter().all(|at| net.node(at).delivered.len() == 1));
 }
 
 #[test]
 fn recordings_of_orders_do_nothing_again() {
-    let mut net = Net::new(5, 8, Medium::dot11p());
+    let mut net = Net::new(5, 8, MeshMedium::dot11p());
     net.chain(&[0, 1, 2], Link::default());
-    (0..3).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..3).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     net.removed.insert(0, vec![5]);
     let (notice, order) =
         (net.provision.removal(0, 5, 0).unwrap(), net.provision.order(0, &[7; 1046]).unwrap());
     net.give(0, &notice);
-    net.run(Span::seconds(3));
+    net.run(MeshSpan::seconds(3));
     net.give(0, &order);
-    net.run(Span::seconds(20));
+    net.run(MeshSpan::seconds(20));
     let recorded: Vec<_> =
         net.heard.iter().filter(|(_, unit)| is_of_orders(unit)).cloned().collect();
     assert!(recorded.len() > 8);
@@ -186,8 +187,8 @@ fn recordings_of_orders_do_nothing_again() {
         let counters = net.node(at).mesh.counters();
         let before = (net.node(at).notices.len(), counters.pieces);
         for (from, unit) in &recorded {
-            let from = Address(*from as u64);
-            net.take(at, Input::Heard { interface: RADIO, from, unit });
+            let from = MeshAddress(*from as u64);
+            net.take(at, MeshInput::Heard { interface: RADIO, from, unit });
         }
         let counters = net.node(at).mesh.counters();
         assert_eq!((net.node(at).notices.len(), counters.pieces), before);
@@ -195,26 +196,26 @@ fn recordings_of_orders_do_nothing_again() {
     }
     // The notice again, after the order that it announced: nobody leaves.
     net.give(0, &notice);
-    net.run(Span::seconds(5));
+    net.run(MeshSpan::seconds(5));
     assert!((0..3).all(|at| net.node(at).mesh.leaving().is_empty()));
     assert!(net.reaches(0, 2) && net.reaches(2, 0));
 }
 
 #[test]
 fn a_captured_relay_that_keeps_orders_to_itself_is_gone_round() {
-    let mut net = Net::new(6, 8, Medium::dot11p());
+    let mut net = Net::new(6, 8, MeshMedium::dot11p());
     // Two ways from 0 to 3: by 1, which hoards, and by 2 and 4.
     net.chain(&[0, 1, 3], Link::default());
     net.chain(&[0, 2, 4, 3], Link::default());
-    (0..5).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..5).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     net.nodes.get_mut(&1).unwrap().hoards = true;
     net.removed.insert(0, vec![1]);
     let notice = net.provision.removal(0, 1, 0).unwrap();
     let order = net.provision.order(0, &[7; 1046]).unwrap();
     net.give(0, &notice);
     net.give(0, &order);
-    net.run(Span::seconds(20));
+    net.run(MeshSpan::seconds(20));
     assert!([0, 2, 3, 4].into_iter().all(|at| net.node(at).obeyed.len() == 1));
     assert!(net.node(3).mesh.neighbours().iter().all(|one| one.slot != slot(1)));
     assert!(net.reaches(0, 3) && net.via(0, 3) == Some(2));
@@ -222,20 +223,20 @@ fn a_captured_relay_that_keeps_orders_to_itself_is_gone_round() {
 
 #[test]
 fn a_removed_member_is_given_nothing_more_and_asks_in_vain() {
-    let mut net = Net::new(7, 8, Medium::dot11p());
+    let mut net = Net::new(7, 8, MeshMedium::dot11p());
     net.chain(&[0, 1, 2], Link::default());
-    (0..3).for_each(|slot| net.start(slot, Role::Member));
-    net.run(Span::seconds(10));
+    (0..3).for_each(|slot| net.start(slot, MachineRole::Member));
+    net.run(MeshSpan::seconds(10));
     net.removed.insert(0, vec![2]);
     let notice = net.provision.removal(0, 2, 0).unwrap();
     net.give(0, &notice);
-    net.run(Span::seconds(3));
+    net.run(MeshSpan::seconds(3));
     let order = net.provision.order(0, &[7; 1046]).unwrap();
     net.give(0, &order);
-    net.run(Span::seconds(30));
+    net.run(MeshSpan::seconds(30));
     assert_eq!(net.node(1).obeyed.len(), 1);
     let before = net.node(1).mesh.counters();
-    net.run(Span::seconds(60));
+    net.run(MeshSpan::seconds(60));
     let counters = net.node(1).mesh.counters();
     assert_eq!(counters.pieces, before.pieces, "it goes on saying hello in the old epoch");
     assert!(counters.unopened > before.unopened);

@@ -11,7 +11,7 @@ use crate::limits::{MAX_TOKEN_NAME_BYTES, MAX_TOKEN_PATTERNS, MAX_TOKENS};
 use sealane_message::{InputError, Pattern};
 use toml::{Table, Value};
 
-use super::token::{Right, Rights, Secret, Token};
+use super::token::{AccessToken, TokenRight, TokenRights, TokenSecret};
 
 const NAME: &str = "tokens.toml";
 /// Beside it: says that the node has had tokens, for as long as it is there.
@@ -63,14 +63,14 @@ pub enum FileError {
 
 /// The tokens of a node.
 #[derive(Debug, Clone, Default)]
-pub struct Tokens {
-    tokens: Vec<Arc<Token>>,
-    by_hash: HashMap<[u8; 32], Arc<Token>>,
+pub struct TokenFile {
+    tokens: Vec<Arc<AccessToken>>,
+    by_hash: HashMap<[u8; 32], Arc<AccessToken>>,
     /// Whether there are or ever were tokens: where none is left, nothing opens.
     guards: bool,
 }
 
-impl Tokens {
+impl TokenFile {
     /// The file of a data folder.
     pub fn path(folder: &Path) -> PathBuf {
         folder.join(NAME)
@@ -107,7 +107,9 @@ impl Tokens {
     fn from_table(mut table: Table) -> Result<Self, InputError> {
         match table.remove("version") {
             Some(Value::Integer(VERSION)) => {}
-            version => return Err(format!("its version is {version:?}, this program reads 1").into()),
+            version => {
+                return Err(format!("its version is {version:?}, this program reads 1").into());
+            }
         }
         let all = match table.remove("token") {
             None => Vec::new(),
@@ -166,12 +168,12 @@ impl Tokens {
     }
 
     /// All, in the order of the file.
-    pub fn iter(&self) -> impl Iterator<Item = &Token> {
+    pub fn iter(&self) -> impl Iterator<Item = &AccessToken> {
         self.tokens.iter().map(Arc::as_ref)
     }
 
     /// The token with this hash.
-    pub fn find(&self, hash: &[u8; 32]) -> Option<Arc<Token>> {
+    pub fn find(&self, hash: &[u8; 32]) -> Option<Arc<AccessToken>> {
         self.by_hash.get(hash).cloned()
     }
 
@@ -187,8 +189,8 @@ impl Tokens {
     pub fn add(
         folder: &Path,
         name: &str,
-        secret: &Secret,
-        rights: Rights,
+        secret: &TokenSecret,
+        rights: TokenRights,
         expires: Option<SystemTime>,
     ) -> Result<(), FileError> {
         let (_lock, mut tokens) = Self::locked(folder)?;
@@ -196,7 +198,7 @@ impl Tokens {
             return Err(FileError::Taken { name: name.to_owned() });
         }
         let (name, hash, created) = (name.to_owned(), secret.hash(), SystemTime::now());
-        tokens.tokens.push(Arc::new(Token { name, hash, rights, created, expires }));
+        tokens.tokens.push(Arc::new(AccessToken { name, hash, rights, created, expires }));
         tokens.write(&Self::path(folder))
     }
 
@@ -257,7 +259,8 @@ impl Tokens {
             let _ = write!(text, "\n[[token]]\nname = {name}\nhash = \"{hash}\"\n");
             // A right that is not granted is left out, so that nodes that do not know it yet read
             // the file as well.
-            for right in Right::ALL.into_iter().filter(|right| !token.rights.of(*right).is_empty())
+            for right in
+                TokenRight::ALL.into_iter().filter(|right| !token.rights.of(*right).is_empty())
             {
                 let patterns = token.rights.of(right).iter();
                 let patterns = patterns.map(|pattern| Value::String(pattern.to_string()));
@@ -282,7 +285,7 @@ fn private(path: &Path, truncate: bool) -> io::Result<File> {
     options.write(true).create(true).truncate(truncate).mode(0o600).open(path)
 }
 
-fn read_token(mut table: Table) -> Result<Token, InputError> {
+fn read_token(mut table: Table) -> Result<AccessToken, InputError> {
     let name = text(&mut table, "name")?.unwrap_or_default();
     // The name stands in logs, where a control character could forge a line.
     if !(1..=MAX_TOKEN_NAME_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
@@ -291,21 +294,23 @@ fn read_token(mut table: Table) -> Result<Token, InputError> {
     let wrong = |what: &str| InputError::from(format!("token `{name}`: {what}"));
     let hash = text(&mut table, "hash")?.unwrap_or_default();
     let hash = read_hash(&hash).ok_or_else(|| wrong("its hash is not 64 hexadecimal digits"))?;
-    let mut of = |right: Right| patterns(&mut table, right.name()).map_err(|e| wrong(&e.to_string()));
-    let (read, publish, manage) = (of(Right::Read)?, of(Right::Publish)?, of(Right::Manage)?);
-    let orders = of(Right::Orders)?;
+    let mut of =
+        |right: TokenRight| patterns(&mut table, right.name()).map_err(|e| wrong(&e.to_string()));
+    let (read, publish, manage) =
+        (of(TokenRight::Read)?, of(TokenRight::Publish)?, of(TokenRight::Manage)?);
+    let orders = of(TokenRight::Orders)?;
     // Each key is taken out as it is read, so that one which is left is an unknown one.
     let observe = match table.remove("observe") {
         None => false,
         Some(Value::Boolean(observe)) => observe,
         Some(_) => return Err(wrong("`observe` is true or false")),
     };
-    let rights = Rights { read, publish, manage, orders, observe };
+    let rights = TokenRights { read, publish, manage, orders, observe };
     let created = time(&mut table, "created")?.unwrap_or(SystemTime::UNIX_EPOCH);
     let expires = time(&mut table, "expires")?;
     match table.keys().next() {
         Some(key) => Err(wrong(&format!("`{key}` is no key of it"))),
-        None => Ok(Token { name, hash, rights, created, expires }),
+        None => Ok(AccessToken { name, hash, rights, created, expires }),
     }
 }
 
@@ -364,34 +369,34 @@ mod tests {
     fn what_is_written_is_read_and_revoked_once() {
         let home = tempfile::tempdir().unwrap();
         let folder = &home.path().join("data");
-        let secret = Secret::new([1; 32]);
-        let rights = Rights {
+        let secret = TokenSecret::new([1; 32]);
+        let rights = TokenRights {
             read: vec!["a/**".parse().unwrap(), "b".parse().unwrap()],
             orders: vec!["groups/*".parse().unwrap()],
             observe: true,
-            ..Rights::default()
+            ..TokenRights::default()
         };
         let expires = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000));
-        Tokens::add(folder, "a \"b\"", &secret, rights.clone(), expires).unwrap();
+        TokenFile::add(folder, "a \"b\"", &secret, rights.clone(), expires).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(folder), mode(&Tokens::path(folder))), (0o700, 0o600));
-        let tokens = Tokens::read(&Tokens::path(folder)).unwrap();
+        assert_eq!((mode(folder), mode(&TokenFile::path(folder))), (0o700, 0o600));
+        let tokens = TokenFile::read(&TokenFile::path(folder)).unwrap();
         let token = tokens.find(&secret.hash()).unwrap();
         assert_eq!((token.name(), token.rights()), ("a \"b\"", &rights));
         assert_eq!(token.expires(), expires);
-        let again = Tokens::add(folder, "a \"b\"", &secret, rights, None);
+        let again = TokenFile::add(folder, "a \"b\"", &secret, rights, None);
         assert!(matches!(again, Err(FileError::Taken { .. })));
-        Tokens::revoke(folder, "a \"b\"").unwrap();
-        let none = Tokens::read(&Tokens::path(folder)).unwrap();
+        TokenFile::revoke(folder, "a \"b\"").unwrap();
+        let none = TokenFile::read(&TokenFile::path(folder)).unwrap();
         assert!(none.is_empty() && none.guards());
-        let again = Tokens::revoke(folder, "a \"b\"");
+        let again = TokenFile::revoke(folder, "a \"b\"");
         assert!(matches!(again, Err(FileError::Unknown { .. })));
     }
 
     #[test]
     fn a_wrong_file_is_refused_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let file = Tokens::path(folder.path());
+        let file = TokenFile::path(folder.path());
         let hash = "ab".repeat(32);
         let good = format!("version = 1\n[[token]]\nname = 'a'\nhash = '{hash}'\n");
         let cases = [
@@ -412,18 +417,18 @@ mod tests {
         let read = |text: &str| {
             let _ = fs::remove_file(&file);
             private(&file, true).unwrap().write_all(text.as_bytes()).unwrap();
-            Tokens::read(&file)
+            TokenFile::read(&file)
         };
         let rights = |text: &str| read(text).unwrap().iter().next().unwrap().rights().clone();
-        assert_eq!(rights(&good), Rights::default());
+        assert_eq!(rights(&good), TokenRights::default());
         let orders = vec!["groups/**".parse().unwrap()];
-        let expected = Rights { orders, ..Rights::default() };
+        let expected = TokenRights { orders, ..TokenRights::default() };
         assert_eq!(rights(&format!("{good}orders = ['groups/**']\n")), expected);
         for case in cases {
             assert!(matches!(read(&case), Err(FileError::Content { .. })), "{case}");
         }
         read(&good).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(Tokens::read(&file), Err(FileError::Exposed { .. })));
+        assert!(matches!(TokenFile::read(&file), Err(FileError::Exposed { .. })));
     }
 }

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::app::App;
-use crate::refusal::Refusal;
+use crate::app::NodeApp;
+use crate::refusal::HttpRefusal;
 
 /// The headers that pages of listed sites may send beside those that every page may.
 const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, idempotency-scope, \
@@ -20,26 +20,29 @@ const ALLOWED: &str = "authorization, content-type, accept, idempotency-key, ide
 
 /// The other sites whose pages may use this hub.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Site {
+pub(crate) struct AllowedSites {
     /// As browsers write them: `https://fleet.example`.
     pub(crate) origins: Vec<String>,
 }
 
-impl Site {
+impl AllowedSites {
     /// Whether the request is meant for this node, and not by a page that is none of ours.
-    pub(super) fn check(&self, headers: &HeaderMap, guarded: bool) -> Result<(), Refusal> {
+    pub(super) fn check(&self, headers: &HeaderMap, guarded: bool) -> Result<(), HttpRefusal> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         // Without tokens the host name is the only guard against DNS rebinding by a page of the
         // web.
         if !guarded && !is_loopback(host) {
-            return Err(Refusal::Site(format!("`Host: {}` is not this machine", brief(host))));
+            return Err(HttpRefusal::Site(format!("`Host: {}` is not this machine", brief(host))));
         }
         match headers.get(ORIGIN) {
             None => Ok(()),
             Some(origin) if self.allows(origin, host) => Ok(()),
             Some(origin) => {
                 let origin = origin.to_str().unwrap_or_default();
-                Err(Refusal::Site(format!("a page of `{}` may not use this hub", brief(origin))))
+                Err(HttpRefusal::Site(format!(
+                    "a page of `{}` may not use this hub",
+                    brief(origin)
+                )))
             }
         }
     }
@@ -74,7 +77,7 @@ fn is_loopback(host: &str) -> bool {
 
 /// Answers preflight requests of listed sites, and says in other answers that they may be read.
 pub(crate) async fn cross_site(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<NodeApp>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_page_is_of_this_host_or_listed() {
-        let site = Site { origins: vec!["https://fleet.example".to_owned()] };
+        let site = AllowedSites { origins: vec!["https://fleet.example".to_owned()] };
         let allows =
             |origin: &'static str, host| site.allows(&HeaderValue::from_static(origin), host);
         assert!(allows("http://127.0.0.1:9087", "127.0.0.1:9087"));

@@ -11,9 +11,9 @@ const SECRET_BYTES: usize = 32;
 
 /// The text of a token. Its `Debug` form does not show it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct TokenSecret(String);
 
-impl Secret {
+impl TokenSecret {
     /// A token of these random bytes.
     pub fn new(random: [u8; SECRET_BYTES]) -> Self {
         Self(format!("{PREFIX}{}", base64_simd::URL_SAFE_NO_PAD.encode_to_string(random)))
@@ -30,7 +30,7 @@ impl Secret {
     }
 }
 
-impl FromStr for Secret {
+impl FromStr for TokenSecret {
     type Err = NotAToken;
 
     fn from_str(text: &str) -> Result<Self, NotAToken> {
@@ -45,7 +45,7 @@ impl FromStr for Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
@@ -58,7 +58,7 @@ pub struct NotAToken;
 
 /// A right that is granted on topics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Right {
+pub enum TokenRight {
     /// Range reads, states, subscriptions.
     Read,
     /// Enqueueing.
@@ -69,26 +69,27 @@ pub enum Right {
     Orders,
 }
 
-impl Right {
+impl TokenRight {
     /// All of them.
-    pub const ALL: [Right; 4] = [Right::Read, Right::Publish, Right::Manage, Right::Orders];
+    pub const ALL: [TokenRight; 4] =
+        [TokenRight::Read, TokenRight::Publish, TokenRight::Manage, TokenRight::Orders];
 
     /// Its name in files and refusals.
     pub fn name(self) -> &'static str {
         match self {
-            Right::Read => "read",
-            Right::Publish => "publish",
-            Right::Manage => "manage",
-            Right::Orders => "orders",
+            TokenRight::Read => "read",
+            TokenRight::Publish => "publish",
+            TokenRight::Manage => "manage",
+            TokenRight::Orders => "orders",
         }
     }
 
     /// The right that a topic asks for in place of this one. A token that may publish or manage
     /// everything is not yet trusted with what all members of a group obey.
     #[must_use]
-    pub fn on(self, topic: &Topic) -> Right {
+    pub fn on(self, topic: &Topic) -> TokenRight {
         match self {
-            Right::Publish | Right::Manage if is_control(topic) => Right::Orders,
+            TokenRight::Publish | TokenRight::Manage if is_control(topic) => TokenRight::Orders,
             right => right,
         }
     }
@@ -101,7 +102,7 @@ fn is_control(topic: &Topic) -> bool {
 
 /// The rights of a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rights {
+pub struct TokenRights {
     /// The topics that may be read.
     pub read: Vec<Pattern>,
     /// Where may be published.
@@ -114,28 +115,29 @@ pub struct Rights {
     pub observe: bool,
 }
 
-impl Rights {
+impl TokenRights {
     /// The patterns of one right.
-    pub fn of(&self, right: Right) -> &[Pattern] {
+    pub fn of(&self, right: TokenRight) -> &[Pattern] {
         match right {
-            Right::Read => &self.read,
-            Right::Publish => &self.publish,
-            Right::Manage => &self.manage,
-            Right::Orders => &self.orders,
+            TokenRight::Read => &self.read,
+            TokenRight::Publish => &self.publish,
+            TokenRight::Manage => &self.manage,
+            TokenRight::Orders => &self.orders,
         }
     }
 
     /// The pattern that grants a right on a topic. None of them grants a right that the topic does
     /// not ask for: `publish` and `manage` mean nothing on control streams, `orders` on any other.
-    pub fn granting(&self, right: Right, topic: &Topic) -> Option<&Pattern> {
+    pub fn granting(&self, right: TokenRight, topic: &Topic) -> Option<&Pattern> {
         // A pattern such as `**` under `publish` must not grant control streams, which all members
         // obey.
-        let is_asked = right.on(topic) == right && (right != Right::Orders || is_control(topic));
+        let is_asked =
+            right.on(topic) == right && (right != TokenRight::Orders || is_control(topic));
         self.of(right).iter().find(|pattern| is_asked && pattern.matches(topic))
     }
 
     /// Whether a right on a topic is granted.
-    pub fn grants(&self, right: Right, topic: &Topic) -> bool {
+    pub fn grants(&self, right: TokenRight, topic: &Topic) -> bool {
         self.granting(right, topic).is_some()
     }
 
@@ -153,22 +155,22 @@ impl Rights {
 
 /// A token as the node knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct AccessToken {
     pub(super) name: String,
     pub(super) hash: [u8; 32],
-    pub(super) rights: Rights,
+    pub(super) rights: TokenRights,
     pub(super) created: SystemTime,
     pub(super) expires: Option<SystemTime>,
 }
 
-impl Token {
+impl AccessToken {
     /// The token's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The token's rights.
-    pub fn rights(&self) -> &Rights {
+    pub fn rights(&self) -> &TokenRights {
         &self.rights
     }
 
@@ -194,20 +196,20 @@ mod tests {
 
     #[test]
     fn a_token_reads_back_and_nothing_else_does() {
-        let secret = Secret::new([7; 32]);
+        let secret = TokenSecret::new([7; 32]);
         assert_eq!(secret.reveal().len(), 51);
         assert_eq!(secret.reveal().parse(), Ok(secret.clone()));
         for wrong in ["", "sealane_", "bearer", &secret.reveal()[1..], &secret.reveal()[..50]] {
-            assert_eq!(wrong.parse::<Secret>(), Err(NotAToken), "{wrong}");
+            assert_eq!(wrong.parse::<TokenSecret>(), Err(NotAToken), "{wrong}");
         }
         assert_eq!(format!("{secret:?}"), "Secret");
-        assert_ne!(secret.hash(), Secret::new([8; 32]).hash());
+        assert_ne!(secret.hash(), TokenSecret::new([8; 32]).hash());
     }
 
     #[test]
     fn control_streams_ask_for_a_right_of_their_own_and_no_other_topic_does() {
-        let asked = |topic: &str| Right::ALL.map(|right| right.on(&topic.parse().unwrap()));
-        let [read, publish, manage, orders] = Right::ALL;
+        let asked = |topic: &str| TokenRight::ALL.map(|right| right.on(&topic.parse().unwrap()));
+        let [read, publish, manage, orders] = TokenRight::ALL;
         for control in ["groups/0a1b2c3d", "groups/00000000", "groups/ffffffff"] {
             assert_eq!(asked(control), [read, orders, orders, orders], "{control}");
         }
@@ -233,8 +235,8 @@ mod tests {
         let granted = |pattern: &str, topic: &str| {
             let all: Vec<Pattern> = vec![pattern.parse().unwrap()];
             let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
-            let rights = Rights { read, publish, manage, orders, observe: false };
-            Right::ALL.map(|right| rights.grants(right, &topic.parse().unwrap()))
+            let rights = TokenRights { read, publish, manage, orders, observe: false };
+            TokenRight::ALL.map(|right| rights.grants(right, &topic.parse().unwrap()))
         };
         assert_eq!(granted("groups/*", "groups/0a1b2c3d"), [true, false, false, true]);
         assert_eq!(granted("**", "fleet/7"), [true, true, true, false]);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sealane_protocol::{Error, Numbers};
-use sealane_stream::Item;
+use sealane_protocol::{Error, NumberRange};
+use sealane_stream::SessionItem;
 use tokio::time::Instant;
 
-use crate::fair::Room;
+use crate::fair::ReservedCredit;
 use crate::limits::{
     FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES, MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES,
     PUBLISHED_MESSAGE_BYTES,
@@ -17,8 +17,8 @@ use crate::limits::{
 ///
 /// Each connection has its first credit. Whatever is more has its room among all connections before
 /// it is granted, and gives it back when others need theirs.
-pub(super) struct Credit {
-    size: Size,
+pub(super) struct PublishCredit {
+    size: CreditSize,
     /// Messages and bytes that the client may still send.
     left: u64,
     left_bytes: i64,
@@ -27,16 +27,16 @@ pub(super) struct Credit {
     back_bytes: u64,
     /// Whether the client has used more than half of its messages, or of its bytes, since it was
     /// granted any.
-    is_pressed: Pressed,
+    is_pressed: CreditPressed,
     /// Until then nothing is granted.
     again: Option<Instant>,
     /// The reserved memory for all credit beyond the first, and for any overdraft.
-    room: Room,
+    room: ReservedCredit,
 }
 
 /// How much a client may have under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
+struct CreditSize {
     /// Messages that may be unanswered.
     messages: u64,
     /// Bytes that may wait for the writer.
@@ -44,12 +44,12 @@ struct Size {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Pressed {
+struct CreditPressed {
     messages: bool,
     bytes: bool,
 }
 
-impl Size {
+impl CreditSize {
     const FIRST: Self = Self { messages: FIRST_PUBLISH_CREDIT, bytes: FIRST_PUBLISH_CREDIT_BYTES };
 
     /// The memory that it may take, beyond the first credit.
@@ -59,7 +59,7 @@ impl Size {
     }
 
     /// Twice as much of what was pressed.
-    fn grown(self, pressed: Pressed) -> Self {
+    fn grown(self, pressed: CreditPressed) -> Self {
         let Self { mut messages, mut bytes } = self;
         if pressed.messages {
             messages = MAX_PUBLISH_CREDIT.min(messages * 2);
@@ -71,15 +71,15 @@ impl Size {
     }
 }
 
-impl Credit {
-    pub(super) fn new(room: Room) -> Self {
+impl PublishCredit {
+    pub(super) fn new(room: ReservedCredit) -> Self {
         Self {
-            size: Size::FIRST,
+            size: CreditSize::FIRST,
             left: 0,
             left_bytes: 0,
-            back: Size::FIRST.messages,
-            back_bytes: Size::FIRST.bytes,
-            is_pressed: Pressed::default(),
+            back: CreditSize::FIRST.messages,
+            back_bytes: CreditSize::FIRST.bytes,
+            is_pressed: CreditPressed::default(),
             again: None,
             room,
         }
@@ -111,7 +111,7 @@ impl Credit {
     }
 
     /// These messages were answered.
-    pub(super) fn answered(&mut self, numbers: Numbers) {
+    pub(super) fn answered(&mut self, numbers: NumberRange) {
         self.back += numbers.to - numbers.from + 1;
         // More would mean that a message was answered twice.
         debug_assert!(self.left + self.back <= self.size.messages);
@@ -207,28 +207,28 @@ impl Credit {
 
 /// A message as it waits, in a list that is twice as long as it has to be, leaves half of that for
 /// its texts' own allocations.
-const _: () = assert!(size_of::<Item>() as u64 * 2 <= PUBLISHED_MESSAGE_BYTES);
+const _: () = assert!(size_of::<SessionItem>() as u64 * 2 <= PUBLISHED_MESSAGE_BYTES);
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::fair::Asked;
+    use crate::fair::CreditReserve;
     use crate::limits::MAX_ASKED_BYTES;
 
-    fn credit() -> (Arc<Asked>, Credit) {
-        let asked = Asked::new(MAX_ASKED_BYTES);
-        let credit = Credit::new(asked.room());
+    fn credit() -> (Arc<CreditReserve>, PublishCredit) {
+        let asked = CreditReserve::new(MAX_ASKED_BYTES);
+        let credit = PublishCredit::new(asked.room());
         (asked, credit)
     }
 
-    fn answer(credit: &mut Credit, count: u64) {
-        credit.answered(Numbers { from: 1, to: count });
+    fn answer(credit: &mut PublishCredit, count: u64) {
+        credit.answered(NumberRange { from: 1, to: count });
     }
 
     /// Sends all that there is credit for, each message with so many bytes, and has it answered.
-    fn flood(credit: &mut Credit, bytes: u64, connections: usize) {
+    fn flood(credit: &mut PublishCredit, bytes: u64, connections: usize) {
         let mut sent = 0;
         while credit.take(bytes as usize).is_ok() {
             sent += 1;
@@ -261,9 +261,9 @@ mod tests {
             answer(&mut credit, 1);
             grants += usize::from(credit.grant(1, None).is_some());
         }
-        assert_eq!((credit.size, grants, asked.held()), (Size::FIRST, 125, 0));
+        assert_eq!((credit.size, grants, asked.held()), (CreditSize::FIRST, 125, 0));
         (0..10).for_each(|_| flood(&mut credit, 300, 1));
-        let most = Size { messages: MAX_PUBLISH_CREDIT, bytes: MAX_PUBLISH_CREDIT_BYTES };
+        let most = CreditSize { messages: MAX_PUBLISH_CREDIT, bytes: MAX_PUBLISH_CREDIT_BYTES };
         assert_eq!((credit.size, asked.held()), (most, most.room()));
         assert_eq!((credit.left, credit.back), (MAX_PUBLISH_CREDIT, 0));
         drop(credit);
@@ -281,18 +281,18 @@ mod tests {
             answer(&mut credit, 1);
             grants += usize::from(credit.grant(1, None).is_some());
         }
-        let Size { messages, bytes } = credit.size;
+        let CreditSize { messages, bytes } = credit.size;
         assert_eq!((messages, bytes), (FIRST_PUBLISH_CREDIT, FIRST_PUBLISH_CREDIT_BYTES * 2));
         assert!((125..130).contains(&grants), "{grants}");
     }
 
     #[test]
     fn all_together_are_asked_for_no_more_than_there_is_room_for() {
-        let asked = Asked::new(MAX_ASKED_BYTES);
-        let mut all: Vec<Credit> = Vec::new();
+        let asked = CreditReserve::new(MAX_ASKED_BYTES);
+        let mut all: Vec<PublishCredit> = Vec::new();
         // A client that comes early may be asked for much, and uses nothing of it.
         for connections in 1..=200 {
-            let mut credit = Credit::new(asked.room());
+            let mut credit = PublishCredit::new(asked.room());
             credit.grant(connections, None).unwrap();
             (0..12).for_each(|_| flood(&mut credit, 300, connections));
             all.push(credit);

@@ -8,30 +8,33 @@ use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
 use sealane_protocol::Error;
-use sealane_stream::Direct;
+use sealane_stream::DirectAnswer;
 use tokio::runtime::Handle;
 
-use super::Connection;
-use crate::access::Grant;
+use super::PublishConnection;
+use crate::access::ConnectionGrant;
 use crate::clock::stopped;
-use crate::frames::End;
+use crate::frames::ConnectionEnd;
 
 /// A connection that its task looks after, and that the writer may use while the task does not.
 /// Nothing that is done while it is locked waits for anything.
-struct Shared {
+struct SharedConnection {
     /// None, once it has ended.
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<PublishConnection>>,
     /// A socket that takes nothing is timed, and timers belong to a runtime.
     runtime: Handle,
 }
 
 /// Serves a connection until its end; returns it, unless a defect has spoilt it.
-pub(super) async fn run(connection: Connection, mut grant: Grant) -> (Option<Connection>, End) {
+pub(super) async fn run(
+    connection: PublishConnection,
+    mut grant: ConnectionGrant,
+) -> (Option<PublishConnection>, ConnectionEnd) {
     let mut stopping = connection.app.stopping.clone();
-    let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
+    let shared = Arc::new_cyclic(|shared: &Weak<SharedConnection>| {
         // The writer gets a weak hold. A connection that has ended must not live on in the hub.
         connection.publishing.answer_by(shared.clone());
-        Shared { connection: Mutex::new(Some(connection)), runtime: Handle::current() }
+        SharedConnection { connection: Mutex::new(Some(connection)), runtime: Handle::current() }
     });
     let mut allowed = pin!(async {
         tokio::select! {
@@ -49,19 +52,19 @@ pub(super) async fn run(connection: Connection, mut grant: Grant) -> (Option<Con
     (connection, end)
 }
 
-impl Shared {
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<End> {
+impl SharedConnection {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<ConnectionEnd> {
         match self.connection.lock().as_mut() {
             Some(connection) => connection.poll(cx),
-            None => Poll::Ready(End::Gone),
+            None => Poll::Ready(ConnectionEnd::Gone),
         }
     }
 
     /// Keeps the connection's pass as the tokens change, until it is granted no more.
-    async fn keep_granted(&self, grant: &mut Grant) -> End {
+    async fn keep_granted(&self, grant: &mut ConnectionGrant) -> ConnectionEnd {
         loop {
             if let Err(refusal) = grant.changed().await {
-                return End::Refused(refusal);
+                return ConnectionEnd::Refused(refusal);
             }
             if let Some(connection) = self.connection.lock().as_mut() {
                 // Each message asks the pass for its topic, so that a narrowed token counts from
@@ -72,7 +75,7 @@ impl Shared {
     }
 }
 
-impl Direct for Shared {
+impl DirectAnswer for SharedConnection {
     fn answer(&self) -> bool {
         // The task that has it looks for answers before it lets go, or is woken.
         let Some(mut held) = self.connection.try_lock() else { return false };

@@ -4,16 +4,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use sealane_protocol::Error;
-use sealane_stream::{Item, Publishing, Room};
+use sealane_stream::{PublishSession, QueueShare, SessionItem};
 
-type RoomComing = Pin<Box<dyn Future<Output = Result<Room, Error>> + Send>>;
+type RoomComing = Pin<Box<dyn Future<Output = Result<QueueShare, Error>> + Send>>;
 
 /// The messages of a session that the hub has not got yet.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct SessionBacklog {
     /// Those that room is asked for, and those that came since.
-    asked: Vec<Item>,
-    later: Vec<Item>,
+    asked: Vec<SessionItem>,
+    later: Vec<SessionItem>,
     /// Set while there is no room for `asked`.
     coming: Option<RoomComing>,
     /// Bytes of all of them.
@@ -24,16 +24,16 @@ pub(super) struct Waiting {
     keep: u64,
 }
 
-impl Waiting {
+impl SessionBacklog {
     /// Adds a message of so many bytes. `keep` messages of its stream may be unanswered.
-    pub(super) fn add(&mut self, item: Item, bytes: u64, keep: u64) {
+    pub(super) fn add(&mut self, item: SessionItem, bytes: u64, keep: u64) {
         self.later.push(item);
         self.bytes += bytes;
         self.keep = self.keep.max(keep);
     }
 
     /// Gives the hub what it has room for.
-    pub(super) fn hand_over(&mut self, session: &Publishing) -> Result<(), Error> {
+    pub(super) fn hand_over(&mut self, session: &PublishSession) -> Result<(), Error> {
         // While earlier messages wait for room, later ones stay behind them. The numbers of a
         // session must not overtake.
         if self.coming.is_some() || self.later.is_empty() {
@@ -56,7 +56,7 @@ impl Waiting {
     /// nothing comes.
     pub(super) fn poll_room(
         &mut self,
-        session: &Publishing,
+        session: &PublishSession,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Error>> {
         let Some(coming) = &mut self.coming else { return Poll::Pending };
@@ -67,7 +67,12 @@ impl Waiting {
         Poll::Ready(self.hand_over(session))
     }
 
-    fn publish(&mut self, session: &Publishing, items: Vec<Item>, room: Room) -> Result<(), Error> {
+    fn publish(
+        &mut self,
+        session: &PublishSession,
+        items: Vec<SessionItem>,
+        room: QueueShare,
+    ) -> Result<(), Error> {
         // The room goes with the messages, and comes back when the writer has planned them.
         session.publish(items, self.keep, room)?;
         // Bytes are let go together once nothing waits. Until then they are in memory here.

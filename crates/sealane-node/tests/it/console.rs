@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use sealane_codec::{Codec, decode, encode};
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use serde_json::json;
 
 use crate::running::Running;
@@ -133,9 +133,9 @@ async fn a_token_that_only_reads_sees_in_it_all_that_it_may_read() {
     let hub = Running::start().await;
     hub.enqueue_numbered("orders", 0, 3).await;
     hub.enqueue_numbered("secret", 0, 3).await;
-    let token = Secret::new([1; 32]);
-    let rights = Rights { read: vec!["orders".parse().unwrap()], ..Rights::default() };
-    Tokens::add(hub.folder.path(), "reader", &token, rights, None).unwrap();
+    let token = TokenSecret::new([1; 32]);
+    let rights = TokenRights { read: vec!["orders".parse().unwrap()], ..TokenRights::default() };
+    TokenFile::add(hub.folder.path(), "reader", &token, rights, None).unwrap();
     hub.node.reload().unwrap();
     let address = hub.address().to_string();
     let work = move || run("faults.mjs", &["guarded", &address, token.reveal()]);

@@ -10,7 +10,7 @@ mod member;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 
 use crate::http;
 use crate::running::Running;
@@ -98,7 +98,7 @@ async fn publish(hub: &Running, messages: u64, body_bytes: usize, choices: &mut 
 fn batch(codec: Codec, first: u64, count: u64, body_bytes: usize) -> Vec<u8> {
     let text = "x".repeat(body_bytes);
     let mut body = Vec::new();
-    let mut writer = Writer::new(codec, &mut body);
+    let mut writer = DatumWriter::new(codec, &mut body);
     writer.map(2);
     writer.key("to");
     writer.text("load");

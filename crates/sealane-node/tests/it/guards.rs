@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use sealane_message::Pattern;
-use sealane_node::access::{Right, Rights, Secret, Tokens};
-use sealane_node::{Config, Node, StartError};
+use sealane_node::access::{TokenFile, TokenRight, TokenRights, TokenSecret};
+use sealane_node::{Config, HubNode, StartError};
 use serde_json::json;
 
 use crate::http::{self, Reply};
@@ -20,12 +20,12 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
 }
 
 /// Tokens of every kind, by the byte that their random bytes repeat.
-fn rights() -> Vec<(u8, Rights)> {
-    let of = |read: &[&str], publish: &[&str], manage: &[&str]| Rights {
+fn rights() -> Vec<(u8, TokenRights)> {
+    let of = |read: &[&str], publish: &[&str], manage: &[&str]| TokenRights {
         read: patterns(read),
         publish: patterns(publish),
         manage: patterns(manage),
-        ..Rights::default()
+        ..TokenRights::default()
     };
     vec![
         (1, of(&["**"], &["**"], &["**"])),
@@ -33,12 +33,12 @@ fn rights() -> Vec<(u8, Rights)> {
         (3, of(&[], &["fleet/*/location"], &[])),
         (4, of(&["fleet/7/location"], &["orders"], &["fleet"])),
         (5, of(&["*"], &[], &["fleet/7/**"])),
-        (6, Rights { observe: true, ..Rights::default() }),
+        (6, TokenRights { observe: true, ..TokenRights::default() }),
     ]
 }
 
-fn secret(byte: u8) -> Secret {
-    Secret::new([byte; 32])
+fn secret(byte: u8) -> TokenSecret {
+    TokenSecret::new([byte; 32])
 }
 
 /// A hub with streams of all topics, and then with tokens.
@@ -49,7 +49,7 @@ async fn guarded() -> Running {
         hub.subscribe(&format!("stream={topic}")).await.close().await;
     }
     for (byte, rights) in rights() {
-        Tokens::add(hub.folder.path(), &byte.to_string(), &secret(byte), rights, None).unwrap();
+        TokenFile::add(hub.folder.path(), &byte.to_string(), &secret(byte), rights, None).unwrap();
     }
     hub.node.reload().unwrap();
     hub
@@ -62,7 +62,7 @@ async fn ask(hub: &Running, token: &str, method: &str, path: &str, body: &[u8]) 
 }
 
 /// Every verb on a topic: its method, its path behind the topic's, its body, and the right.
-fn verbs(name: &str) -> Vec<(&'static str, String, String, Right, String)> {
+fn verbs(name: &str) -> Vec<(&'static str, String, String, TokenRight, String)> {
     let path = format!("/v1/streams/{name}");
     let one = json!({"to": name, "envelope": {}}).to_string();
     let many = json!({"to": name, "envelopes": [{}]}).to_string();
@@ -74,24 +74,24 @@ fn verbs(name: &str) -> Vec<(&'static str, String, String, Right, String)> {
     let (consumers, delayed) = (format!("/v1/consumers/{name}"), format!("/v1/delayed/{name}"));
     let inbox = format!("{consumers}?consumer=");
     vec![
-        of("POST", "/v1/enqueue", &one, Right::Publish, name),
-        of("POST", "/v1/enqueue/batch", &many, Right::Publish, name),
-        of("GET", &path, "", Right::Read, name),
-        of("GET", &format!("{path}?from=first"), "", Right::Read, name),
-        of("PUT", &path, r#"{"maxCount": 100000}"#, Right::Manage, name),
-        of("PUT", &gone, "{}", Right::Manage, &below),
-        of("GET", &consumers, "", Right::Read, name),
-        of("GET", &inbox, "", Right::Read, name),
-        of("POST", &inbox, r#"{"pause": true}"#, Right::Manage, name),
-        of("POST", &inbox, r#"{"pause": false}"#, Right::Manage, name),
-        of("POST", &inbox, r#"{"reset": "first"}"#, Right::Manage, name),
-        of("POST", &inbox, r#"{"skip": {"offset": 0}}"#, Right::Manage, name),
-        of("POST", &inbox, r#"{"redeliver": true}"#, Right::Manage, name),
-        of("DELETE", &format!("{consumers}?consumer=gone"), "", Right::Manage, name),
-        of("GET", &delayed, "", Right::Read, name),
-        of("DELETE", &format!("{delayed}?id=later"), "", Right::Manage, name),
-        of("POST", &format!("/v1/purge/{name}"), r#"{"before": 0}"#, Right::Manage, name),
-        of("DELETE", &gone, "", Right::Manage, &below),
+        of("POST", "/v1/enqueue", &one, TokenRight::Publish, name),
+        of("POST", "/v1/enqueue/batch", &many, TokenRight::Publish, name),
+        of("GET", &path, "", TokenRight::Read, name),
+        of("GET", &format!("{path}?from=first"), "", TokenRight::Read, name),
+        of("PUT", &path, r#"{"maxCount": 100000}"#, TokenRight::Manage, name),
+        of("PUT", &gone, "{}", TokenRight::Manage, &below),
+        of("GET", &consumers, "", TokenRight::Read, name),
+        of("GET", &inbox, "", TokenRight::Read, name),
+        of("POST", &inbox, r#"{"pause": true}"#, TokenRight::Manage, name),
+        of("POST", &inbox, r#"{"pause": false}"#, TokenRight::Manage, name),
+        of("POST", &inbox, r#"{"reset": "first"}"#, TokenRight::Manage, name),
+        of("POST", &inbox, r#"{"skip": {"offset": 0}}"#, TokenRight::Manage, name),
+        of("POST", &inbox, r#"{"redeliver": true}"#, TokenRight::Manage, name),
+        of("DELETE", &format!("{consumers}?consumer=gone"), "", TokenRight::Manage, name),
+        of("GET", &delayed, "", TokenRight::Read, name),
+        of("DELETE", &format!("{delayed}?id=later"), "", TokenRight::Manage, name),
+        of("POST", &format!("/v1/purge/{name}"), r#"{"before": 0}"#, TokenRight::Manage, name),
+        of("DELETE", &gone, "", TokenRight::Manage, &below),
     ]
 }
 
@@ -141,7 +141,7 @@ async fn requests_do_what_is_granted_and_nothing_else() {
             .iter()
             .map(|s| s["stream"].as_str().unwrap())
             .collect();
-        let readable = |name: &&str| rights.grants(Right::Read, &name.parse().unwrap());
+        let readable = |name: &&str| rights.grants(TokenRight::Read, &name.parse().unwrap());
         assert!(listed.iter().all(readable), "token {byte} lists {listed:?}");
         let next = list["next"].as_str();
         assert!(next.is_none_or(|next| readable(&next)), "token {byte} is told of {next:?}");
@@ -197,12 +197,12 @@ async fn publishing_sockets_take_what_is_granted_item_by_item() {
             let frame = socket.frame().await;
             let (place, refusal) = (&frame["published"]["stream"], &frame["refused"]);
             let Some(name) = place.as_str().or(refusal["stream"].as_str()) else { continue };
-            let granted = rights.grants(Right::Publish, &name.parse().unwrap());
+            let granted = rights.grants(TokenRight::Publish, &name.parse().unwrap());
             assert_eq!(place.is_string(), granted, "token {byte}: {frame}");
             assert!(granted || refusal["error"]["code"] == "Forbidden", "token {byte}: {frame}");
             answered += 1;
         }
-        Tokens::revoke(hub.folder.path(), &byte.to_string()).unwrap();
+        TokenFile::revoke(hub.folder.path(), &byte.to_string()).unwrap();
         assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008), "token {byte}");
     }
 }
@@ -230,7 +230,7 @@ async fn a_patterns_reader_gets_the_messages_of_no_other_stream() {
 #[tokio::test]
 async fn without_a_token_nothing_but_health_and_the_console_answers() {
     let hub = guarded().await;
-    let unknown = Secret::new([99; 32]);
+    let unknown = TokenSecret::new([99; 32]);
     let wrong = [None, Some("Bearer "), Some("Basic YTpi"), Some("Bearer sealane_x")];
     let known = format!("Bearer {}", unknown.reveal());
     for value in wrong.into_iter().chain([Some(known.as_str())]) {
@@ -269,7 +269,7 @@ async fn what_is_taken_back_ends_by_itself() {
     let mut socket = Socket::open(hub.address(), "stream=fleet/**&from=new", &headers).await;
     assert_eq!(socket.first["status"], "subscribed");
     let began = Instant::now();
-    Tokens::revoke(hub.folder.path(), "2").unwrap();
+    TokenFile::revoke(hub.folder.path(), "2").unwrap();
     assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
     println!("it ended within {:?}", began.elapsed());
     assert_eq!(ask(&hub, secret(2).reveal(), "GET", "/v1/streams", b"").await.status, 401);
@@ -280,8 +280,8 @@ async fn a_token_ends_at_its_time_and_the_last_one_leaves_nothing_open() {
     let hub = Running::start().await;
     hub.enqueue("orders", json!({})).await;
     let soon = Some(SystemTime::now() + Duration::from_secs(2));
-    let all = Rights { read: patterns(&["**"]), ..Rights::default() };
-    Tokens::add(hub.folder.path(), "short", &secret(7), all, soon).unwrap();
+    let all = TokenRights { read: patterns(&["**"]), ..TokenRights::default() };
+    TokenFile::add(hub.folder.path(), "short", &secret(7), all, soon).unwrap();
     hub.node.reload().unwrap();
     let protocols = format!("json, sealane.token.{}", secret(7).reveal());
     let headers = [("sec-websocket-protocol", protocols.as_str())];
@@ -292,7 +292,7 @@ async fn a_token_ends_at_its_time_and_the_last_one_leaves_nothing_open() {
     let ask = || http::request(hub.address(), "GET", "/v1/streams", &[], b"");
     assert_eq!(ask().await.status, 401);
     // Nor is it when the last one is taken back.
-    Tokens::revoke(hub.folder.path(), "short").unwrap();
+    TokenFile::revoke(hub.folder.path(), "short").unwrap();
     hub.node.reload().unwrap();
     assert_eq!(ask().await.status, 401);
     assert_eq!(ask_with(&hub, &secret(7)).await, 401);
@@ -311,7 +311,7 @@ async fn a_node_that_had_tokens_is_opened_by_nothing_but_the_owner_of_its_folder
     let mut hub = Running::start().await;
     assert_eq!(ask(&hub).await, 200);
     // A file that was put there by hand counts as one that was made by the program.
-    Tokens::add(hub.folder.path(), "all", &secret(1), Rights::default(), None).unwrap();
+    TokenFile::add(hub.folder.path(), "all", &secret(1), TokenRights::default(), None).unwrap();
     take_away(&hub, "guarded");
     hub.node.reload().unwrap();
     assert_eq!(ask(&hub).await, 401);
@@ -327,8 +327,8 @@ async fn a_node_that_had_tokens_is_opened_by_nothing_but_the_owner_of_its_folder
     hub.node.reload().unwrap();
     assert_eq!(ask(&hub).await, 401);
     // A token that is made again is known.
-    let all = Rights { read: patterns(&["**"]), ..Rights::default() };
-    Tokens::add(hub.folder.path(), "again", &secret(2), all, None).unwrap();
+    let all = TokenRights { read: patterns(&["**"]), ..TokenRights::default() };
+    TokenFile::add(hub.folder.path(), "again", &secret(2), all, None).unwrap();
     hub.node.reload().unwrap();
     assert_eq!((ask(&hub).await, ask_with(&hub, &secret(2)).await), (401, 200));
     let folder = hub.stop().await;
@@ -352,14 +352,14 @@ async fn a_file_of_tokens_that_goes_closes_the_node() {
     assert_eq!(http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status, 401);
 }
 
-async fn ask_with(hub: &Running, token: &Secret) -> u16 {
+async fn ask_with(hub: &Running, token: &TokenSecret) -> u16 {
     ask(hub, token.reveal(), "GET", "/v1/streams", b"").await.status
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_read_changes_nothing() {
     let hub = guarded().await;
-    std::fs::write(Tokens::path(hub.folder.path()), "version = 2\n").unwrap();
+    std::fs::write(TokenFile::path(hub.folder.path()), "version = 2\n").unwrap();
     assert!(hub.node.reload().is_err());
     assert_eq!(ask(&hub, secret(1).reveal(), "GET", "/v1/streams", b"").await.status, 200);
     assert_eq!(http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status, 401);
@@ -414,7 +414,7 @@ async fn a_listed_site_may_read_answers() {
         origins,
         ..Config::default()
     };
-    let node = Node::start(config).await.unwrap();
+    let node = HubNode::start(config).await.unwrap();
     let headers = [("origin", "https://fleet.example")];
     let allowed = |reply: &Reply| reply.header("access-control-allow-origin").map(str::to_owned);
     let asked = http::request(node.address(), "OPTIONS", "/v1/enqueue", &headers, b"").await;
@@ -439,10 +439,10 @@ async fn a_node_that_others_reach_does_not_start_without_a_token() {
         data: folder.path().to_owned(),
         ..Config::default()
     };
-    assert!(matches!(Node::start(config()).await, Err(StartError::Unguarded { .. })));
+    assert!(matches!(HubNode::start(config()).await, Err(StartError::Unguarded { .. })));
     let (_, rights) = rights().swap_remove(0);
-    Tokens::add(folder.path(), "all", &secret(1), rights, None).unwrap();
-    let node = Node::start(config()).await.unwrap();
+    TokenFile::add(folder.path(), "all", &secret(1), rights, None).unwrap();
+    let node = HubNode::start(config()).await.unwrap();
     // Whatever becomes of the file: others are not let in, whichever host they name.
     let address = format!("127.0.0.1:{}", node.address().port()).parse().unwrap();
     for change in [
@@ -452,10 +452,10 @@ async fn a_node_that_others_reach_does_not_start_without_a_token() {
             std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
         },
     ] {
-        change(&Tokens::path(folder.path())).unwrap();
+        change(&TokenFile::path(folder.path())).unwrap();
         node.reload().unwrap();
         assert_eq!(http::request(address, "GET", "/v1/streams", &[], b"").await.status, 401);
     }
     node.stop().await.unwrap();
-    assert!(matches!(Node::start(config()).await, Err(StartError::Unguarded { .. })));
+    assert!(matches!(HubNode::start(config()).await, Err(StartError::Unguarded { .. })));
 }

@@ -3,7 +3,7 @@
 //! control streams and topics that look alike.
 
 use sealane_message::Pattern;
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use serde_json::{Value, json};
 
 use crate::guards::is_done;
@@ -29,7 +29,7 @@ const OF_SYSTEMS: [&str; 8] = [
 
 /// The expected rights of a token, said by hand: the test does not ask the code that it tests.
 struct Case {
-    rights: Rights,
+    rights: TokenRights,
     /// Whether it gives orders in each stream of [`CONTROL`].
     orders: [bool; 2],
     /// Its rights in [`OTHERS`].
@@ -75,41 +75,42 @@ impl Case {
 fn cases() -> Vec<Case> {
     let all = || vec!["**".parse().unwrap()];
     let these = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-    let none = Rights::default;
+    let none = TokenRights::default;
     let case = |rights, orders, others| Case { rights, orders, others, of_systems: NEITHER };
     let of_systems =
         |rights, of_systems| Case { rights, orders: [false; 2], others: NEITHER, of_systems };
     let systems = || these(&["groups/**", "dead/**"]);
-    let orders = |texts: &[&str]| Rights { orders: these(texts), ..none() };
-    let without = Rights { read: all(), publish: all(), manage: all(), observe: true, ..none() };
+    let orders = |texts: &[&str]| TokenRights { orders: these(texts), ..none() };
+    let without =
+        TokenRights { read: all(), publish: all(), manage: all(), observe: true, ..none() };
     vec![
-        case(Rights { publish: all(), ..none() }, [false; 2], PUBLISH),
-        case(Rights { manage: all(), ..none() }, [false; 2], MANAGE),
+        case(TokenRights { publish: all(), ..none() }, [false; 2], PUBLISH),
+        case(TokenRights { manage: all(), ..none() }, [false; 2], MANAGE),
         case(without.clone(), [false; 2], BOTH),
-        case(Rights { publish: these(&CONTROL), ..none() }, [false; 2], NEITHER),
-        case(Rights { manage: these(&CONTROL), ..none() }, [false; 2], NEITHER),
+        case(TokenRights { publish: these(&CONTROL), ..none() }, [false; 2], NEITHER),
+        case(TokenRights { manage: these(&CONTROL), ..none() }, [false; 2], NEITHER),
         case(orders(&["groups/**"]), [true; 2], NEITHER),
         case(orders(&["groups/*"]), [true; 2], NEITHER),
         case(orders(&["**"]), [false; 2], NEITHER),
         case(orders(&["*/*"]), [false; 2], NEITHER),
-        of_systems(Rights { publish: systems(), ..none() }, PUBLISH),
-        of_systems(Rights { manage: systems(), ..none() }, MANAGE),
+        of_systems(TokenRights { publish: systems(), ..none() }, PUBLISH),
+        of_systems(TokenRights { manage: systems(), ..none() }, MANAGE),
         case(orders(&[CONTROL[0]]), [true, false], NEITHER),
         case(orders(&["fleet/**", CONTROL[1]]), [false, true], NEITHER),
-        case(Rights { orders: these(&["groups/*"]), ..without }, [true; 2], BOTH),
-        case(Rights { read: all(), ..none() }, [false; 2], NEITHER),
+        case(TokenRights { orders: these(&["groups/*"]), ..without }, [true; 2], BOTH),
+        case(TokenRights { read: all(), ..none() }, [false; 2], NEITHER),
     ]
 }
 
-fn secret(byte: u8) -> Secret {
-    Secret::new([byte; 32])
+fn secret(byte: u8) -> TokenSecret {
+    TokenSecret::new([byte; 32])
 }
 
 /// A hub that has a token for each of these rights: the first is of the byte 1.
-async fn guarded(all: impl IntoIterator<Item = Rights>) -> Running {
+async fn guarded(all: impl IntoIterator<Item = TokenRights>) -> Running {
     let hub = Running::start().await;
     for (byte, rights) in (1..).zip(all) {
-        Tokens::add(hub.folder.path(), &byte.to_string(), &secret(byte), rights, None).unwrap();
+        TokenFile::add(hub.folder.path(), &byte.to_string(), &secret(byte), rights, None).unwrap();
     }
     hub.node.reload().unwrap();
     hub
@@ -192,8 +193,8 @@ async fn control_streams_are_changed_by_who_may_give_orders_and_by_nobody_else()
 async fn what_is_refused_leaves_the_orders_as_they_are() {
     let all: Vec<Pattern> = ["**", "groups/**"].map(|text| text.parse().unwrap()).into();
     let (read, publish, manage) = (all.clone(), all.clone(), all.clone());
-    let flooding = Rights { read, publish, manage, ..Rights::default() };
-    let authority = Rights { read: all.clone(), orders: all, ..Rights::default() };
+    let flooding = TokenRights { read, publish, manage, ..TokenRights::default() };
+    let authority = TokenRights { read: all.clone(), orders: all, ..TokenRights::default() };
     let hub = guarded([flooding, authority]).await;
     let control = CONTROL[0];
     let order = json!({"to": control, "envelope": {"notice": "order"}}).to_string();
@@ -210,7 +211,8 @@ async fn what_is_refused_leaves_the_orders_as_they_are() {
 
 #[tokio::test]
 async fn orders_read_nothing() {
-    let orders = Rights { orders: vec!["groups/**".parse().unwrap()], ..Rights::default() };
+    let orders =
+        TokenRights { orders: vec!["groups/**".parse().unwrap()], ..TokenRights::default() };
     let hub = guarded([orders]).await;
     let path = format!("/v1/streams/{}", CONTROL[0]);
     assert_eq!(ask(&hub, 1, "PUT", &path, "{}").await.status, 201);
@@ -227,8 +229,8 @@ async fn orders_read_nothing() {
 #[tokio::test]
 async fn the_dead_letters_of_a_control_stream_lie_elsewhere() {
     let all: Vec<Pattern> = ["groups/**", "dead/**"].map(|text| text.parse().unwrap()).into();
-    let reader = Rights { read: all.clone(), ..Rights::default() };
-    let authority = Rights { read: all.clone(), orders: all, ..Rights::default() };
+    let reader = TokenRights { read: all.clone(), ..TokenRights::default() };
+    let authority = TokenRights { read: all.clone(), orders: all, ..TokenRights::default() };
     let hub = guarded([reader, authority]).await;
     let control = CONTROL[0];
     let order = json!({"to": control, "envelope": {"id": "m"}}).to_string();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sealane_message::Pattern;
 use sealane_node::Config;
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use sealane_stream::Level;
 use serde_json::{Value, json};
 
@@ -77,16 +77,16 @@ async fn rights_on_everything_are_none_on_theirs() {
     let of = |texts: &[&str]| -> Vec<Pattern> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     };
-    let rights = |texts: &[&str]| Rights {
+    let rights = |texts: &[&str]| TokenRights {
         read: of(texts),
         publish: of(texts),
         manage: of(texts),
-        ..Rights::default()
+        ..TokenRights::default()
     };
-    let (all, dead) = (Secret::new([1; 32]), Secret::new([2; 32]));
+    let (all, dead) = (TokenSecret::new([1; 32]), TokenSecret::new([2; 32]));
     let folder = hub.folder.path();
-    Tokens::add(folder, "all", &all, rights(&["**"]), None).unwrap();
-    Tokens::add(folder, "dead", &dead, rights(&["dead/**"]), None).unwrap();
+    TokenFile::add(folder, "all", &all, rights(&["**"]), None).unwrap();
+    TokenFile::add(folder, "dead", &dead, rights(&["dead/**"]), None).unwrap();
     hub.node.reload().unwrap();
     for (secret, topic, expected) in [
         (&all, "a", 200),

@@ -3,9 +3,9 @@
 //! little.
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use sealane_node::limits::MAX_LIST_LOOKS;
-use sealane_stream::{Enqueue, Envelope, Level};
+use sealane_stream::{Level, StreamEnqueue, StreamEnvelope};
 
 use crate::http;
 use crate::running::Running;
@@ -19,16 +19,20 @@ async fn crowded() -> Running {
     let crowd = (0..CROWD).map(|n| format!("crowd/{n:05}"));
     for name in ["a".to_owned(), "zz/1".to_owned(), "zz/2".to_owned()].into_iter().chain(crowd) {
         let (inner, mut scratch) = (hub.node.hub(), Transcoder::new());
-        let envelope = Envelope::read(&mut scratch, inner.ids(), Codec::Json, b"{}").unwrap();
+        let envelope = StreamEnvelope::read(&mut scratch, inner.ids(), Codec::Json, b"{}").unwrap();
         let (topic, envelopes) = (name.parse().unwrap(), vec![envelope]);
-        let one = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        let one = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
         inner.enqueue(one).await.unwrap();
     }
     hub
 }
 
 /// The pages that a token is given, each as the topics in it and where it says to go on.
-async fn pages(hub: &Running, token: &Secret, query: &str) -> Vec<(Vec<String>, Option<String>)> {
+async fn pages(
+    hub: &Running,
+    token: &TokenSecret,
+    query: &str,
+) -> Vec<(Vec<String>, Option<String>)> {
     let bearer = format!("Bearer {}", token.reveal());
     let (mut pages, mut after) = (Vec::new(), String::new());
     loop {
@@ -53,12 +57,12 @@ async fn of_few_among_many() {
         [&[], &["zz/**", "none/**"], &["*/00007", "zz/*"], &["a", "zz/2", "crowd/00003"]];
     for (byte, patterns) in (1..).zip(reads) {
         let read = patterns.iter().map(|pattern| pattern.parse().unwrap()).collect();
-        let rights = Rights { read, observe: true, ..Rights::default() };
-        let secret = Secret::new([byte; 32]);
-        Tokens::add(hub.folder.path(), &byte.to_string(), &secret, rights, None).unwrap();
+        let rights = TokenRights { read, observe: true, ..TokenRights::default() };
+        let secret = TokenSecret::new([byte; 32]);
+        TokenFile::add(hub.folder.path(), &byte.to_string(), &secret, rights, None).unwrap();
     }
     hub.node.reload().unwrap();
-    let pages = async |byte, query| pages(&hub, &Secret::new([byte; 32]), query).await;
+    let pages = async |byte, query| pages(&hub, &TokenSecret::new([byte; 32]), query).await;
     let page = |topics: &[&str], next: Option<&str>| {
         (topics.iter().map(|topic| (*topic).to_owned()).collect(), next.map(str::to_owned))
     };

@@ -6,11 +6,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use sealane_codec::Codec;
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use sealane_node::limits::{
     FIRST_PUBLISH_CREDIT_BYTES, MAX_PUBLISH_CREDIT, MAX_PUBLISH_CREDIT_BYTES,
 };
-use sealane_node::{Config, Limits};
+use sealane_node::{ClientLimits, Config};
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_stream::Level;
 use serde_json::{Value, json};
@@ -335,10 +335,10 @@ async fn a_session_that_is_taken_up_elsewhere_ends_here() {
 #[tokio::test]
 async fn a_token_that_is_too_fast_is_asked_for_nothing_until_it_may() {
     let folder = tempfile::tempdir().unwrap();
-    let (secret, publish) = (Secret::new([1; 32]), vec!["**".parse().unwrap()]);
-    let rights = Rights { publish, ..Rights::default() };
-    Tokens::add(folder.path(), "t", &secret, rights, None).unwrap();
-    let limits = Limits { enqueue_rate: 40, ..Limits::default() };
+    let (secret, publish) = (TokenSecret::new([1; 32]), vec!["**".parse().unwrap()]);
+    let rights = TokenRights { publish, ..TokenRights::default() };
+    TokenFile::add(folder.path(), "t", &secret, rights, None).unwrap();
+    let limits = ClientLimits { enqueue_rate: 40, ..ClientLimits::default() };
     let config = Config { limits, ..config(folder.path(), Level::Os) };
     let hub = Running::with(folder, config).await;
     let bearer = format!("Bearer {}", secret.reveal());

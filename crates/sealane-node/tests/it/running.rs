@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use sealane_node::{Config, Node};
+use sealane_node::{Config, HubNode};
 use sealane_stream::{Level, Retention};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::socket::Socket;
 /// A node and the folder that it keeps its streams in.
 pub(crate) struct Running {
     pub(crate) folder: tempfile::TempDir,
-    pub(crate) node: Node,
+    pub(crate) node: HubNode,
 }
 
 impl Running {
@@ -28,7 +28,7 @@ impl Running {
     }
 
     pub(crate) async fn with(folder: tempfile::TempDir, config: Config) -> Running {
-        let node = Node::start(config).await.unwrap();
+        let node = HubNode::start(config).await.unwrap();
         Running { folder, node }
     }
 

@@ -3,9 +3,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, open_stored, seal_frame};
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Sealer, SenderContext,
     Slot, Suite,
@@ -74,14 +74,14 @@ impl Members {
 
 pub(crate) fn in_json(id: Option<&str>, frame: &[u8]) -> Value {
     let mut text = Vec::new();
-    let sealed = Sealed { id: id.map(Into::into), frame: frame.into() };
+    let sealed = SealedEnvelope { id: id.map(Into::into), frame: frame.into() };
     sealed.write(Codec::Json, &mut text);
     serde_json::from_slice(&text).unwrap()
 }
 
 fn frame_of(envelope: &Value) -> Vec<u8> {
     let text = envelope.to_string();
-    Sealed::read(Codec::Json, text.as_bytes()).unwrap().expect("sealed").frame.into_owned()
+    SealedEnvelope::read(Codec::Json, text.as_bytes()).unwrap().expect("sealed").frame.into_owned()
 }
 
 async fn batch(hub: &Running, to: &str, envelopes: Vec<Value>) {
@@ -133,13 +133,13 @@ async fn a_frame_is_stored_once_whatever_way_it_came() {
     assert_eq!(publish(&members.seal(SECRET.as_bytes()), None).await["offset"], 2);
     // In another codec the frame is the same.
     let mut body = Vec::new();
-    let mut writer = Writer::new(Codec::Cbor, &mut body);
+    let mut writer = DatumWriter::new(Codec::Cbor, &mut body);
     writer.map(2);
     writer.key("to");
     writer.text("a");
     writer.key("envelope");
     let mut envelope = Vec::new();
-    let sealed = Sealed { id: None, frame: frame.as_slice().into() };
+    let sealed = SealedEnvelope { id: None, frame: frame.as_slice().into() };
     sealed.write(Codec::Cbor, &mut envelope);
     writer.raw(&envelope);
     writer.end();
@@ -228,9 +228,9 @@ async fn every_codec_carries_the_same_frame_and_only_the_frame_is_kept() {
     let frame = members.seal(format!("{SECRET} 0").as_bytes());
     for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {
         let (mut envelope, mut body) = (Vec::new(), Vec::new());
-        let sealed = Sealed { id: Some("m".into()), frame: frame.as_slice().into() };
+        let sealed = SealedEnvelope { id: Some("m".into()), frame: frame.as_slice().into() };
         sealed.write(codec, &mut envelope);
-        let mut writer = Writer::new(codec, &mut body);
+        let mut writer = DatumWriter::new(codec, &mut body);
         writer.map(2);
         writer.key("to");
         writer.text("s");

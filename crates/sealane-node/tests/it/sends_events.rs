@@ -8,7 +8,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use sealane_node::limits::MAX_EVENT_STREAMS;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -181,9 +181,9 @@ async fn what_cannot_be_resumed_is_refused_and_too_many_streams_end_it() {
 async fn only_who_may_read_is_sent_anything_and_only_as_long() {
     let hub = Running::start().await;
     hub.enqueue("fleet/1", json!({})).await;
-    let secret = Secret::new([1; 32]);
-    let rights = Rights { read: vec!["fleet/**".parse().unwrap()], ..Rights::default() };
-    Tokens::add(hub.folder.path(), "reader", &secret, rights, None).unwrap();
+    let secret = TokenSecret::new([1; 32]);
+    let rights = TokenRights { read: vec!["fleet/**".parse().unwrap()], ..TokenRights::default() };
+    TokenFile::add(hub.folder.path(), "reader", &secret, rights, None).unwrap();
     hub.node.reload().unwrap();
     let bearer = format!("Bearer {}", secret.reveal());
     let headers = [("authorization", bearer.as_str())];
@@ -194,7 +194,7 @@ async fn only_who_may_read_is_sent_anything_and_only_as_long() {
     }
     let mut source = Source::open(hub.address(), "stream=fleet/**&from=first", &headers).await;
     assert_eq!(source.messages(1).await, of("fleet/1", 0..1));
-    Tokens::revoke(hub.folder.path(), "reader").unwrap();
+    TokenFile::revoke(hub.folder.path(), "reader").unwrap();
     let (name, data) = source.next().await.unwrap();
     assert_eq!((name.as_str(), &data["error"]["code"]), ("refused", &json!("Unauthorized")));
     assert!(source.next().await.is_none());

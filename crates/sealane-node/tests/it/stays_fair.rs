@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use sealane_node::limits::{MAX_BODY_GRACE_MS, MAX_HEAD_MS, MAX_WAITING_MS};
-use sealane_node::{Config, Limits};
+use sealane_node::{ClientLimits, Config};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::http;
 use crate::running::Running;
 
-async fn hub(limits: Limits) -> Running {
+async fn hub(limits: ClientLimits) -> Running {
     let folder = tempfile::tempdir().unwrap();
     let config = Config {
         listen: "127.0.0.1:0".parse().unwrap(),
@@ -47,7 +47,7 @@ async fn until_end(stream: &mut TcpStream) -> (String, Instant) {
 
 #[tokio::test]
 async fn an_address_has_so_many_connections_and_others_are_not_concerned() {
-    let hub = hub(Limits { connections_per_address: 4, ..Limits::default() }).await;
+    let hub = hub(ClientLimits { connections_per_address: 4, ..ClientLimits::default() }).await;
     let mut held = Vec::new();
     for _ in 0..4 {
         held.push(from("127.0.0.2", hub.address()).await);
@@ -73,7 +73,7 @@ async fn an_address_has_so_many_connections_and_others_are_not_concerned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_too_slow_gives_the_place_back() {
-    let hub = hub(Limits::default()).await;
+    let hub = hub(ClientLimits::default()).await;
     let began = Instant::now();
     let mut silent = TcpStream::connect(hub.address()).await.unwrap();
     let address = hub.address();
@@ -116,7 +116,7 @@ async fn who_is_too_slow_gives_the_place_back() {
 
 #[tokio::test]
 async fn what_is_not_http_is_counted() {
-    let hub = hub(Limits::default()).await;
+    let hub = hub(ClientLimits::default()).await;
     let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(200_000));
     let what: [&[u8]; 3] = [b"\x00\x01\x02\x03\r\n\r\n", b"EHLO hub\r\n\r\n", long.as_bytes()];
     for bytes in what {
@@ -133,16 +133,16 @@ async fn what_is_not_http_is_counted() {
 }
 
 fn token(byte: u8) -> String {
-    Secret::new([byte; 32]).reveal().to_owned()
+    TokenSecret::new([byte; 32]).reveal().to_owned()
 }
 
 /// A hub with one token, `[1; 32]`, that may do all.
-async fn guarded(limits: Limits) -> Running {
+async fn guarded(limits: ClientLimits) -> Running {
     let hub = hub(limits).await;
     let all = vec!["**".parse().unwrap()];
     let (read, publish, manage) = (all.clone(), all.clone(), all);
-    let rights = Rights { read, publish, manage, observe: true, ..Rights::default() };
-    Tokens::add(hub.folder.path(), "all", &Secret::new([1; 32]), rights, None).unwrap();
+    let rights = TokenRights { read, publish, manage, observe: true, ..TokenRights::default() };
+    TokenFile::add(hub.folder.path(), "all", &TokenSecret::new([1; 32]), rights, None).unwrap();
     hub.node.reload().unwrap();
     hub
 }
@@ -155,7 +155,7 @@ async fn ask(hub: &Running, byte: u8, method: &str, path: &str, body: &str) -> h
 
 #[tokio::test]
 async fn a_token_enqueues_at_its_rate() {
-    let hub = guarded(Limits { enqueue_rate: 10, ..Limits::default() }).await;
+    let hub = guarded(ClientLimits { enqueue_rate: 10, ..ClientLimits::default() }).await;
     let batch = json!({"to": "a", "envelopes": vec![json!({}); 39]}).to_string();
     // A batch is taken while anything is left, and then owed: here for three seconds.
     assert_eq!(ask(&hub, 1, "POST", "/v1/enqueue/batch", &batch).await.status, 200);
@@ -172,9 +172,9 @@ async fn a_token_enqueues_at_its_rate() {
 
 #[tokio::test]
 async fn nothing_is_read_of_who_may_publish_nowhere() {
-    let hub = guarded(Limits::default()).await;
-    let rights = Rights { read: vec!["**".parse().unwrap()], ..Rights::default() };
-    Tokens::add(hub.folder.path(), "reader", &Secret::new([2; 32]), rights, None).unwrap();
+    let hub = guarded(ClientLimits::default()).await;
+    let rights = TokenRights { read: vec!["**".parse().unwrap()], ..TokenRights::default() };
+    TokenFile::add(hub.folder.path(), "reader", &TokenSecret::new([2; 32]), rights, None).unwrap();
     hub.node.reload().unwrap();
     // Nothing of the body is sent. An answer that waited for it would be 408.
     for path in ["/v1/enqueue", "/v1/enqueue/batch"] {
@@ -190,7 +190,7 @@ async fn nothing_is_read_of_who_may_publish_nowhere() {
 
 #[tokio::test]
 async fn who_guesses_is_slowed_down_and_who_knows_is_not() {
-    let hub = guarded(Limits { guesses_per_minute: 5, ..Limits::default() }).await;
+    let hub = guarded(ClientLimits { guesses_per_minute: 5, ..ClientLimits::default() }).await;
     for guess in 10..15 {
         assert_eq!(ask(&hub, guess, "GET", "/v1/streams", "").await.status, 401);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sealane_node::{Config, Node, StartError};
+use sealane_node::{Config, HubNode, StartError};
 use sealane_stream::Level;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -190,7 +190,7 @@ async fn an_endpoint_that_cannot_be_told_is_named_at_the_start() {
     for endpoint in ["https://127.0.0.1:4318", "127.0.0.1:4318", "grpc"] {
         let folder = tempfile::tempdir().unwrap();
         let otlp = Some(endpoint.to_owned());
-        let started = Node::start(Config { otlp, ..config(folder.path(), Level::Os) }).await;
+        let started = HubNode::start(Config { otlp, ..config(folder.path(), Level::Os) }).await;
         let refused = started.err().expect("it does not start");
         assert!(matches!(&refused, StartError::Collector { endpoint: e } if e == endpoint));
         assert!(refused.to_string().contains(endpoint), "{refused}");

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use sealane_codec::Codec;
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use sealane_node::limits::MAX_TOLD_REFUSALS;
-use sealane_node::{Config, Limits};
+use sealane_node::{ClientLimits, Config};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -19,8 +19,8 @@ const PROTOCOL: &str = "sec-websocket-protocol";
 const QUERY: &str = "stream=orders&from=first";
 
 /// A token that reads `orders`.
-fn reader() -> Secret {
-    Secret::new([1; 32])
+fn reader() -> TokenSecret {
+    TokenSecret::new([1; 32])
 }
 
 /// A hub with a stream `orders` and a token for it, which takes so many unknown ones a minute.
@@ -29,19 +29,19 @@ async fn guarded(guesses_per_minute: u64) -> Running {
     let config = Config {
         listen: "127.0.0.1:0".parse().unwrap(),
         data: folder.path().to_owned(),
-        limits: Limits { guesses_per_minute, ..Limits::default() },
+        limits: ClientLimits { guesses_per_minute, ..ClientLimits::default() },
         ..Config::default()
     };
     let hub = Running::with(folder, config).await;
     hub.enqueue("orders", json!({"id": "first"})).await;
     let read = vec!["orders".parse().unwrap()];
-    let rights = Rights { read, observe: true, ..Rights::default() };
-    Tokens::add(hub.folder.path(), "reader", &reader(), rights, None).unwrap();
+    let rights = TokenRights { read, observe: true, ..TokenRights::default() };
+    TokenFile::add(hub.folder.path(), "reader", &reader(), rights, None).unwrap();
     hub.node.reload().unwrap();
     hub
 }
 
-fn bearer(secret: &Secret) -> String {
+fn bearer(secret: &TokenSecret) -> String {
     format!("Bearer {}", secret.reveal())
 }
 
@@ -70,7 +70,7 @@ struct Case<'a> {
 #[tokio::test]
 async fn each_reason_is_told_in_the_agreed_codec_with_its_code_and_counted_once() {
     let hub = guarded(1000).await;
-    let (known, unknown) = (bearer(&reader()), bearer(&Secret::new([9; 32])));
+    let (known, unknown) = (bearer(&reader()), bearer(&TokenSecret::new([9; 32])));
     let known = [("authorization", known.as_str())];
     let unknown = [("authorization", unknown.as_str())];
     let elsewhere = [known[0], ("origin", "http://evil.example")];
@@ -109,7 +109,7 @@ async fn each_reason_is_told_in_the_agreed_codec_with_its_code_and_counted_once(
 #[tokio::test]
 async fn a_page_that_offers_nothing_but_its_token_is_told_too() {
     let hub = guarded(1000).await;
-    let offered = format!("sealane.token.{}", Secret::new([9; 32]).reveal());
+    let offered = format!("sealane.token.{}", TokenSecret::new([9; 32]).reveal());
     let mut socket = Socket::open(hub.address(), QUERY, &[(PROTOCOL, &offered)]).await;
     assert_eq!(socket.protocol.as_deref(), Some(offered.as_str()));
     assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
@@ -118,7 +118,7 @@ async fn a_page_that_offers_nothing_but_its_token_is_told_too() {
 #[tokio::test]
 async fn who_guesses_too_often_is_told_to_come_back() {
     let hub = guarded(2).await;
-    let unknown = bearer(&Secret::new([9; 32]));
+    let unknown = bearer(&TokenSecret::new([9; 32]));
     let headers = [("authorization", unknown.as_str())];
     for _ in 0..2 {
         let mut socket = Socket::open(hub.address(), QUERY, &headers).await;

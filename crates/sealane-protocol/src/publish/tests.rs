@@ -36,12 +36,12 @@ fn what_a_client_writes_the_hub_reads() {
 #[test]
 fn what_the_hub_writes_the_client_reads() {
     let stream: Topic = "a".parse().unwrap();
-    let at = Outcome::At(Position { generation: 3, offset: 9 });
-    let (one, many) = (Numbers { from: 4, to: 4 }, Numbers { from: 4, to: 8 });
+    let at = EnqueueOutcome::At(StreamPosition { generation: 3, offset: 9 });
+    let (one, many) = (NumberRange { from: 4, to: 4 }, NumberRange { from: 4, to: 8 });
     let level = HubLevel::from(Level::Disk);
     let placed = |numbers, outcome| {
         let (stream, level) = (stream.clone(), level.clone());
-        PublishFrame::Published(Placed { stream, numbers, outcome, level })
+        PublishFrame::Published(StoredRange { stream, numbers, outcome, level })
     };
     let error = WireError::from(&Error::NumberSkipped { next: 2 });
     let refused = NotPlaced { stream: "a//b".into(), numbers: many, error: error.clone() };
@@ -52,7 +52,7 @@ fn what_the_hub_writes_the_client_reads() {
             PublishFrame::Credit { messages: 7, bytes: 8 },
             placed(one, at),
             placed(many, at),
-            placed(one, Outcome::Due(77)),
+            placed(one, EnqueueOutcome::Due(77)),
             PublishFrame::Refused(refused.clone()),
             PublishFrame::Error(error.clone()),
             PublishFrame::Unknown,

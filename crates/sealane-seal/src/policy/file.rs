@@ -9,19 +9,19 @@ use sealane_message::DataType;
 use toml::de::{DeTable, DeValue};
 
 use super::rules::{Rules, group_floor, may_be_lowered};
-use super::{Battery, Fault, Link, Pace, Policy, PolicyError, Rate, Trust};
+use super::{Battery, Policy, PolicyError, PolicyFault, PolicyLink, Rate, ReaderTrust, SendPace};
 use crate::{Class, Suite};
 
 pub(super) fn read(text: &str) -> Result<Rules, PolicyError> {
     if text.len() > MAX_POLICY_BYTES {
-        return Err(PolicyError { line: 1, fault: Fault::too_long() });
+        return Err(PolicyError { line: 1, fault: PolicyFault::too_long() });
     }
-    let file = File { text };
+    let file = PolicyFile { text };
     let parsed = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        file.error(at, Fault::Syntax(error.message().to_owned()))
+        file.error(at, PolicyFault::Syntax(error.message().to_owned()))
     })?;
-    let top = Table { file, name: String::new(), at: 0, entries: parsed.get_ref() };
+    let top = PolicyTable { file, name: String::new(), at: 0, entries: parsed.get_ref() };
     let mut rules = Rules::default();
     // Before all else: the rest may mean something else in another version.
     top.version()?;
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str) -> Result<Rules, PolicyError> {
     Ok(rules)
 }
 
-fn of_type(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), PolicyError> {
+fn of_type(rules: &mut Rules, name: &str, table: &PolicyTable<'_>) -> Result<(), PolicyError> {
     let registered = DataType::ALL.iter().find(|known| known.name() == Some(name)).copied();
     let data_type = registered.or_else(|| application(name)).ok_or_else(|| {
         let names = DataType::ALL.iter().filter_map(|known| known.name());
@@ -74,7 +74,7 @@ fn of_type(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), Polic
     if let Some(ceiling) = table.class("ceiling")? {
         let floor = bounds.floor;
         if !ceiling.covers(floor) {
-            let fault = Fault::CeilingBelowFloor { data_type, floor, ceiling };
+            let fault = PolicyFault::CeilingBelowFloor { data_type, floor, ceiling };
             return Err(table.error("ceiling", fault));
         }
         bounds.ceiling = ceiling;
@@ -89,9 +89,9 @@ fn application(name: &str) -> Option<DataType> {
     (data_type.is_application() && data_type.to_string() == name).then_some(data_type)
 }
 
-fn of_link(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), PolicyError> {
-    let known = Link::ALL.map(Link::name);
-    let link = Link::from_name(name).ok_or_else(|| table.unknown(name, "[link]", &known))?;
+fn of_link(rules: &mut Rules, name: &str, table: &PolicyTable<'_>) -> Result<(), PolicyError> {
+    let known = PolicyLink::ALL.map(PolicyLink::name);
+    let link = PolicyLink::from_name(name).ok_or_else(|| table.unknown(name, "[link]", &known))?;
     table.only(&["raise", "fragment_bytes", "because"])?;
     let rule = rules.link_mut(link);
     rule.is_given = table.entry("raise").is_some();
@@ -100,23 +100,24 @@ fn of_link(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), Polic
     Ok(())
 }
 
-fn of_trust(rules: &mut Rules, name: &str, table: &Table<'_>) -> Result<(), PolicyError> {
-    let known = Trust::ALL.map(Trust::name);
-    let trust = Trust::from_name(name).ok_or_else(|| table.unknown(name, "[trust]", &known))?;
+fn of_trust(rules: &mut Rules, name: &str, table: &PolicyTable<'_>) -> Result<(), PolicyError> {
+    let known = ReaderTrust::ALL.map(ReaderTrust::name);
+    let trust =
+        ReaderTrust::from_name(name).ok_or_else(|| table.unknown(name, "[trust]", &known))?;
     table.only(&["raise", "because"])?;
     let rule = rules.trust_mut(trust);
     rule.raise = table.raise(rule.raise)?;
     Ok(())
 }
 
-fn of_adapt(rules: &mut Rules, table: &Table<'_>) -> Result<(), PolicyError> {
-    let [normal, busy, saving] = Pace::ALL.map(Pace::name);
+fn of_adapt(rules: &mut Rules, table: &PolicyTable<'_>) -> Result<(), PolicyError> {
+    let [normal, busy, saving] = SendPace::ALL.map(SendPace::name);
     table.only(&["battery_percent", "rate_hz", normal, busy, saving])?;
     if let Some(percent) = table.integer("battery_percent", 0, 100)? {
         rules.battery = u8::try_from(percent).ok().and_then(Battery::new).unwrap_or(rules.battery);
     }
     rules.rate = table.rate("rate_hz")?.unwrap_or(rules.rate);
-    for pace in Pace::ALL {
+    for pace in SendPace::ALL {
         let Some(table) = table.table(pace.name())? else { continue };
         table.only(&["rate_hz_max", "batch_ms", "delta", "fragment_bytes", "suite"])?;
         let sending = rules.pace_mut(pace);
@@ -133,12 +134,12 @@ fn of_adapt(rules: &mut Rules, table: &Table<'_>) -> Result<(), PolicyError> {
 
 /// The text, which tells lines from places.
 #[derive(Clone, Copy)]
-struct File<'a> {
+struct PolicyFile<'a> {
     text: &'a str,
 }
 
-impl File<'_> {
-    fn error(self, at: usize, fault: Fault) -> PolicyError {
+impl PolicyFile<'_> {
+    fn error(self, at: usize, fault: PolicyFault) -> PolicyError {
         let before = self.text.as_bytes().get(..at).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         PolicyError { line, fault }
@@ -146,30 +147,30 @@ impl File<'_> {
 }
 
 /// A table, its name with dots (none for the whole file), and where it begins.
-struct Table<'a> {
-    file: File<'a>,
+struct PolicyTable<'a> {
+    file: PolicyFile<'a>,
     name: String,
     at: usize,
     entries: &'a DeTable<'a>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> PolicyTable<'a> {
     fn entry(&self, key: &str) -> Option<(usize, &'a DeValue<'a>)> {
         let value = self.entries.get(key)?;
         Some((value.span().start, value.get_ref()))
     }
 
-    fn error(&self, key: &str, fault: Fault) -> PolicyError {
+    fn error(&self, key: &str, fault: PolicyFault) -> PolicyError {
         self.file.error(self.entry(key).map_or(self.at, |(at, _)| at), fault)
     }
 
     fn wrong(&self, key: &str, cause: impl Into<String>) -> PolicyError {
-        self.error(key, Fault::Value { key: key.to_owned(), cause: cause.into() })
+        self.error(key, PolicyFault::Value { key: key.to_owned(), cause: cause.into() })
     }
 
     fn unknown(&self, key: &str, section: &str, known: &[&str]) -> PolicyError {
         let (key, section) = (key.to_owned(), section.to_owned());
-        self.file.error(self.at, Fault::UnknownKey { key, section, known: known.join(", ") })
+        self.file.error(self.at, PolicyFault::UnknownKey { key, section, known: known.join(", ") })
     }
 
     /// Refuses keys that are none.
@@ -183,7 +184,7 @@ impl<'a> Table<'a> {
             name => format!("[{name}]"),
         };
         let (at, key) = (key.span().start, key.get_ref().to_string());
-        Err(self.file.error(at, Fault::UnknownKey { key, section, known: known.join(", ") }))
+        Err(self.file.error(at, PolicyFault::UnknownKey { key, section, known: known.join(", ") }))
     }
 
     fn version(&self) -> Result<(), PolicyError> {
@@ -194,18 +195,18 @@ impl<'a> Table<'a> {
             Some((_, other)) => Some(format!("of a {}", other.type_str())),
             None => None,
         };
-        Err(self.error("version", Fault::Version { found }))
+        Err(self.error("version", PolicyFault::Version { found }))
     }
 
-    fn table(&self, key: &str) -> Result<Option<Table<'a>>, PolicyError> {
+    fn table(&self, key: &str) -> Result<Option<PolicyTable<'a>>, PolicyError> {
         let Some((at, value)) = self.entry(key) else { return Ok(None) };
         let entries = value.as_table().ok_or_else(|| self.wrong(key, "is a table"))?;
         let name = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
-        Ok(Some(Table { file: self.file, name, at, entries }))
+        Ok(Some(PolicyTable { file: self.file, name, at, entries }))
     }
 
     /// The tables within a table, by name.
-    fn tables(&self, key: &str) -> Result<Vec<(String, Table<'a>)>, PolicyError> {
+    fn tables(&self, key: &str) -> Result<Vec<(String, PolicyTable<'a>)>, PolicyError> {
         let Some(outer) = self.table(key)? else { return Ok(Vec::new()) };
         let names = outer.entries.keys().map(|name| name.get_ref().to_string());
         let inner = |name: String| match outer.table(&name)? {
@@ -236,11 +237,13 @@ impl<'a> Table<'a> {
         let Some(floor) = self.class(key)? else { return Ok(None) };
         if !floor.covers(built_in) {
             if !may_be_lowered(data_type) {
-                return Err(self.error(key, Fault::LowersFloor { data_type, built_in, floor }));
+                return Err(
+                    self.error(key, PolicyFault::LowersFloor { data_type, built_in, floor })
+                );
             }
             if self.reason()?.is_none() {
                 let named = format!("{}.{key}", self.name);
-                let fault = Fault::NoReason { key: named, built_in, asked: floor };
+                let fault = PolicyFault::NoReason { key: named, built_in, asked: floor };
                 return Err(self.error(key, fault));
             }
         }
@@ -256,7 +259,7 @@ impl<'a> Table<'a> {
             return Ok(asked);
         }
         let key = format!("{}.raise", self.name);
-        Err(self.error("raise", Fault::NoReason { key, built_in, asked }))
+        Err(self.error("raise", PolicyFault::NoReason { key, built_in, asked }))
     }
 
     fn reason(&self) -> Result<Option<String>, PolicyError> {
@@ -265,7 +268,7 @@ impl<'a> Table<'a> {
         if shown && reason.len() <= MAX_REASON_BYTES {
             return Ok(Some(reason.to_owned()));
         }
-        Err(self.error("because", Fault::bad_reason()))
+        Err(self.error("because", PolicyFault::bad_reason()))
     }
 
     fn integer(&self, key: &str, min: i64, max: i64) -> Result<Option<i64>, PolicyError> {

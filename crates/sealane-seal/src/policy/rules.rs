@@ -1,6 +1,6 @@
 use sealane_message::DataType;
 
-use super::{Battery, Link, Pace, Rate, Sending, Trust};
+use super::{Battery, PolicyLink, Rate, ReaderTrust, SendPace, Sending};
 use crate::{Class, Group, Suite};
 
 /// Between which classes the messages of a type are sealed.
@@ -133,53 +133,53 @@ impl Rules {
         self.types.iter().map(|(known, _)| *known).filter(|known| known.is_application())
     }
 
-    pub(super) fn link(&self, link: Link) -> &LinkRule {
+    pub(super) fn link(&self, link: PolicyLink) -> &LinkRule {
         match link {
-            Link::Local => &self.local,
-            Link::Mesh => &self.mesh,
-            Link::Hub => &self.hub,
-            Link::Foreign => &self.foreign,
+            PolicyLink::Local => &self.local,
+            PolicyLink::Mesh => &self.mesh,
+            PolicyLink::Hub => &self.hub,
+            PolicyLink::Foreign => &self.foreign,
         }
     }
 
-    pub(super) fn link_mut(&mut self, link: Link) -> &mut LinkRule {
+    pub(super) fn link_mut(&mut self, link: PolicyLink) -> &mut LinkRule {
         match link {
-            Link::Local => &mut self.local,
-            Link::Mesh => &mut self.mesh,
-            Link::Hub => &mut self.hub,
-            Link::Foreign => &mut self.foreign,
+            PolicyLink::Local => &mut self.local,
+            PolicyLink::Mesh => &mut self.mesh,
+            PolicyLink::Hub => &mut self.hub,
+            PolicyLink::Foreign => &mut self.foreign,
         }
     }
 
-    pub(super) fn trust(&self, trust: Trust) -> &TrustRule {
+    pub(super) fn trust(&self, trust: ReaderTrust) -> &TrustRule {
         match trust {
-            Trust::Verified => &self.verified,
-            Trust::Member => &self.member,
-            Trust::Unknown => &self.stranger,
+            ReaderTrust::Verified => &self.verified,
+            ReaderTrust::Member => &self.member,
+            ReaderTrust::Unknown => &self.stranger,
         }
     }
 
-    pub(super) fn trust_mut(&mut self, trust: Trust) -> &mut TrustRule {
+    pub(super) fn trust_mut(&mut self, trust: ReaderTrust) -> &mut TrustRule {
         match trust {
-            Trust::Verified => &mut self.verified,
-            Trust::Member => &mut self.member,
-            Trust::Unknown => &mut self.stranger,
+            ReaderTrust::Verified => &mut self.verified,
+            ReaderTrust::Member => &mut self.member,
+            ReaderTrust::Unknown => &mut self.stranger,
         }
     }
 
-    pub(super) fn pace(&self, pace: Pace) -> &Sending {
+    pub(super) fn pace(&self, pace: SendPace) -> &Sending {
         match pace {
-            Pace::Normal => &self.normal,
-            Pace::Busy => &self.busy,
-            Pace::Saving => &self.saving,
+            SendPace::Normal => &self.normal,
+            SendPace::Busy => &self.busy,
+            SendPace::Saving => &self.saving,
         }
     }
 
-    pub(super) fn pace_mut(&mut self, pace: Pace) -> &mut Sending {
+    pub(super) fn pace_mut(&mut self, pace: SendPace) -> &mut Sending {
         match pace {
-            Pace::Normal => &mut self.normal,
-            Pace::Busy => &mut self.busy,
-            Pace::Saving => &mut self.saving,
+            SendPace::Normal => &mut self.normal,
+            SendPace::Busy => &mut self.busy,
+            SendPace::Saving => &mut self.saving,
         }
     }
 }

@@ -37,15 +37,15 @@ fn a_damaged_state_is_refused() {
 }
 
 /// Accepts `counter` as a reader does; gives the ceiling that it stored before.
-fn take(session: &mut Session, epoch: Epoch, counter: u64, now_ms: u64) -> Option<u64> {
+fn take(session: &mut SenderSession, epoch: Epoch, counter: u64, now_ms: u64) -> Option<u64> {
     let raise = session.raise(epoch, counter, now_ms);
     session.accept(epoch, counter, raise);
     raise.map(|raise| raise.ceiling)
 }
 
 /// A session of which 600 messages came at once.
-fn fast() -> Session {
-    let mut session = Session::new(CONTEXT, 1, EPOCH);
+fn fast() -> SenderSession {
+    let mut session = SenderSession::new(CONTEXT, 1, EPOCH);
     for counter in 0..600 {
         take(&mut session, EPOCH, counter, 9000);
     }
@@ -54,7 +54,7 @@ fn fast() -> Session {
 
 #[test]
 fn a_block_doubles_halves_and_begins_again() {
-    let mut session = Session::new(CONTEXT, 1, EPOCH);
+    let mut session = SenderSession::new(CONTEXT, 1, EPOCH);
     let mut counter = 0;
     // How long each block lasts, and how large the next one is.
     let blocks = [

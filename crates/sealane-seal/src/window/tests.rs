@@ -16,7 +16,7 @@ fn expected(accepted: &BTreeSet<u64>, counter: u64) -> Result<(), Error> {
 }
 
 fn agrees(counters: impl IntoIterator<Item = u64>) {
-    let (mut window, mut accepted) = (Window::new(Epoch(3)), BTreeSet::new());
+    let (mut window, mut accepted) = (ReplayWindow::new(Epoch(3)), BTreeSet::new());
     for counter in counters {
         let verdict = window.check(counter);
         assert_eq!(verdict, expected(&accepted, counter), "{counter} in {accepted:?}");
@@ -60,7 +60,7 @@ proptest! {
 #[test]
 fn a_closed_window_takes_nothing_below_its_end() {
     for next in [0, 1, 63, 64, 1023, 1024, 1025, 5000, 1 << 39] {
-        let closed = Window::closed_below(Epoch(3), next);
+        let closed = ReplayWindow::closed_below(Epoch(3), next);
         for back in (1..=next.min(3000)).filter(|back| *back < 70 || back % 97 == 0) {
             let expected = if back > WINDOW_BITS { Error::Stale } else { Error::Replayed };
             assert_eq!(closed.check(next - back), Err(expected), "{back} below {next}");
@@ -77,5 +77,9 @@ fn a_closed_window_takes_nothing_below_its_end() {
 
 #[test]
 fn what_is_kept_of_a_sender_is_small() {
-    const { assert!(size_of::<Window>() <= 160 && size_of::<crate::session::Session>() <= 208) };
+    const {
+        assert!(
+            size_of::<ReplayWindow>() <= 160 && size_of::<crate::session::SenderSession>() <= 208
+        )
+    };
 }

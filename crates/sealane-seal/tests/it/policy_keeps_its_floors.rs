@@ -19,8 +19,8 @@ const MILLIHERTZ: [u32; 12] =
     [0, 1, 100, 999, 1000, 1001, 9_999, 10_000, 10_001, 100_000, 1_000_000_000, u32::MAX];
 
 fn every_condition() -> impl Iterator<Item = Conditions> {
-    Link::ALL.into_iter().flat_map(|link| {
-        Trust::ALL.into_iter().flat_map(move |trust| {
+    PolicyLink::ALL.into_iter().flat_map(|link| {
+        ReaderTrust::ALL.into_iter().flat_map(move |trust| {
             batteries().flat_map(move |battery| {
                 let rates = MILLIHERTZ.into_iter().map(Rate::from_millihertz);
                 rates.map(move |rate| Conditions { link, trust, battery, rate })
@@ -54,8 +54,8 @@ fn all_numbers_have_a_class_and_strange_ones_that_of_unknown() {
     let policy = Policy::default();
     for number in 0..=u16::MAX {
         let data_type = DataType::from_number(number);
-        for link in Link::ALL {
-            for trust in Trust::ALL {
+        for link in PolicyLink::ALL {
+            for trust in ReaderTrust::ALL {
                 let conditions = Conditions { link, trust, ..Conditions::default() };
                 let decision = policy.decide(data_type, &conditions);
                 assert_eq!(decision, policy.decide(data_type.registered(), &conditions));
@@ -101,14 +101,20 @@ fn an_unknown_peer_or_a_foreign_link_raises_and_the_rule_is_named() {
         (decision.class, decision.rule, decision.capped)
     };
     use Class::*;
-    let (mesh, member) = (Link::Mesh, Trust::Member);
+    let (mesh, member) = (PolicyLink::Mesh, ReaderTrust::Member);
     assert_eq!(decide("counter", mesh, member), (Authenticated, Rule::Floor, None));
-    assert_eq!(decide("counter", Link::Hub, member), (Group, Rule::Link(Link::Hub), None));
-    assert_eq!(decide("counter", Link::Foreign, member), (Group, Rule::Link(Link::Foreign), None));
-    let stranger = Rule::Trust(Trust::Unknown);
-    assert_eq!(decide("counter", mesh, Trust::Unknown), (Group, stranger, Some(Peer)));
-    assert_eq!(decide("location", mesh, Trust::Unknown), (Peer, stranger, None));
-    assert_eq!(decide("emergency", mesh, Trust::Unknown), (Signed, Rule::Floor, Some(Peer)));
+    assert_eq!(
+        decide("counter", PolicyLink::Hub, member),
+        (Group, Rule::Link(PolicyLink::Hub), None)
+    );
+    assert_eq!(
+        decide("counter", PolicyLink::Foreign, member),
+        (Group, Rule::Link(PolicyLink::Foreign), None)
+    );
+    let stranger = Rule::Trust(ReaderTrust::Unknown);
+    assert_eq!(decide("counter", mesh, ReaderTrust::Unknown), (Group, stranger, Some(Peer)));
+    assert_eq!(decide("location", mesh, ReaderTrust::Unknown), (Peer, stranger, None));
+    assert_eq!(decide("emergency", mesh, ReaderTrust::Unknown), (Signed, Rule::Floor, Some(Peer)));
 }
 
 #[test]
@@ -123,10 +129,10 @@ fn battery_and_rate_change_the_pace_and_nothing_urgent() {
         assert_eq!((emergency.rate_max, emergency.batch_ms), (None, 0));
         (chat.pace, chat.sending.rate_max.is_some(), chat.sending.batch_ms > 0)
     };
-    assert_eq!(pace(None, 10_000), (Pace::Normal, false, false));
-    assert_eq!(pace(Some(21), 10_001), (Pace::Busy, false, true));
-    assert_eq!(pace(Some(20), 10_001), (Pace::Saving, true, true));
-    assert_eq!(pace(Some(0), 0), (Pace::Saving, true, true));
+    assert_eq!(pace(None, 10_000), (SendPace::Normal, false, false));
+    assert_eq!(pace(Some(21), 10_001), (SendPace::Busy, false, true));
+    assert_eq!(pace(Some(20), 10_001), (SendPace::Saving, true, true));
+    assert_eq!(pace(Some(0), 0), (SendPace::Saving, true, true));
 }
 
 #[test]
@@ -140,9 +146,9 @@ fn messages_are_split_by_the_narrower_of_link_and_pace() {
         [DataType::CHAT, DataType::EMERGENCY]
             .map(|data_type| policy.decide(data_type, &conditions).sending.fragment_bytes)
     };
-    assert_eq!(bytes(Link::Mesh, 100), [300; 2]);
-    assert_eq!(bytes(Link::Mesh, 5), [64; 2]);
-    assert!(bytes(Link::Hub, 100).iter().all(|bytes| *bytes > 300));
+    assert_eq!(bytes(PolicyLink::Mesh, 100), [300; 2]);
+    assert_eq!(bytes(PolicyLink::Mesh, 5), [64; 2]);
+    assert!(bytes(PolicyLink::Hub, 100).iter().all(|bytes| *bytes > 300));
 }
 
 /// In a pair C is P, and S meets the floor P as well: only the two hold the keys.
@@ -179,7 +185,7 @@ fn a_message_that_needs_a_pair_is_not_sent_to_more() {
     assert_eq!(class(&pair, DataType::LOCATION), Ok(Class::Peer));
     assert_eq!(class(&pair, DataType::COMMAND), Ok(Class::Peer));
     let refused = class(&group, DataType::COMMAND).unwrap_err();
-    assert_eq!(refused, Refusal::NeedsPair { data_type: DataType::COMMAND });
+    assert_eq!(refused, PolicyRefusal::NeedsPair { data_type: DataType::COMMAND });
     assert_eq!(refused.info().code, "SL-POLICY-09");
 }
 
@@ -194,14 +200,14 @@ fn chat_is_signed_in_a_group_of_people_and_is_for_two_in_a_pair() {
         [&group, &pair].map(|group| policy.class_in(group, chat, &decision))
     };
     let built_in = Policy::default();
-    for link in Link::ALL {
-        for trust in [Trust::Verified, Trust::Member] {
+    for link in PolicyLink::ALL {
+        for trust in [ReaderTrust::Verified, ReaderTrust::Member] {
             assert_eq!(classes(&built_in, link, trust), [Ok(Class::Signed), Ok(Class::Peer)]);
         }
-        let needs_pair = Err(Refusal::NeedsPair { data_type: chat });
-        assert_eq!(classes(&built_in, link, Trust::Unknown), [needs_pair, Ok(Class::Peer)]);
+        let needs_pair = Err(PolicyRefusal::NeedsPair { data_type: chat });
+        assert_eq!(classes(&built_in, link, ReaderTrust::Unknown), [needs_pair, Ok(Class::Peer)]);
     }
-    let usual = |lines: &str| classes(&policy(lines), Link::Hub, Trust::Member);
+    let usual = |lines: &str| classes(&policy(lines), PolicyLink::Hub, ReaderTrust::Member);
     let because = "type.chat.because = 'x'";
     // The group floor stays where a file lowers the floor, the ceiling or both.
     let signed = Ok(Class::Signed);
@@ -212,7 +218,10 @@ fn chat_is_signed_in_a_group_of_people_and_is_for_two_in_a_pair() {
     // A file that asks for less says so, and a file that asks for P sends to pairs alone.
     let less = format!("type.chat.group_floor = 'C'\n{because}");
     assert_eq!(usual(&less), [Ok(Class::Group), Ok(Class::Peer)]);
-    assert_eq!(usual("type.chat.floor = 'P'")[0], Err(Refusal::NeedsPair { data_type: chat }));
+    assert_eq!(
+        usual("type.chat.floor = 'P'")[0],
+        Err(PolicyRefusal::NeedsPair { data_type: chat })
+    );
 }
 
 #[test]
@@ -284,10 +293,10 @@ fn line() -> impl Strategy<Value = String> {
             format!("type.{name} = {{group_floor='{floor}'{because}}}")
         }),
         ((0..4_usize), class(), because.clone()).prop_map(|(link, class, because)| {
-            format!("link.{} = {{raise='{class}'{because}}}", Link::ALL[link].name())
+            format!("link.{} = {{raise='{class}'{because}}}", PolicyLink::ALL[link].name())
         }),
         ((0..3_usize), class(), because).prop_map(|(trust, class, because)| {
-            format!("trust.{} = {{raise='{class}'{because}}}", Trust::ALL[trust].name())
+            format!("trust.{} = {{raise='{class}'{because}}}", ReaderTrust::ALL[trust].name())
         }),
         (0..=100_u8).prop_map(|percent| format!("adapt.battery_percent = {percent}")),
         (1..100_u32).prop_map(|rate| format!("adapt.saving.rate_hz_max = {rate}")),
@@ -323,8 +332,8 @@ fn a_rate_of_a_file_is_obeyed() {
             let rate = Rate::from_millihertz(rate);
             policy.decide(DataType::CHAT, &Conditions { rate, ..Conditions::default() }).pace
         };
-        assert_eq!(pace(millihertz), Pace::Normal, "{text}");
-        assert_eq!(pace(millihertz + 1), Pace::Busy, "{text}");
+        assert_eq!(pace(millihertz), SendPace::Normal, "{text}");
+        assert_eq!(pace(millihertz + 1), SendPace::Busy, "{text}");
     }
     let text = "version = 1\nadapt.saving.rate_hz_max = 0.5";
     let conditions = Conditions { battery: Some(Battery::EMPTY), ..Conditions::default() };

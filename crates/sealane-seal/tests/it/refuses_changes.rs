@@ -20,7 +20,7 @@ fn is_refused(opener: &mut Opener, changed: &Sealed, plain: &[u8], what: &str) {
     let before = state(opener);
     let mut bytes = changed.bytes.clone();
     let live = opener.open_live(changed.form, &changed.attached(), &mut bytes, changed.clear);
-    let live = live.map(Pending::accept).expect_err(what);
+    let live = live.map(PendingOpen::accept).expect_err(what);
     leaves_nothing(&changed.bytes, &bytes, live, plain, changed.class);
     let mut bytes = changed.bytes.clone();
     let (form, clear) = (changed.form, changed.clear);

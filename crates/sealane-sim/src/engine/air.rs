@@ -1,13 +1,13 @@
 //! Media that all share: whoever sends is heard by all that are near, and by nobody who sends.
 
-use super::body::Body;
-use super::near::{Near, Nears};
+use super::body::SimMachineState;
+use super::near::{NearMachine, NearMachineTable};
 use super::slots::SlotId;
-use crate::node::To;
-use crate::place::{Cells, Place};
-use crate::random::{Draws, Odds};
+use crate::node::SimUnitTarget;
+use crate::place::{PlaceGrid, SimPlace};
+use crate::random::{DrawOdds, TransmissionDraws};
 use crate::scenario::MediumPlan;
-use crate::{Profile, Random, Span, Time};
+use crate::{SimMediumProfile, SimRandom, SimSpan, SimTime};
 
 /// A stronger transmission is received though others are heard, if it has four times the power of
 /// all of them together: 6 dB, as measured for LoRa and for 802.11 with strong codes.
@@ -22,14 +22,14 @@ const NEAREST_M: f64 = 1.0;
 
 /// A shared medium.
 #[derive(Debug)]
-pub(super) struct Air {
+pub(super) struct SharedMedium {
     /// Where the chances of its transmissions come from.
     pub(super) source: u64,
-    pub(super) reach: Reach,
-    pub(super) loss: Odds,
-    pub(super) cells: Cells,
-    pub(super) nears: Nears,
-    transmissions: Vec<Option<Transmission>>,
+    pub(super) reach: RadioReach,
+    pub(super) loss: DrawOdds,
+    pub(super) cells: PlaceGrid,
+    pub(super) nears: NearMachineTable,
+    transmissions: Vec<Option<RadioTransmission>>,
     /// The places of those under way.
     active: Vec<usize>,
     free: Vec<usize>,
@@ -37,7 +37,7 @@ pub(super) struct Air {
 
 /// The distances that decide which machines hear a sender.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reach {
+pub(super) struct RadioReach {
     range_m: f64,
     exponent: f64,
     /// Within it a radio finds the channel busy.
@@ -48,48 +48,49 @@ pub(super) struct Reach {
 
 /// A transmission in the air.
 #[derive(Debug)]
-pub(super) struct Transmission {
+pub(super) struct RadioTransmission {
     pub(super) from: u32,
     /// The sender's life.
     pub(super) life: u32,
     pub(super) side: u16,
-    pub(super) place: Place,
-    pub(super) what: What,
-    pub(super) draws: Draws,
-    pub(super) starts: Time,
-    pub(super) ends: Time,
+    pub(super) place: SimPlace,
+    pub(super) what: TransmissionKind,
+    pub(super) draws: TransmissionDraws,
+    pub(super) starts: SimTime,
+    pub(super) ends: SimTime,
     /// The transmissions at the same time.
-    pub(super) over: Vec<Rival>,
+    pub(super) over: Vec<RivalTransmission>,
 }
 
 /// The kind of a transmission.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum TransmissionKind {
     /// A unit, which the transmission holds.
-    Unit { slot: SlotId, to: To },
+    Unit { slot: SlotId, to: SimUnitTarget },
     /// The answer of a radio to a unit for it alone, and the machine that it answers.
     Acknowledgement { to: u32 },
 }
 
 /// Another transmission at the same time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rival {
+pub(super) struct RivalTransmission {
     pub(super) from: u32,
-    place: Place,
+    place: SimPlace,
     side: u16,
 }
 
 /// When a channel is busy.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Busy {
-    pub(super) since: Time,
-    pub(super) until: Time,
+pub(super) struct ChannelBusy {
+    pub(super) since: SimTime,
+    pub(super) until: SimTime,
 }
 
-impl Reach {
+impl RadioReach {
     pub(super) fn new(plan: &MediumPlan) -> Self {
         let farthest_m = plan.fading.map_or(plan.range_m, |fading| fading.reach_m());
-        let senses = if matches!(plan.profile, Profile::Lora(_)) { SENSES_LORA } else { SENSES };
+        let senses =
+            if matches!(plan.profile, SimMediumProfile::Lora(_)) { SENSES_LORA } else { SENSES };
         let senses_m = plan.range_m * senses.powf(-plan.exponent.recip());
         Self { range_m: plan.range_m, exponent: plan.exponent, senses_m, farthest_m }
     }
@@ -122,19 +123,19 @@ pub(super) fn own_loss(plan: &MediumPlan, seed: u64, from: u32, to: u32) -> f64 
         return 0.0;
     }
     let pair = u64::from(from) << 32 | u64::from(to);
-    plan.asymmetry * Random::new(seed, "asymmetry", pair).part()
+    plan.asymmetry * SimRandom::new(seed, "asymmetry", pair).part()
 }
 
-impl Air {
+impl SharedMedium {
     /// A medium; `source` is where its chances come from.
     pub(super) fn new(plan: &MediumPlan, source: u64) -> Self {
-        let reach = Reach::new(plan);
+        let reach = RadioReach::new(plan);
         Self {
             source,
             reach,
-            loss: Odds::of(plan.manners.loss),
-            cells: Cells::new(reach.farthest_m),
-            nears: Nears::default(),
+            loss: DrawOdds::of(plan.manners.loss),
+            cells: PlaceGrid::new(reach.farthest_m),
+            nears: NearMachineTable::default(),
             transmissions: vec![],
             active: vec![],
             free: vec![],
@@ -143,7 +144,13 @@ impl Air {
 
     /// The first and the last moment of what is heard at a place now, if anything is. What began
     /// less than `late` ago nobody can have noticed.
-    pub(super) fn busy(&self, node: u32, body: &Body, now: Time, late: Span) -> Option<Busy> {
+    pub(super) fn busy(
+        &self,
+        node: u32,
+        body: &SimMachineState,
+        now: SimTime,
+        late: SimSpan,
+    ) -> Option<ChannelBusy> {
         let active = self.active.iter().filter_map(|at| self.transmissions.get(*at)?.as_ref());
         let heard = active.filter(|other| {
             other.from != node
@@ -152,14 +159,14 @@ impl Air {
                 && other.place.metres_to(body.place) <= self.reach.senses_m
         });
         heard.fold(None, |busy, other| {
-            let Busy { since, until } =
-                busy.unwrap_or(Busy { since: other.starts, until: other.ends });
-            Some(Busy { since: since.min(other.starts), until: until.max(other.ends) })
+            let ChannelBusy { since, until } =
+                busy.unwrap_or(ChannelBusy { since: other.starts, until: other.ends });
+            Some(ChannelBusy { since: since.min(other.starts), until: until.max(other.ends) })
         })
     }
 
     /// Puts a transmission into the air.
-    pub(super) fn begin(&mut self, mut transmission: Transmission) -> usize {
+    pub(super) fn begin(&mut self, mut transmission: RadioTransmission) -> usize {
         let own = transmission.rival();
         for at in &self.active {
             let Some(Some(other)) = self.transmissions.get_mut(*at) else { continue };
@@ -181,7 +188,7 @@ impl Air {
     }
 
     /// Takes a transmission out of the air.
-    pub(super) fn take(&mut self, at: usize) -> Option<Transmission> {
+    pub(super) fn take(&mut self, at: usize) -> Option<RadioTransmission> {
         let index = self.active.iter().position(|other| *other == at)?;
         self.active.swap_remove(index);
         let transmission = self.transmissions.get_mut(at)?.take()?;
@@ -190,13 +197,18 @@ impl Air {
     }
 }
 
-impl Transmission {
-    fn rival(&self) -> Rival {
-        Rival { from: self.from, place: self.place, side: self.side }
+impl RadioTransmission {
+    fn rival(&self) -> RivalTransmission {
+        RivalTransmission { from: self.from, place: self.place, side: self.side }
     }
 
     /// Whether others were too loud at a machine in reach of this one.
-    pub(super) fn is_drowned(&self, reach: &Reach, body: &Body, near: &Near) -> bool {
+    pub(super) fn is_drowned(
+        &self,
+        reach: &RadioReach,
+        body: &SimMachineState,
+        near: &NearMachine,
+    ) -> bool {
         let rivals = self.over.iter().filter(|rival| rival.side == body.side);
         let metres = rivals.map(|rival| rival.place.metres_to(body.place));
         let metres = || metres.clone().filter(|metres| *metres <= reach.farthest_m);

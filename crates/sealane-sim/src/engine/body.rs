@@ -2,69 +2,71 @@
 
 use std::collections::VecDeque;
 
-use super::air::Busy;
+use super::air::ChannelBusy;
 use super::slots::SlotId;
 use crate::limits::MAX_PORT_WAITING;
-use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW, DOT11P_WINDOW_MOST, Duty, Power};
-use crate::node::{To, Urgency};
-use crate::place::Place;
-use crate::scenario::{Capture, MediumPlan, NodePlan};
-use crate::{Span, Time};
+use crate::medium::{
+    DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW, DOT11P_WINDOW_MOST, RadioDutyWindow, RadioPower,
+};
+use crate::node::{SimUnitTarget, SimUrgency};
+use crate::place::SimPlace;
+use crate::scenario::{CapturedBehaviour, MediumPlan, NodePlan};
+use crate::{SimSpan, SimTime};
 
 /// The state of a machine.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct SimMachineState {
     /// Where it began.
-    pub(crate) home: Place,
-    pub(crate) place: Place,
+    pub(crate) home: SimPlace,
+    pub(crate) place: SimPlace,
     /// Where it was when that was told last.
-    pub(crate) told: Place,
+    pub(crate) told: SimPlace,
     /// Whether it has a motion that decides where it is.
     pub(crate) is_carried: bool,
     /// Whether it is there: it has joined and not left.
     pub(crate) is_up: bool,
     /// Since when it hears; nothing while it is asleep or away.
-    pub(crate) listens: Option<Time>,
+    pub(crate) listens: Option<SimTime>,
     /// How often it has joined. What was put on the agenda for an earlier life is not done.
     pub(crate) life: u32,
     /// Machines of different sides of a partition do not hear each other.
     pub(crate) side: u16,
-    pub(crate) capture: Option<Capture>,
-    pub(crate) battery: Option<Battery>,
-    pub(crate) ports: Vec<Port>,
+    pub(crate) capture: Option<CapturedBehaviour>,
+    pub(crate) battery: Option<SimBattery>,
+    pub(crate) ports: Vec<SimPort>,
     /// The tick that is on the agenda.
-    pub(crate) wakes: Option<Time>,
+    pub(crate) wakes: Option<SimTime>,
 }
 
 /// The energy left in a battery.
 #[derive(Debug)]
-pub(crate) struct Battery {
+pub(crate) struct SimBattery {
     pub(crate) left_j: f64,
     /// Until when it was reckoned.
-    reckoned: Time,
+    reckoned: SimTime,
 }
 
 /// A radio, or the plug of a wire.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub(crate) struct SimPort {
     pub(crate) medium: usize,
-    power: Power,
-    waiting: VecDeque<Waiting>,
+    power: RadioPower,
+    waiting: VecDeque<QueuedUnit>,
     /// Whether an attempt or a transmission is under way.
     pub(crate) is_busy: bool,
     /// Slots of the back-off that are left, and since when it counts.
-    pub(crate) backoff: Backoff,
+    pub(crate) backoff: RadioBackoff,
     /// Nothing where it may always send.
-    pub(crate) duty: Option<Duty>,
+    pub(crate) duty: Option<RadioDutyWindow>,
     /// All that it has sent.
-    pub(crate) sent: Span,
+    pub(crate) sent: SimSpan,
     /// How long it has heard the channel busy, and until when it last was.
-    pub(crate) heard: Span,
-    pub(crate) heard_until: Time,
+    pub(crate) heard: SimSpan,
+    pub(crate) heard_until: SimTime,
     /// How much of both was told to the program.
-    pub(crate) told: Span,
+    pub(crate) told: SimSpan,
     /// The unit to one machine that its radio tries to send, until that is acknowledged.
-    pub(crate) trying: Option<Trying>,
+    pub(crate) trying: Option<UnitRetry>,
     /// The slots of the next back-off are below it.
     pub(crate) window: u64,
     /// How often it has found the channel busy since it sent last, where that is all it can find.
@@ -75,8 +77,8 @@ pub(crate) struct Port {
 
 /// A unit that is sent until it is acknowledged.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trying {
-    pub(crate) unit: Waiting,
+pub(crate) struct UnitRetry {
+    pub(crate) unit: QueuedUnit,
     /// How often it was sent.
     pub(crate) tries: u32,
     /// Whether its receiver has it, and only the acknowledgement was lost.
@@ -85,25 +87,25 @@ pub(crate) struct Trying {
 
 /// Where a radio stands that waits for its turn.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Backoff {
+pub(crate) struct RadioBackoff {
     pub(crate) slots: u64,
-    pub(crate) counts_from: Time,
+    pub(crate) counts_from: SimTime,
 }
 
 /// A unit that waits for a radio.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedUnit {
     pub(crate) slot: SlotId,
-    pub(crate) to: To,
-    pub(crate) urgency: Urgency,
+    pub(crate) to: SimUnitTarget,
+    pub(crate) urgency: SimUrgency,
 }
 
-impl Body {
+impl SimMachineState {
     /// A machine that has not joined yet.
-    pub(crate) fn new(plan: &NodePlan, media: &[MediumPlan], home: Place) -> Self {
+    pub(crate) fn new(plan: &NodePlan, media: &[MediumPlan], home: SimPlace) -> Self {
         let ports = plan.media.iter().filter_map(|&medium| {
             let plan = media.get(medium)?;
-            Some(Port::new(medium, plan))
+            Some(SimPort::new(medium, plan))
         });
         Self {
             home,
@@ -115,7 +117,7 @@ impl Body {
             life: 0,
             side: 0,
             capture: None,
-            battery: plan.battery_j.map(|left_j| Battery { left_j, reckoned: Time(0) }),
+            battery: plan.battery_j.map(|left_j| SimBattery { left_j, reckoned: SimTime(0) }),
             ports: ports.collect(),
             wakes: None,
         }
@@ -127,17 +129,17 @@ impl Body {
     }
 
     /// Its port on a medium.
-    pub(crate) fn port(&self, medium: usize) -> Option<&Port> {
+    pub(crate) fn port(&self, medium: usize) -> Option<&SimPort> {
         self.ports.iter().find(|port| port.medium == medium)
     }
 
     /// The same, to be changed.
-    pub(crate) fn port_mut(&mut self, medium: usize) -> Option<&mut Port> {
+    pub(crate) fn port_mut(&mut self, medium: usize) -> Option<&mut SimPort> {
         self.ports.iter_mut().find(|port| port.medium == medium)
     }
 
     /// Takes what listening has cost since the last time.
-    pub(crate) fn reckon(&mut self, now: Time) {
+    pub(crate) fn reckon(&mut self, now: SimTime) {
         let listens_mw: f64 = match self.listens {
             Some(_) => self.ports.iter().map(|port| port.power.listens_mw).sum(),
             None => 0.0,
@@ -149,7 +151,7 @@ impl Body {
     }
 
     /// Takes what a transmission costs beyond listening.
-    pub(crate) fn pays(&mut self, port: usize, air: Span) {
+    pub(crate) fn pays(&mut self, port: usize, air: SimSpan) {
         let Some(power) = self.ports.get(port).map(|port| port.power) else { return };
         if let Some(battery) = &mut self.battery {
             battery.left_j -= (power.sends_mw - power.listens_mw).max(0.0) / 1e3 * air.as_s();
@@ -162,19 +164,19 @@ impl Body {
     }
 }
 
-impl Port {
+impl SimPort {
     fn new(medium: usize, plan: &MediumPlan) -> Self {
         Self {
             medium,
             power: plan.power,
             waiting: VecDeque::new(),
             is_busy: false,
-            backoff: Backoff::default(),
-            duty: (plan.duty_ppm < 1_000_000).then(|| Duty::new(plan.duty_ppm)),
-            sent: Span(0),
-            heard: Span(0),
-            heard_until: Time(0),
-            told: Span(0),
+            backoff: RadioBackoff::default(),
+            duty: (plan.duty_ppm < 1_000_000).then(|| RadioDutyWindow::new(plan.duty_ppm)),
+            sent: SimSpan(0),
+            heard: SimSpan(0),
+            heard_until: SimTime(0),
+            told: SimSpan(0),
             trying: None,
             window: DOT11P_WINDOW,
             put_off: 0,
@@ -185,16 +187,16 @@ impl Port {
     /// The channel was busy; what was counted already is not counted twice. Of a transmission that
     /// began before another one and ended after it, the part before is left out. A back-off stood
     /// still meanwhile.
-    pub(crate) fn hears(&mut self, starts: Time, ends: Time) {
+    pub(crate) fn hears(&mut self, starts: SimTime, ends: SimTime) {
         self.heard += ends - starts.max(self.heard_until);
         self.heard_until = self.heard_until.max(ends);
         if self.is_busy {
-            self.backoff.stands_still(Busy { since: starts, until: ends });
+            self.backoff.stands_still(ChannelBusy { since: starts, until: ends });
         }
     }
 
     /// Whether a unit found room: behind those that are as urgent.
-    pub(crate) fn queue(&mut self, unit: Waiting) -> bool {
+    pub(crate) fn queue(&mut self, unit: QueuedUnit) -> bool {
         if self.waiting.len() >= MAX_PORT_WAITING {
             return false;
         }
@@ -204,7 +206,7 @@ impl Port {
     }
 
     /// The next unit to send: again the unit that was not acknowledged, or the first that waits.
-    pub(crate) fn next(&mut self) -> Option<Waiting> {
+    pub(crate) fn next(&mut self) -> Option<QueuedUnit> {
         match self.trying {
             Some(trying) => Some(trying.unit),
             None => self.waiting.pop_front(),
@@ -212,7 +214,7 @@ impl Port {
     }
 
     /// The same, left where it is.
-    pub(crate) fn first(&self) -> Option<Waiting> {
+    pub(crate) fn first(&self) -> Option<QueuedUnit> {
         self.trying.map(|trying| trying.unit).or_else(|| self.waiting.front().copied())
     }
 
@@ -221,8 +223,8 @@ impl Port {
     }
 
     /// Sends a unit that is to be acknowledged, once or once more.
-    pub(crate) fn tries(&mut self, unit: Waiting) {
-        let fresh = Trying { unit, tries: 0, is_taken: false };
+    pub(crate) fn tries(&mut self, unit: QueuedUnit) {
+        let fresh = UnitRetry { unit, tries: 0, is_taken: false };
         self.trying.get_or_insert(fresh).tries += 1;
     }
 
@@ -238,7 +240,7 @@ impl Port {
     }
 
     /// Forgets what waits, and gives it back to be released.
-    pub(crate) fn clear(&mut self) -> VecDeque<Waiting> {
+    pub(crate) fn clear(&mut self) -> VecDeque<QueuedUnit> {
         self.is_busy = false;
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.extend(self.trying.map(|trying| trying.unit));
@@ -247,15 +249,15 @@ impl Port {
     }
 }
 
-impl Backoff {
+impl RadioBackoff {
     /// When its slots have passed.
-    pub(crate) fn due(self) -> Time {
-        self.counts_from + Span(self.slots.saturating_mul(DOT11P_SLOT.0))
+    pub(crate) fn due(self) -> SimTime {
+        self.counts_from + SimSpan(self.slots.saturating_mul(DOT11P_SLOT.0))
     }
 
     /// The channel is or was busy: the slots that passed before are done, and the rest begins when
     /// it has been free for a while.
-    pub(crate) fn stands_still(&mut self, busy: Busy) {
+    pub(crate) fn stands_still(&mut self, busy: ChannelBusy) {
         let passed = (busy.since - self.counts_from).0 / DOT11P_SLOT.0;
         self.slots = self.slots.saturating_sub(passed);
         self.counts_from = self.counts_from.max(busy.until + DOT11P_AIFS);
@@ -269,20 +271,20 @@ mod tests {
 
     #[test]
     fn a_back_off_stands_still_while_the_channel_is_busy() {
-        let mut backoff = Backoff { slots: 10, counts_from: Time(1_000) };
-        let busy = |since, until| Busy { since: Time(since), until: Time(until) };
+        let mut backoff = RadioBackoff { slots: 10, counts_from: SimTime(1_000) };
+        let busy = |since, until| ChannelBusy { since: SimTime(since), until: SimTime(until) };
         backoff.stands_still(busy(1_000 + 3 * 13 + 5, 2_000));
-        assert_eq!((backoff.slots, backoff.counts_from), (7, Time(2_110)));
+        assert_eq!((backoff.slots, backoff.counts_from), (7, SimTime(2_110)));
         // Before the channel was free for long enough nothing was counted.
         backoff.stands_still(busy(2_050, 3_000));
-        assert_eq!((backoff.slots, backoff.due()), (7, Time(3_110 + 7 * 13)));
+        assert_eq!((backoff.slots, backoff.due()), (7, SimTime(3_110 + 7 * 13)));
     }
 
     #[test]
     fn a_back_off_is_drawn_from_twice_as_many_slots_after_each_try() {
         let text = "version = 1\nduration_s = 1\n[[medium]]\nname = \"m\"\nprofile = \"11p\"\n\
                     [[node]]\nname = \"n\"\nkind = \"mesh\"\nmedia = [\"m\"]\n";
-        let mut port = Port::new(0, &Scenario::parse(text).unwrap().media[0]);
+        let mut port = SimPort::new(0, &Scenario::parse(text).unwrap().media[0]);
         let mut windows = vec![port.window];
         (0..8).for_each(|_| {
             port.widen();

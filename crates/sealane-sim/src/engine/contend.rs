@@ -1,26 +1,26 @@
 //! When a radio sends: what waits, back-off, and trying again.
 
-use super::air::{Busy, Transmission, What};
-use super::body::{Backoff, Port, Waiting};
-use super::{Event, Medium, Run};
+use super::air::{ChannelBusy, RadioTransmission, TransmissionKind};
+use super::body::{QueuedUnit, RadioBackoff, SimPort};
+use super::{SimEvent, SimMedium, SimRun};
 use crate::medium::{BLE_ADVERTISING_DELAY, DOT11P_ACK, DOT11P_AIFS, DOT11P_TRIES};
-use crate::node::{To, Urgency};
-use crate::random::{About, Draws};
-use crate::watch::Loss;
-use crate::{Profile, SimError, Span, Time};
+use crate::node::{SimUnitTarget, SimUrgency};
+use crate::random::{DrawPurpose, TransmissionDraws};
+use crate::watch::LossReason;
+use crate::{SimError, SimMediumProfile, SimSpan, SimTime};
 
 /// A radio of LoRa that finds its channel busy listens again within so many transmissions of its
 /// unit: where that controls or is urgent, and else.
 const SOON_TIMES: u64 = 4;
 const LATER_TIMES: u64 = 16;
 
-impl Run<'_> {
+impl SimRun<'_> {
     /// A unit for a shared medium: it waits for the radio.
     pub(super) fn queue_for_air(
         &mut self,
         medium: usize,
         node: u32,
-        unit: Waiting,
+        unit: QueuedUnit,
     ) -> Result<(), SimError> {
         let Some(port) = self.body_mut(node).and_then(|body| body.port_mut(medium)) else {
             self.slots.release(unit.slot);
@@ -28,7 +28,7 @@ impl Run<'_> {
         };
         if !port.queue(unit) {
             self.slots.release(unit.slot);
-            return self.watch.loses(self.now, node, Loss::Full);
+            return self.watch.loses(self.now, node, LossReason::Full);
         }
         self.contend(medium, node)
     }
@@ -39,32 +39,32 @@ impl Run<'_> {
         let Some(profile) = self.scenario.media.get(medium).map(|plan| plan.profile) else {
             return Ok(());
         };
-        let Some(Medium::Air(air)) = self.media.get(medium) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.media.get(medium) else { return Ok(()) };
         let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
         let (is_awake, life) = (body.listens.is_some(), body.life);
         let Some(port) = body.port(medium) else { return Ok(()) };
         if !is_awake || port.is_busy || !port.has_waiting() {
             return Ok(());
         }
-        let draws = Draws::new(air.source, node, port.transmissions);
+        let draws = TransmissionDraws::new(air.source, node, port.transmissions);
         let busy = profile.notices().and_then(|late| air.busy(node, body, now, late));
         let source = air.source;
         let Some(port) = body.port_mut(medium) else { return Ok(()) };
         port.is_busy = true;
         let at = match profile {
-            Profile::Lora(_) if busy.is_some() => self.listens_again(medium, node, source),
-            Profile::Dot11p => {
-                port.back_off(now, busy, draws.below(node, About::Wait, port.window))
+            SimMediumProfile::Lora(_) if busy.is_some() => self.listens_again(medium, node, source),
+            SimMediumProfile::Dot11p => {
+                port.back_off(now, busy, draws.below(node, DrawPurpose::Wait, port.window))
             }
-            Profile::BleAdvertising(_) => {
-                now + Span(draws.below(node, About::Wait, BLE_ADVERTISING_DELAY.0))
+            SimMediumProfile::BleAdvertising(_) => {
+                now + SimSpan(draws.below(node, DrawPurpose::Wait, BLE_ADVERTISING_DELAY.0))
             }
             _ => now,
         };
         if at <= now {
             return self.transmit(medium, node, &profile);
         }
-        self.agenda.put(at, Event::Attempt { medium, node, life });
+        self.agenda.put(at, SimEvent::Attempt { medium, node, life });
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Run<'_> {
         let Some(profile) = self.scenario.media.get(medium).map(|plan| plan.profile) else {
             return Ok(());
         };
-        let Some(Medium::Air(air)) = self.media.get(medium) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.media.get(medium) else { return Ok(()) };
         let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
         let is_awake = body.listens.is_some();
         let notices = profile.notices().filter(|_| is_awake);
@@ -88,17 +88,17 @@ impl Run<'_> {
             port.is_busy = false;
             return Ok(());
         }
-        if matches!(profile, Profile::Lora(_)) && busy.is_some() && port.has_waiting() {
+        if matches!(profile, SimMediumProfile::Lora(_)) && busy.is_some() && port.has_waiting() {
             let at = self.listens_again(medium, node, source);
-            self.agenda.put(at, Event::Attempt { medium, node, life });
+            self.agenda.put(at, SimEvent::Attempt { medium, node, life });
             return Ok(());
         }
         if let Some(busy) = busy {
             port.backoff.stands_still(busy);
         }
         let due = port.backoff.due();
-        if matches!(profile, Profile::Dot11p) && due > now {
-            self.agenda.put(due, Event::Attempt { medium, node, life });
+        if matches!(profile, SimMediumProfile::Dot11p) && due > now {
+            self.agenda.put(due, SimEvent::Attempt { medium, node, life });
             return Ok(());
         }
         self.transmit(medium, node, &profile)
@@ -106,24 +106,30 @@ impl Run<'_> {
 
     /// When a radio of LoRa listens again, which cannot know how long the channel will be busy:
     /// within a while of chance, for what is urgent within a shorter one.
-    fn listens_again(&mut self, medium: usize, node: u32, source: u64) -> Time {
+    fn listens_again(&mut self, medium: usize, node: u32, source: u64) -> SimTime {
         let profile = self.scenario.media.get(medium).map(|plan| plan.profile);
         let port = self.bodies.get_mut(node as usize).and_then(|body| body.port_mut(medium));
         let (Some(profile), Some(port)) = (profile, port) else { return self.now };
         let Some(unit) = port.first() else { return self.now };
         port.put_off += 1;
-        let times = if unit.urgency <= Urgency::Urgent { SOON_TIMES } else { LATER_TIMES };
+        let times = if unit.urgency <= SimUrgency::Urgent { SOON_TIMES } else { LATER_TIMES };
         let window = profile.air_time(self.slots.unit(unit.slot).len()).0 * times;
         let number = port.transmissions | u64::from(port.put_off) << 40;
-        let late = Draws::new(source, node, number).below(node, About::Wait, window);
-        self.now + Span(late.max(1))
+        let late =
+            TransmissionDraws::new(source, node, number).below(node, DrawPurpose::Wait, window);
+        self.now + SimSpan(late.max(1))
     }
 
     /// Sends what waits first, or again what nobody has acknowledged.
-    fn transmit(&mut self, medium: usize, node: u32, profile: &Profile) -> Result<(), SimError> {
+    fn transmit(
+        &mut self,
+        medium: usize,
+        node: u32,
+        profile: &SimMediumProfile,
+    ) -> Result<(), SimError> {
         let now = self.now;
         loop {
-            let Some(Medium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
+            let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
             let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
             let Some(index) = body.port_on(medium) else { return Ok(()) };
             let Some(port) = body.ports.get_mut(index) else { return Ok(()) };
@@ -135,10 +141,10 @@ impl Run<'_> {
             if port.duty.as_mut().is_some_and(|duty| !duty.spend(now, air_time)) {
                 port.give_up();
                 self.slots.release(unit.slot);
-                self.watch.loses(now, node, Loss::Duty)?;
+                self.watch.loses(now, node, LossReason::Duty)?;
                 continue;
             }
-            if profile.acknowledges() && matches!(unit.to, To::One(_)) {
+            if profile.acknowledges() && matches!(unit.to, SimUnitTarget::One(_)) {
                 // The radio holds it until it is acknowledged, and the transmission beside.
                 port.tries(unit);
                 self.slots.hold(unit.slot);
@@ -146,20 +152,20 @@ impl Run<'_> {
             port.sent += air_time;
             port.transmissions += 1;
             port.put_off = 0;
-            let transmission = Transmission {
+            let transmission = RadioTransmission {
                 from: node,
                 life: body.life,
                 side: body.side,
                 place: body.place,
-                what: What::Unit { slot: unit.slot, to: unit.to },
-                draws: Draws::new(air.source, node, port.transmissions),
+                what: TransmissionKind::Unit { slot: unit.slot, to: unit.to },
+                draws: TransmissionDraws::new(air.source, node, port.transmissions),
                 starts: now,
                 ends: now + air_time,
                 over: vec![],
             };
             body.pays(index, air_time);
             let transmission = air.begin(transmission);
-            self.agenda.put(now + air_time, Event::End { medium, transmission });
+            self.agenda.put(now + air_time, SimEvent::End { medium, transmission });
             return Ok(());
         }
     }
@@ -178,18 +184,18 @@ impl Run<'_> {
         let Some(body) = body.filter(|body| answers && body.listens.is_some()) else {
             return self.answered(medium, to, false);
         };
-        let Some(Medium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
         let Some(index) = body.port_on(medium) else { return Ok(()) };
         let Some(port) = body.ports.get_mut(index) else { return Ok(()) };
         port.sent += DOT11P_ACK;
         port.transmissions += 1;
-        let transmission = Transmission {
+        let transmission = RadioTransmission {
             from: node,
             life,
             side: body.side,
             place: body.place,
-            what: What::Acknowledgement { to },
-            draws: Draws::new(air.source, node, port.transmissions),
+            what: TransmissionKind::Acknowledgement { to },
+            draws: TransmissionDraws::new(air.source, node, port.transmissions),
             starts: now,
             ends: now + DOT11P_ACK,
             over: vec![],
@@ -197,7 +203,7 @@ impl Run<'_> {
         body.pays(index, DOT11P_ACK);
         let transmission = air.begin(transmission);
         self.watch.acknowledges(DOT11P_ACK);
-        self.agenda.put(now + DOT11P_ACK, Event::End { medium, transmission });
+        self.agenda.put(now + DOT11P_ACK, SimEvent::End { medium, transmission });
         Ok(())
     }
 
@@ -231,7 +237,7 @@ impl Run<'_> {
             port.give_up();
             self.slots.release(trying.unit.slot);
             if !is_acknowledged {
-                self.watch.loses(self.now, node, Loss::Unanswered)?;
+                self.watch.loses(self.now, node, LossReason::Unanswered)?;
             }
         } else {
             port.widen();
@@ -240,17 +246,17 @@ impl Run<'_> {
     }
 }
 
-impl Port {
+impl SimPort {
     /// Begins a back-off by the rules of EDCA, and gives when it is over: at once, where a new unit
     /// finds a channel that has been free for a while.
-    fn back_off(&mut self, now: Time, busy: Option<Busy>, slots: u64) -> Time {
+    fn back_off(&mut self, now: SimTime, busy: Option<ChannelBusy>, slots: u64) -> SimTime {
         let is_free = busy.is_none() && self.heard_until + DOT11P_AIFS <= now;
         if is_free && self.trying.is_none() {
-            self.backoff = Backoff { slots: 0, counts_from: now };
+            self.backoff = RadioBackoff { slots: 0, counts_from: now };
             return now;
         }
         let from = busy.map_or(now, |busy| busy.until).max(self.heard_until);
-        self.backoff = Backoff { slots, counts_from: from + DOT11P_AIFS };
+        self.backoff = RadioBackoff { slots, counts_from: from + DOT11P_AIFS };
         self.backoff.due()
     }
 }

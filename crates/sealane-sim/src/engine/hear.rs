@@ -1,42 +1,48 @@
 //! The machines that hear a transmission, and its fate at each of them.
 
-use super::air::{Air, Transmission, What};
-use super::near::{Near, Scene};
+use super::air::{RadioTransmission, SharedMedium, TransmissionKind};
+use super::near::{NearListInputs, NearMachine};
 use super::slots::SlotId;
-use super::{Event, Medium, Run};
+use super::{SimEvent, SimMedium, SimRun};
 use crate::medium::{DOT11P_ACK_TIMEOUT, DOT11P_SIFS};
-use crate::node::To;
-use crate::random::{About, Draws};
-use crate::scenario::{Capture, Manners};
-use crate::watch::{Loss, Sent};
-use crate::{SimError, Span};
+use crate::node::SimUnitTarget;
+use crate::random::{DrawPurpose, TransmissionDraws};
+use crate::scenario::{CapturedBehaviour, LinkImpairments};
+use crate::watch::{FinishedTransmission, LossReason};
+use crate::{SimError, SimSpan};
 
 /// The fate of a unit at one machine.
-enum Fate {
+enum ReceptionFate {
     /// It is no receiver: too far, away, or not meant.
     Nothing,
     Heard,
-    Lost(Loss),
+    Lost(LossReason),
 }
 
 /// Which of the machines in reach are to get something.
 #[derive(Clone, Copy)]
-struct Meant {
-    to: To,
+struct TransmissionTarget {
+    to: SimUnitTarget,
     /// Nobody gets what was cut off because its sender left.
     is_whole: bool,
 }
 
-impl Run<'_> {
+impl SimRun<'_> {
     /// A transmission is over: who has it?
     pub(super) fn end(&mut self, medium: usize, transmission: usize) -> Result<(), SimError> {
-        let Some(Medium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
         let Some(over) = air.take(transmission) else { return Ok(()) };
         let is_whole = self.is_alive(over.from, over.life);
         match over.what {
-            What::Unit { slot, to } => self.end_unit(medium, &over, slot, Meant { to, is_whole }),
-            What::Acknowledgement { to } => {
-                let sent = self.receivers(medium, &over, Meant { to: To::One(to), is_whole });
+            TransmissionKind::Unit { slot, to } => {
+                self.end_unit(medium, &over, slot, TransmissionTarget { to, is_whole })
+            }
+            TransmissionKind::Acknowledgement { to } => {
+                let sent = self.receivers(
+                    medium,
+                    &over,
+                    TransmissionTarget { to: SimUnitTarget::One(to), is_whole },
+                );
                 let is_heard = !sent.heard.is_empty();
                 self.watch.keep(sent);
                 self.answered(medium, to, is_heard)
@@ -47,16 +53,16 @@ impl Run<'_> {
     fn end_unit(
         &mut self,
         medium: usize,
-        over: &Transmission,
+        over: &RadioTransmission,
         slot: SlotId,
-        meant: Meant,
+        meant: TransmissionTarget,
     ) -> Result<(), SimError> {
         let Some(plan) = self.scenario.media.get(medium) else { return Ok(()) };
         let (manners, profile) = (plan.manners, plan.profile);
         let sent = self.receivers(medium, over, meant);
         self.watch.sends(self.now, &sent, self.slots.unit(slot))?;
         let answers = match meant.to {
-            To::One(to) if profile.acknowledges() => Some(to),
+            SimUnitTarget::One(to) if profile.acknowledges() => Some(to),
             _ => None,
         };
         // A unit that comes again, because its acknowledgement was lost, is not taken again.
@@ -100,20 +106,20 @@ impl Run<'_> {
     fn await_answer(
         &mut self,
         medium: usize,
-        over: &Transmission,
+        over: &RadioTransmission,
         to: u32,
         is_heard: bool,
     ) -> Result<(), SimError> {
         // A machine that says nothing does not say this either.
-        let body = self.body(to).filter(|body| body.capture != Some(Capture::Silence));
+        let body = self.body(to).filter(|body| body.capture != Some(CapturedBehaviour::Silence));
         match body.filter(|_| is_heard).map(|body| body.life) {
             Some(life) => {
-                let event = Event::Acknowledge { medium, node: to, life, to: over.from };
+                let event = SimEvent::Acknowledge { medium, node: to, life, to: over.from };
                 self.agenda.put(self.now + DOT11P_SIFS, event);
             }
             None => {
                 let (node, life) = (over.from, over.life);
-                let event = Event::Unanswered { medium, node, life };
+                let event = SimEvent::Unanswered { medium, node, life };
                 self.agenda.put(self.now + DOT11P_ACK_TIMEOUT, event);
             }
         }
@@ -121,14 +127,20 @@ impl Run<'_> {
     }
 
     /// The machines that have heard a transmission, and why the others near have not.
-    fn receivers(&mut self, medium: usize, over: &Transmission, meant: Meant) -> Sent {
+    fn receivers(
+        &mut self,
+        medium: usize,
+        over: &RadioTransmission,
+        meant: TransmissionTarget,
+    ) -> FinishedTransmission {
         let air_time = over.ends - over.starts;
         let mut sent = self.watch.fresh(over.from, medium as u32, over.starts, air_time);
         let Some(plan) = self.scenario.media.get(medium) else { return sent };
-        let Some(Medium::Air(air)) = self.media.get_mut(medium) else { return sent };
+        let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return sent };
         let (seed, bodies) = (self.seed, &self.bodies);
-        let Air { nears, reach, cells, .. } = air;
-        let nears = nears.lend(over.from, Scene { medium, plan, seed, reach, cells, bodies });
+        let SharedMedium { nears, reach, cells, .. } = air;
+        let nears =
+            nears.lend(over.from, NearListInputs { medium, plan, seed, reach, cells, bodies });
         for near in &nears {
             let Some(body) = self.bodies.get_mut(near.node as usize) else { continue };
             if body.side != over.side || self.cuts.part(over.from, near.node) {
@@ -136,16 +148,16 @@ impl Run<'_> {
             }
             let Some(since) = body.listens else { continue };
             let is_meant = meant.is_whole && since <= over.starts && meant.to.is(near.node);
-            let fate = if is_meant { air.fate(over, near, body) } else { Fate::Nothing };
-            let is_heard = matches!(fate, Fate::Heard);
+            let fate = if is_meant { air.fate(over, near, body) } else { ReceptionFate::Nothing };
+            let is_heard = matches!(fate, ReceptionFate::Heard);
             if near.senses || is_heard {
                 let port = body.ports.get_mut(usize::from(near.port));
                 port.into_iter().for_each(|port| port.hears(over.starts, over.ends));
             }
             match fate {
-                Fate::Nothing => {}
-                Fate::Heard => sent.heard.push(near.node),
-                Fate::Lost(loss) => sent.loses(loss),
+                ReceptionFate::Nothing => {}
+                ReceptionFate::Heard => sent.heard.push(near.node),
+                ReceptionFate::Lost(loss) => sent.loses(loss),
             }
         }
         air.nears.keep(over.from, nears);
@@ -157,50 +169,65 @@ impl Run<'_> {
         &mut self,
         medium: usize,
         node: u32,
-        over: &Transmission,
+        over: &RadioTransmission,
         slot: SlotId,
-        manners: Manners,
+        manners: LinkImpairments,
     ) {
         for delay in manners.delays(over.draws, node) {
             self.slots.hold(slot);
             let from = over.from;
-            self.agenda.put(self.now + delay, Event::Arrive { medium, node, from, slot });
+            self.agenda.put(self.now + delay, SimEvent::Arrive { medium, node, from, slot });
         }
     }
 }
 
-impl Air {
+impl SharedMedium {
     /// The fate of a transmission at a machine that listened throughout.
     #[inline]
-    fn fate(&self, over: &Transmission, near: &Near, body: &super::Body) -> Fate {
+    fn fate(
+        &self,
+        over: &RadioTransmission,
+        near: &NearMachine,
+        body: &super::SimMachineState,
+    ) -> ReceptionFate {
         let happens = |about, odds| over.draws.happens(near.node, about, odds);
-        if !happens(About::Fading, near.arrives) {
-            if near.is_in_range { Fate::Lost(Loss::Faded) } else { Fate::Nothing }
+        if !happens(DrawPurpose::Fading, near.arrives) {
+            if near.is_in_range {
+                ReceptionFate::Lost(LossReason::Faded)
+            } else {
+                ReceptionFate::Nothing
+            }
         } else if over.over.iter().any(|rival| rival.from == near.node) {
-            Fate::Lost(Loss::Deaf)
+            ReceptionFate::Lost(LossReason::Deaf)
         } else if !over.over.is_empty() && over.is_drowned(&self.reach, body, near) {
-            Fate::Lost(Loss::Collision)
-        } else if happens(About::Medium, self.loss) || happens(About::Direction, near.own_loss) {
-            Fate::Lost(Loss::Medium)
+            ReceptionFate::Lost(LossReason::Collision)
+        } else if happens(DrawPurpose::Medium, self.loss)
+            || happens(DrawPurpose::Direction, near.own_loss)
+        {
+            ReceptionFate::Lost(LossReason::Medium)
         } else {
-            Fate::Heard
+            ReceptionFate::Heard
         }
     }
 }
 
-impl Manners {
+impl LinkImpairments {
     /// Whether each unit comes once and at once.
     fn are_plain(&self) -> bool {
-        self.duplicates == 0.0 && self.delay == Span(0) && self.jitter == Span(0)
+        self.duplicates == 0.0 && self.delay == SimSpan(0) && self.jitter == SimSpan(0)
     }
 
     /// How much later a unit comes, once or twice.
-    pub(super) fn delays(self, draws: Draws, node: u32) -> impl Iterator<Item = Span> {
+    pub(super) fn delays(
+        self,
+        draws: TransmissionDraws,
+        node: u32,
+    ) -> impl Iterator<Item = SimSpan> {
         let is_double =
-            draws.happens(node, About::Copies, crate::random::Odds::of(self.duplicates));
-        let copies = [Some(About::Jitter), is_double.then_some(About::SecondJitter)];
+            draws.happens(node, DrawPurpose::Copies, crate::random::DrawOdds::of(self.duplicates));
+        let copies = [Some(DrawPurpose::Jitter), is_double.then_some(DrawPurpose::SecondJitter)];
         copies.into_iter().flatten().map(move |about| {
-            self.delay + Span(draws.below(node, about, self.jitter.0.saturating_add(1)))
+            self.delay + SimSpan(draws.below(node, about, self.jitter.0.saturating_add(1)))
         })
     }
 }

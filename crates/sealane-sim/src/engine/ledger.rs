@@ -1,21 +1,21 @@
 //! The messages of a run: who was to get each, who has, and how long it took.
 
 use crate::limits::MAX_SIM_DELIVERIES;
-use crate::{Span, Time};
+use crate::{SimSpan, SimTime};
 
 /// The messages, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    messages: Vec<Message>,
+pub(crate) struct SimLedger {
+    messages: Vec<SimMessage>,
     /// One bit for each machine and message to everybody, and one for each other message.
     reserved: u64,
-    pub(crate) latencies: Latencies,
-    pub(crate) tally: Tally,
+    pub(crate) latencies: LatencyHistogram,
+    pub(crate) tally: SimMessageTally,
 }
 
 /// The fates of all messages together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct SimMessageTally {
     pub(crate) messages: u64,
     pub(crate) expected: u64,
     pub(crate) delivered: u64,
@@ -27,17 +27,17 @@ pub(crate) struct Tally {
 
 /// A message, to be told later who has got it.
 #[derive(Debug)]
-struct Message {
-    sent: Time,
+struct SimMessage {
+    sent: SimTime,
     from: u32,
-    to: Expected,
+    to: ExpectedReceivers,
     /// The answer that each receiver is asked for.
-    asked: Option<Asked>,
+    asked: Option<AnswerTerms>,
     is_urgent: bool,
 }
 
 #[derive(Debug)]
-enum Expected {
+enum ExpectedReceivers {
     One {
         node: u32,
         has_it: bool,
@@ -48,49 +48,49 @@ enum Expected {
 
 /// A message that is offered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct SimLedgerEntry {
     pub(crate) from: u32,
     pub(crate) to: Option<u32>,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<AnswerTerms>,
     pub(crate) is_urgent: bool,
 }
 
 /// How receivers are to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct AnswerTerms {
     pub(crate) bytes: usize,
     /// At a moment of chance within this time.
-    pub(crate) within: Span,
+    pub(crate) within: SimSpan,
 }
 
 /// The result of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Delivery {
-    pub(crate) took: Span,
+pub(crate) struct SimDelivery {
+    pub(crate) took: SimSpan,
     /// Whom to answer, how and how urgently.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<SimAnswer>,
 }
 
 /// An answer that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct SimAnswer {
     pub(crate) to: u32,
-    pub(crate) asked: Asked,
+    pub(crate) asked: AnswerTerms,
     pub(crate) is_urgent: bool,
 }
 
-impl Ledger {
+impl SimLedger {
     /// Enters a message for one or for all of these; nothing if there is no room.
     pub(crate) fn enter(
         &mut self,
-        now: Time,
-        entry: Entry,
+        now: SimTime,
+        entry: SimLedgerEntry,
         there: impl Iterator<Item = u32>,
     ) -> Option<u64> {
-        let Entry { from, to, asked, is_urgent } = entry;
+        let SimLedgerEntry { from, to, asked, is_urgent } = entry;
         let mut expected = 1;
         let to = match to {
-            Some(node) => Expected::One { node, has_it: false },
+            Some(node) => ExpectedReceivers::One { node, has_it: false },
             None => {
                 expected = 0;
                 let mut bits = vec![];
@@ -102,35 +102,35 @@ impl Ledger {
                         expected += 1;
                     }
                 }
-                Expected::Many(bits)
+                ExpectedReceivers::Many(bits)
             }
         };
         self.reserved += expected + 64;
         if self.reserved > MAX_SIM_DELIVERIES {
             return None;
         }
-        self.messages.push(Message { sent: now, from, to, asked, is_urgent });
+        self.messages.push(SimMessage { sent: now, from, to, asked, is_urgent });
         self.tally.messages += 1;
         self.tally.expected += expected;
         Some(self.messages.len() as u64 - 1)
     }
 
     /// A machine has got a message. What comes again, or to somebody else, is only counted.
-    pub(crate) fn deliver(&mut self, now: Time, message: u64, node: u32) -> Option<Delivery> {
+    pub(crate) fn deliver(&mut self, now: SimTime, message: u64, node: u32) -> Option<SimDelivery> {
         let entered = usize::try_from(message).ok().and_then(|at| self.messages.get_mut(at));
         let Some(message) = entered else {
             self.tally.astray += 1;
             return None;
         };
         let is_first = match &mut message.to {
-            Expected::One { node: expected, has_it } if *expected == node => {
+            ExpectedReceivers::One { node: expected, has_it } if *expected == node => {
                 !std::mem::replace(has_it, true)
             }
-            Expected::One { .. } => {
+            ExpectedReceivers::One { .. } => {
                 self.tally.astray += 1;
                 return None;
             }
-            Expected::Many(bits) => {
+            ExpectedReceivers::Many(bits) => {
                 let bit = 1 << (node % 64);
                 let word = bits.get_mut(node as usize / 64);
                 word.is_some_and(|word| {
@@ -148,30 +148,30 @@ impl Ledger {
         self.tally.delivered += 1;
         self.latencies.put(took);
         let (to, is_urgent) = (message.from, message.is_urgent);
-        let answer = message.asked.map(|asked| Answer { to, asked, is_urgent });
-        Some(Delivery { took, answer })
+        let answer = message.asked.map(|asked| SimAnswer { to, asked, is_urgent });
+        Some(SimDelivery { took, answer })
     }
 }
 
 /// How often each latency was met, to a sixteenth of it: bounded, whatever comes.
 #[derive(Debug)]
-pub(crate) struct Latencies {
+pub(crate) struct LatencyHistogram {
     counts: Vec<u64>,
     all: u64,
-    most: Span,
+    most: SimSpan,
 }
 
 /// Sixteen steps for each doubling.
 const STEPS: u32 = 16;
 
-impl Default for Latencies {
+impl Default for LatencyHistogram {
     fn default() -> Self {
-        Self { counts: vec![0; 64 * STEPS as usize], all: 0, most: Span(0) }
+        Self { counts: vec![0; 64 * STEPS as usize], all: 0, most: SimSpan(0) }
     }
 }
 
-impl Latencies {
-    pub(crate) fn put(&mut self, took: Span) {
+impl LatencyHistogram {
+    pub(crate) fn put(&mut self, took: SimSpan) {
         self.all += 1;
         self.most = self.most.max(took);
         if let Some(count) = self.counts.get_mut(step_of(took.0)) {
@@ -180,19 +180,19 @@ impl Latencies {
     }
 
     /// The latency that this part of all stays within, to a sixteenth of it.
-    pub(crate) fn within(&self, part: f64) -> Span {
+    pub(crate) fn within(&self, part: f64) -> SimSpan {
         let rank = (self.all as f64 * part).ceil() as u64;
         let mut passed = 0;
         for (step, count) in self.counts.iter().enumerate() {
             passed += count;
             if passed >= rank && passed > 0 {
-                return Span(end_of(step)).min(self.most);
+                return SimSpan(end_of(step)).min(self.most);
             }
         }
         self.most
     }
 
-    pub(crate) fn most(&self) -> Span {
+    pub(crate) fn most(&self) -> SimSpan {
         self.most
     }
 }
@@ -220,23 +220,23 @@ fn end_of(step: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn entry(to: Option<u32>) -> Entry {
-        Entry { from: 7, to, asked: None, is_urgent: false }
+    fn entry(to: Option<u32>) -> SimLedgerEntry {
+        SimLedgerEntry { from: 7, to, asked: None, is_urgent: false }
     }
 
     #[test]
     fn each_receiver_counts_once_and_others_are_astray() {
-        let mut ledger = Ledger::default();
-        let one = ledger.enter(Time(10), entry(Some(3)), 0..0).unwrap();
-        let all = ledger.enter(Time(10), entry(None), [3, 7, 100].into_iter()).unwrap();
+        let mut ledger = SimLedger::default();
+        let one = ledger.enter(SimTime(10), entry(Some(3)), 0..0).unwrap();
+        let all = ledger.enter(SimTime(10), entry(None), [3, 7, 100].into_iter()).unwrap();
         for (message, node) in [(one, 3), (one, 3), (one, 4), (all, 100), (all, 100), (all, 8)] {
-            ledger.deliver(Time(30), message, node);
+            ledger.deliver(SimTime(30), message, node);
         }
-        assert!(ledger.deliver(Time(30), 99, 3).is_none());
+        assert!(ledger.deliver(SimTime(30), 99, 3).is_none());
         let tally = ledger.tally;
         assert_eq!((tally.messages, tally.expected, tally.delivered), (2, 3, 2));
         assert_eq!((tally.again, tally.astray), (3, 2));
-        assert_eq!(ledger.latencies.most(), Span(20));
+        assert_eq!(ledger.latencies.most(), SimSpan(20));
     }
 
     #[test]
@@ -245,11 +245,11 @@ mod tests {
             let end = end_of(step_of(value));
             assert!(end >= value && end - value <= value / 16, "{value}: {end}");
         }
-        let mut latencies = Latencies::default();
-        (1..=1000).for_each(|us| latencies.put(Span(us)));
+        let mut latencies = LatencyHistogram::default();
+        (1..=1000).for_each(|us| latencies.put(SimSpan(us)));
         let half = latencies.within(0.5).0;
         assert!((500..=532).contains(&half), "{half}");
-        assert_eq!((latencies.within(1.0), latencies.most()), (Span(1000), Span(1000)));
-        assert_eq!(Latencies::default().within(0.95), Span(0));
+        assert_eq!((latencies.within(1.0), latencies.most()), (SimSpan(1000), SimSpan(1000)));
+        assert_eq!(LatencyHistogram::default().within(0.95), SimSpan(0));
     }
 }

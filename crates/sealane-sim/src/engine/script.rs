@@ -1,21 +1,21 @@
 //! The events of machines: they join and leave, move, sleep, and are captured.
 
-use super::body::Waiting;
-use super::ledger::{Asked, Entry};
-use super::{Event, Medium, Run};
-use crate::node::{Input, Program, To, Urgency};
-use crate::random::Odds;
-use crate::scenario::{Act, Capture, Receivers};
-use crate::watch::{Happening, Loss};
-use crate::{SimError, Span, Time};
+use super::body::QueuedUnit;
+use super::ledger::{AnswerTerms, SimLedgerEntry};
+use super::{SimEvent, SimMedium, SimRun};
+use crate::node::{ProgramInput, SimProgram, SimUnitTarget, SimUrgency};
+use crate::random::DrawOdds;
+use crate::scenario::{CapturedBehaviour, FlowReceivers, ScenarioAction};
+use crate::watch::{LossReason, SimMachineEvent};
+use crate::{SimError, SimSpan, SimTime};
 
 /// How often a machine that was taken makes noise, and how much at once at most.
-const NOISE_EVERY: Span = Span::from_ms(100);
+const NOISE_EVERY: SimSpan = SimSpan::from_ms(100);
 const NOISE_BYTES: usize = 200;
 /// A machine is told of again when it is so far from where it was.
 const MOVED_M: f64 = 1.0;
 
-impl Run<'_> {
+impl SimRun<'_> {
     /// A machine joins, unless it is there.
     pub(super) fn join(&mut self, node: u32) -> Result<(), SimError> {
         let now = self.now;
@@ -34,28 +34,28 @@ impl Run<'_> {
         body.wakes = None;
         let (life, place) = (body.life, body.place);
         let Some(plan) = self.scenario.nodes.get(node as usize) else { return Ok(()) };
-        let program = Program::new(plan, &self.crew, self.seed, node, life, now);
+        let program = SimProgram::new(plan, &self.crew, self.seed, node, life, now);
         let media: Vec<_> = plan.media.iter().copied().enumerate().collect();
         let sleep = plan.sleep;
         if let Some(slot) = self.programs.get_mut(node as usize) {
             *slot = program;
         }
         self.turn(node, true);
-        self.watch.happens(now, Happening::Join, node, place)?;
+        self.watch.happens(now, SimMachineEvent::Join, node, place)?;
         for (port, medium) in media {
             let Some(plan) = self.scenario.media.get(medium) else { continue };
             let (profile, duty_ppm) = (plan.profile, plan.duty_ppm);
-            self.give(node, Input::Up { port, profile: &profile, duty_ppm })?;
+            self.give(node, ProgramInput::Up { port, profile: &profile, duty_ppm })?;
         }
         if let Some(sleep) = sleep {
-            let at = now + Span(self.naps.below(sleep.awake.0).max(1));
-            self.agenda.put(at, Event::Nap { node, life });
+            let at = now + SimSpan(self.naps.below(sleep.awake.0).max(1));
+            self.agenda.put(at, SimEvent::Nap { node, life });
         }
         Ok(())
     }
 
     /// A machine leaves, if it is there.
-    pub(super) fn leave(&mut self, node: u32, why: Happening) -> Result<(), SimError> {
+    pub(super) fn leave(&mut self, node: u32, why: SimMachineEvent) -> Result<(), SimError> {
         let now = self.now;
         let Some(body) = self.bodies.get_mut(node as usize).filter(|body| body.is_up) else {
             return Ok(());
@@ -90,12 +90,12 @@ impl Run<'_> {
         body.wakes = None;
         let (place, media) = (body.place, body.ports.iter().map(|port| port.medium));
         let media: Vec<_> = media.collect();
-        let why = if is_awake { Happening::Wake } else { Happening::Sleep };
+        let why = if is_awake { SimMachineEvent::Wake } else { SimMachineEvent::Sleep };
         self.watch.happens(now, why, node, place)?;
         if is_awake {
             // The machine now does the work of the time that it slept, and the waiting units are
             // sent.
-            self.give(node, Input::Tick)?;
+            self.give(node, ProgramInput::Tick)?;
             media.into_iter().try_for_each(|medium| self.contend(medium, node))?;
         }
         Ok(())
@@ -110,7 +110,7 @@ impl Run<'_> {
         let is_awake = self.body(node).is_some_and(|body| body.listens.is_some());
         if let Some(sleep) = sleep {
             let next = if is_awake { sleep.asleep } else { sleep.awake };
-            self.agenda.put(self.now + next, Event::Nap { node, life });
+            self.agenda.put(self.now + next, SimEvent::Nap { node, life });
         }
         self.set_awake(node, !is_awake)
     }
@@ -141,13 +141,13 @@ impl Run<'_> {
             let is_new = self.body(node).is_some_and(|body| body.life == 0);
             let joins = self.scenario.nodes.get(node as usize).map(|plan| plan.joins);
             if !is_there && is_up {
-                self.leave(node, Happening::Leave)?;
-            } else if is_there && is_new && joins.is_some_and(|at| Time(0) + at <= self.now) {
+                self.leave(node, SimMachineEvent::Leave)?;
+            } else if is_there && is_new && joins.is_some_and(|at| SimTime(0) + at <= self.now) {
                 self.join(node)?;
             }
         }
         self.fill_cells();
-        self.agenda.put(self.now + self.scenario.step, Event::Step);
+        self.agenda.put(self.now + self.scenario.step, SimEvent::Step);
         Ok(())
     }
 
@@ -155,11 +155,11 @@ impl Run<'_> {
     pub(super) fn fill_cells(&mut self) {
         for (number, medium) in (0..).zip(&mut self.media) {
             let cells = match medium {
-                Medium::Air(air) => {
+                SimMedium::Air(air) => {
                     air.nears.forget();
                     &mut air.cells
                 }
-                Medium::Lines(lines) => &mut lines.cells,
+                SimMedium::Lines(lines) => &mut lines.cells,
             };
             let on = (0..).zip(&self.bodies).filter(|(_, body)| body.port_on(number).is_some());
             cells.fill(on.map(|(node, body)| (node, body.place)));
@@ -174,7 +174,7 @@ impl Run<'_> {
             if body.is_up && body.battery.is_some() {
                 body.reckon(now);
                 if body.is_empty() {
-                    self.leave(node, Happening::Empty)?;
+                    self.leave(node, SimMachineEvent::Empty)?;
                 }
             }
         }
@@ -183,10 +183,10 @@ impl Run<'_> {
             let has_moved = body.told.metres_to(body.place) >= MOVED_M;
             if body.is_carried && body.is_up && has_moved {
                 body.told = body.place;
-                self.watch.happens(now, Happening::Move, node, body.place)?;
+                self.watch.happens(now, SimMachineEvent::Move, node, body.place)?;
             }
         }
-        self.agenda.put(now + Span::from_s(1), Event::Second);
+        self.agenda.put(now + SimSpan::from_s(1), SimEvent::Second);
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Run<'_> {
                 let busy = radio.heard + radio.sent;
                 let busy_ppm = busy.0.saturating_sub(radio.told.0).min(1_000_000) as u32;
                 radio.told = busy;
-                loads.push((node, Input::Load { port, busy_ppm }));
+                loads.push((node, ProgramInput::Load { port, busy_ppm }));
             }
         }
         loads.into_iter().try_for_each(|(node, load)| self.give(node, load))
@@ -211,27 +211,33 @@ impl Run<'_> {
     }
 
     /// Does what an event of the scenario says, or what somebody wants done in a live run.
-    pub(crate) fn act(&mut self, act: Act) -> Result<(), SimError> {
+    pub(crate) fn act(&mut self, act: ScenarioAction) -> Result<(), SimError> {
         match act {
-            Act::Join(who) => who.into_iter().try_for_each(|node| self.join(node)),
-            Act::Leave(who) => {
-                who.into_iter().try_for_each(|node| self.leave(node, Happening::Leave))
+            ScenarioAction::Join(who) => who.into_iter().try_for_each(|node| self.join(node)),
+            ScenarioAction::Leave(who) => {
+                who.into_iter().try_for_each(|node| self.leave(node, SimMachineEvent::Leave))
             }
-            Act::Sleep(who) => who.into_iter().try_for_each(|node| self.set_awake(node, false)),
-            Act::Wake(who) => who.into_iter().try_for_each(|node| self.set_awake(node, true)),
-            Act::Capture { who, by } => who.into_iter().try_for_each(|node| self.capture(node, by)),
-            Act::Move { who, to } => {
+            ScenarioAction::Sleep(who) => {
+                who.into_iter().try_for_each(|node| self.set_awake(node, false))
+            }
+            ScenarioAction::Wake(who) => {
+                who.into_iter().try_for_each(|node| self.set_awake(node, true))
+            }
+            ScenarioAction::Capture { who, by } => {
+                who.into_iter().try_for_each(|node| self.capture(node, by))
+            }
+            ScenarioAction::Move { who, to } => {
                 for node in who {
                     if let Some(body) = self.body_mut(node) {
                         body.place = to;
                         body.home = to;
                     }
-                    self.watch.happens(self.now, Happening::Move, node, to)?;
+                    self.watch.happens(self.now, SimMachineEvent::Move, node, to)?;
                 }
                 self.fill_cells();
                 Ok(())
             }
-            Act::Partition(sides) => {
+            ScenarioAction::Partition(sides) => {
                 self.bodies.iter_mut().for_each(|body| body.side = 0);
                 for (side, who) in (1..).zip(sides) {
                     for node in who {
@@ -242,22 +248,22 @@ impl Run<'_> {
                 }
                 self.watch.notes(self.now, "partition")
             }
-            Act::Heal => {
+            ScenarioAction::Heal => {
                 self.bodies.iter_mut().for_each(|body| body.side = 0);
                 self.watch.notes(self.now, "heal")
             }
-            Act::Cut { one, other } => {
+            ScenarioAction::Cut { one, other } => {
                 self.cuts.add(&one, &other);
                 self.watch.notes(self.now, "cut")
             }
-            Act::Mend { one, other } => {
+            ScenarioAction::Mend { one, other } => {
                 self.cuts.remove(&one, &other);
                 self.watch.notes(self.now, "mend")
             }
-            Act::Loss { medium, loss } => {
+            ScenarioAction::Loss { medium, loss } => {
                 match self.media.get_mut(medium) {
-                    Some(Medium::Air(air)) => air.loss = Odds::of(loss),
-                    Some(Medium::Lines(lines)) => lines.loss = loss,
+                    Some(SimMedium::Air(air)) => air.loss = DrawOdds::of(loss),
+                    Some(SimMedium::Lines(lines)) => lines.loss = loss,
                     None => {}
                 }
                 self.watch.notes(self.now, "loss")
@@ -265,7 +271,7 @@ impl Run<'_> {
         }
     }
 
-    fn capture(&mut self, node: u32, by: Capture) -> Result<(), SimError> {
+    fn capture(&mut self, node: u32, by: CapturedBehaviour) -> Result<(), SimError> {
         let now = self.now;
         let Some(body) = self.body_mut(node) else { return Ok(()) };
         body.capture = Some(by);
@@ -274,12 +280,12 @@ impl Run<'_> {
         let waiting: Vec<_> = body.ports.iter_mut().flat_map(|port| port.clear()).collect();
         for unit in waiting {
             self.slots.release(unit.slot);
-            self.watch.loses(now, node, Loss::Captured)?;
+            self.watch.loses(now, node, LossReason::Captured)?;
         }
-        if by == Capture::Noise && is_up {
-            self.agenda.put(now + NOISE_EVERY, Event::Noise { node, life });
+        if by == CapturedBehaviour::Noise && is_up {
+            self.agenda.put(now + NOISE_EVERY, SimEvent::Noise { node, life });
         }
-        self.watch.happens(now, Happening::Capture, node, place)
+        self.watch.happens(now, SimMachineEvent::Capture, node, place)
     }
 
     /// Bytes of chance on every port.
@@ -296,10 +302,11 @@ impl Run<'_> {
             let length = 1 + self.noise.below(most.min(NOISE_BYTES) as u64) as usize;
             let unit: Vec<u8> = (0..length).map(|_| self.noise.word() as u8).collect();
             let slot = self.slots.put(unit.into());
-            let unit = Waiting { slot, to: To::Everybody, urgency: Urgency::Control };
+            let unit =
+                QueuedUnit { slot, to: SimUnitTarget::Everybody, urgency: SimUrgency::Control };
             self.queue(medium, node, unit)?;
         }
-        self.agenda.put(self.now + NOISE_EVERY, Event::Noise { node, life });
+        self.agenda.put(self.now + NOISE_EVERY, SimEvent::Noise { node, life });
         Ok(())
     }
 
@@ -311,7 +318,7 @@ impl Run<'_> {
         slot: super::SlotId,
     ) -> Result<(), SimError> {
         self.slots.hold(slot);
-        let unit = Waiting { slot, to: To::Everybody, urgency: Urgency::Control };
+        let unit = QueuedUnit { slot, to: SimUnitTarget::Everybody, urgency: SimUrgency::Control };
         self.queue(medium, node, unit)
     }
 
@@ -320,8 +327,8 @@ impl Run<'_> {
         let Some(flow) = self.scenario.flows.get(index) else { return Ok(()) };
         let Some(random) = self.flows.get_mut(index) else { return Ok(()) };
         let to = match &flow.to {
-            Receivers::Everybody => None,
-            Receivers::OneOf(range) => {
+            FlowReceivers::Everybody => None,
+            FlowReceivers::OneOf(range) => {
                 // Nobody sends to itself: the last one stands in for the sender.
                 let others = range.clone().filter(|other| *other != node as usize).count() as u64;
                 let chosen = range.start as u32 + random.below(others.max(1)) as u32;
@@ -331,19 +338,19 @@ impl Run<'_> {
         };
         let every = match flow.is_random {
             // The waits of events that come by chance (Poisson).
-            true => Span((-(1.0 - random.part()).ln() * flow.every.0 as f64).ceil() as u64),
+            true => SimSpan((-(1.0 - random.part()).ln() * flow.every.0 as f64).ceil() as u64),
             false => flow.every,
         };
         let next = self.now + every;
-        let (bytes, is_urgent, ends) = (flow.bytes, flow.is_urgent, Time(0) + flow.ends);
+        let (bytes, is_urgent, ends) = (flow.bytes, flow.is_urgent, SimTime(0) + flow.ends);
         let document = flow.document;
-        let asked = flow.answered.map(|within| Asked { bytes, within });
+        let asked = flow.answered.map(|within| AnswerTerms { bytes, within });
         if next <= ends {
-            self.agenda.put(next, Event::Flow { index, node });
+            self.agenda.put(next, SimEvent::Flow { index, node });
         }
         if to == Some(node) {
             return Ok(());
         }
-        self.offer(Entry { from: node, to, asked, is_urgent }, bytes, document)
+        self.offer(SimLedgerEntry { from: node, to, asked, is_urgent }, bytes, document)
     }
 }

@@ -8,32 +8,32 @@ pub(crate) struct SlotId(u32);
 
 /// Units under way, with how many hold each. A place that nobody holds is used again.
 #[derive(Debug, Default)]
-pub(crate) struct Slots {
-    slots: Vec<Slot>,
+pub(crate) struct SimUnitPool {
+    slots: Vec<SimUnitSlot>,
     free: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct SimUnitSlot {
     unit: Option<Arc<[u8]>>,
     holders: u32,
-    cover: Option<Cover>,
+    cover: Option<SimEthernetHeader>,
 }
 
 /// The Ethernet header of a unit that came from outside of the simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cover {
+pub(crate) struct SimEthernetHeader {
     /// Addresses of target and source, and the type of what is inside.
     pub(crate) header: [u8; 14],
     /// Whether machines of the simulator understand it: others do not look at it.
     pub(crate) is_unit: bool,
 }
 
-impl Slots {
+impl SimUnitPool {
     /// Takes a unit, which one holds.
     pub(crate) fn put(&mut self, unit: Arc<[u8]>) -> SlotId {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(SimUnitSlot::default());
             (self.slots.len() - 1) as u32
         });
         let id = SlotId(index);
@@ -46,14 +46,14 @@ impl Slots {
     }
 
     /// Says what Ethernet says of it.
-    pub(crate) fn set_cover(&mut self, id: SlotId, cover: Cover) {
+    pub(crate) fn set_cover(&mut self, id: SlotId, cover: SimEthernetHeader) {
         if let Some(slot) = self.slots.get_mut(id.0 as usize) {
             slot.cover = Some(cover);
         }
     }
 
     /// The Ethernet header of the unit, if it came from outside.
-    pub(crate) fn cover(&self, id: SlotId) -> Option<Cover> {
+    pub(crate) fn cover(&self, id: SlotId) -> Option<SimEthernetHeader> {
         self.slots.get(id.0 as usize)?.cover
     }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_place_is_used_again_when_the_last_has_let_go() {
-        let mut slots = Slots::default();
+        let mut slots = SimUnitPool::default();
         let first = slots.put(unit(b"one"));
         slots.hold(first);
         slots.release(first);

@@ -1,10 +1,10 @@
 //! Ethernet on both sides of a card: frames of a process become units of the medium, and back.
 
-use crate::engine::{Cover, Departure};
-use crate::node::To;
+use crate::engine::{OutsideDeparture, SimEthernetHeader};
+use crate::node::SimUnitTarget;
 
 /// The address of a card.
-pub(super) type Mac = [u8; 6];
+pub(super) type SimMacAddress = [u8; 6];
 
 /// Addresses of target and source, and the type of what is inside (IEEE 802.3 §3.1.1).
 const HEADER_BYTES: usize = 14;
@@ -17,7 +17,7 @@ const LENGTH_BYTES: usize = 2;
 
 /// A card of a machine: the medium that it is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SimCardMedium {
     pub(super) medium: u8,
     /// Whether units stand behind their length, as they do on radios.
     pub(super) is_radio: bool,
@@ -25,32 +25,32 @@ pub(super) struct Place {
 
 /// A frame that a process has sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Inside<'a> {
-    pub(super) to: To,
-    pub(super) cover: Cover,
+pub(super) struct CardFrame<'a> {
+    pub(super) to: SimUnitTarget,
+    pub(super) cover: SimEthernetHeader,
     pub(super) unit: &'a [u8],
 }
 
-impl Place {
+impl SimCardMedium {
     /// The address of a machine's card here.
-    pub(super) fn mac(self, node: u32) -> Mac {
+    pub(super) fn mac(self, node: u32) -> SimMacAddress {
         let ([a, b, c], [.., high, low]) = (OURS, node.to_be_bytes());
         [a, b, c, self.medium, high, low]
     }
 
     /// Whom an address is of. A radio sends to an address that nobody has, and nobody hears it.
-    fn target(self, mac: Mac) -> To {
+    fn target(self, mac: SimMacAddress) -> SimUnitTarget {
         match mac {
-            [first, ..] if first & 1 == 1 => To::Everybody,
+            [first, ..] if first & 1 == 1 => SimUnitTarget::Everybody,
             [a, b, c, medium, high, low] if [a, b, c] == OURS && medium == self.medium => {
-                To::One(u32::from_be_bytes([0, 0, high, low]))
+                SimUnitTarget::One(u32::from_be_bytes([0, 0, high, low]))
             }
-            _ => To::One(u32::MAX),
+            _ => SimUnitTarget::One(u32::MAX),
         }
     }
 
     /// Reads a frame of a process; nothing if it is none.
-    pub(super) fn read(self, frame: &[u8]) -> Option<Inside<'_>> {
+    pub(super) fn read(self, frame: &[u8]) -> Option<CardFrame<'_>> {
         let (header, inside) = frame.split_first_chunk::<HEADER_BYTES>()?;
         let (target, kind) = (header.first_chunk::<6>()?, header.last_chunk::<2>()?);
         let is_ours = *kind == UNITS;
@@ -59,12 +59,12 @@ impl Place {
             (true, false) => Some(inside),
             _ => None,
         };
-        let cover = Cover { header: *header, is_unit: unit.is_some() };
-        Some(Inside { to: self.target(*target), cover, unit: unit.unwrap_or(inside) })
+        let cover = SimEthernetHeader { header: *header, is_unit: unit.is_some() };
+        Some(CardFrame { to: self.target(*target), cover, unit: unit.unwrap_or(inside) })
     }
 
     /// Writes the frame in which a unit comes to a process.
-    pub(super) fn write(self, departure: &Departure, frame: &mut Vec<u8>) {
+    pub(super) fn write(self, departure: &OutsideDeparture, frame: &mut Vec<u8>) {
         frame.clear();
         match departure.cover {
             Some(cover) => frame.extend_from_slice(&cover.header),
@@ -94,21 +94,26 @@ fn measured(inside: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    const RADIO: Place = Place { medium: 3, is_radio: true };
-    const WIRE: Place = Place { medium: 3, is_radio: false };
+    const RADIO: SimCardMedium = SimCardMedium { medium: 3, is_radio: true };
+    const WIRE: SimCardMedium = SimCardMedium { medium: 3, is_radio: false };
 
-    fn frame(to: Mac, kind: [u8; 2], inside: &[u8]) -> Vec<u8> {
+    fn frame(to: SimMacAddress, kind: [u8; 2], inside: &[u8]) -> Vec<u8> {
         [&to[..], &RADIO.mac(7), &kind, inside].concat()
     }
 
     #[test]
     fn a_unit_of_a_radio_stands_behind_its_length_and_comes_back_as_it_was() {
         let sent = frame(RADIO.mac(300), UNITS, &[3, 0, 9, 8, 7, 0, 0]);
-        let Inside { to, cover, unit } = RADIO.read(&sent).unwrap();
-        assert_eq!((to, unit, cover.is_unit), (To::One(300), &[9, 8, 7][..], true));
+        let CardFrame { to, cover, unit } = RADIO.read(&sent).unwrap();
+        assert_eq!((to, unit, cover.is_unit), (SimUnitTarget::One(300), &[9, 8, 7][..], true));
         let mut frame = vec![];
-        let mut departure =
-            Departure { node: 300, port: 0, from: 7, cover: Some(cover), unit: unit.to_vec() };
+        let mut departure = OutsideDeparture {
+            node: 300,
+            port: 0,
+            from: 7,
+            cover: Some(cover),
+            unit: unit.to_vec(),
+        };
         RADIO.write(&departure, &mut frame);
         assert_eq!(frame, sent[..sent.len() - 2]);
         // Of a machine of the simulator the header is made.
@@ -130,10 +135,19 @@ mod tests {
             (WIRE, [8, 0], &[], false),
         ] {
             let sent = frame(multicast, kind, inside);
-            let Inside { to, cover, unit } = place.read(&sent).unwrap();
-            assert_eq!((to, unit, cover.is_unit), (To::Everybody, inside, is_unit), "{inside:?}");
-            let departure =
-                Departure { node: 1, port: 0, from: 7, cover: Some(cover), unit: unit.to_vec() };
+            let CardFrame { to, cover, unit } = place.read(&sent).unwrap();
+            assert_eq!(
+                (to, unit, cover.is_unit),
+                (SimUnitTarget::Everybody, inside, is_unit),
+                "{inside:?}"
+            );
+            let departure = OutsideDeparture {
+                node: 1,
+                port: 0,
+                from: 7,
+                cover: Some(cover),
+                unit: unit.to_vec(),
+            };
             let mut frame = vec![];
             place.write(&departure, &mut frame);
             assert_eq!(frame, sent);
@@ -142,9 +156,9 @@ mod tests {
 
     #[test]
     fn an_address_that_nobody_has_is_nobody() {
-        for mac in [[0x02, 0, 0, 0, 0, 1], Place { medium: 4, ..RADIO }.mac(1)] {
+        for mac in [[0x02, 0, 0, 0, 0, 1], SimCardMedium { medium: 4, ..RADIO }.mac(1)] {
             let sent = frame(mac, UNITS, &[0, 0]);
-            assert_eq!(RADIO.read(&sent).unwrap().to, To::One(u32::MAX));
+            assert_eq!(RADIO.read(&sent).unwrap().to, SimUnitTarget::One(u32::MAX));
         }
         assert_eq!(RADIO.read(&[0; 13]), None);
     }

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sealane_group::{Card, KeyFolder, Member, NewGroup, Notice, Past};
+use sealane_group::{GroupMember, GroupNotice, IdentityCard, KeyFolder, NewGroup, PastSecrets};
 use tempfile::TempDir;
 
 use crate::SimError;
-use crate::node::Crew;
-use crate::scenario::{Kind, MeshPlan, NodePlan, Scenario};
+use crate::node::SimMeshMembers;
+use crate::scenario::{MeshPlan, NodePlan, ProgramKind, Scenario};
 
 /// The key folders of all machines of a mesh, each called as its machine.
-pub(super) struct Keys {
+pub(super) struct LiveKeyFolders {
     pub(super) folder: PathBuf,
     /// A folder that goes with the run.
     own: Option<TempDir>,
-    machines: Vec<Machine>,
+    machines: Vec<KeyedMachine>,
     group: String,
 }
 
 /// A machine that holds keys.
-struct Machine {
+struct KeyedMachine {
     node: u32,
     name: String,
     is_process: bool,
@@ -33,7 +33,7 @@ fn refused(machine: &str) -> impl Fn(sealane_group::Error) -> SimError + '_ {
     move |cause| SimError::Keys { machine: machine.to_owned(), cause }
 }
 
-impl Keys {
+impl LiveKeyFolders {
     /// Those of a scenario with `[mesh]`: made, unless the folder that it names is there already.
     pub(super) fn open(scenario: &Scenario, file: &Path) -> Result<Option<Self>, SimError> {
         let Some(plan) = &scenario.mesh else { return Ok(None) };
@@ -61,8 +61,8 @@ impl Keys {
                 false => KeyFolder::create(&path, &plan.name, None),
             };
             let folder = folder.map_err(refused(&plan.name))?;
-            let (name, is_process) = (plan.name.clone(), plan.kind == Kind::Process);
-            Ok(Machine { node, name, is_process, folder })
+            let (name, is_process) = (plan.name.clone(), plan.kind == ProgramKind::Process);
+            Ok(KeyedMachine { node, name, is_process, folder })
         };
         let machines = members.map(machine).collect::<Result<Vec<_>, SimError>>()?;
         if !is_there {
@@ -73,7 +73,7 @@ impl Keys {
 
     /// The machines as members of their mesh. No run repeats the chance of another one: their keys
     /// may be used again.
-    pub(super) fn crew(&self) -> Result<Crew, SimError> {
+    pub(super) fn crew(&self) -> Result<SimMeshMembers, SimError> {
         let mut members = BTreeMap::new();
         for one in &self.machines {
             members.insert(one.node, one.member(&self.group)?);
@@ -82,7 +82,7 @@ impl Keys {
         let drawn =
             std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
         drawn.map_err(|cause| SimError::File { file: "/dev/urandom".into(), cause })?;
-        let crew = Crew::of_group(members, u64::from_le_bytes(random));
+        let crew = SimMeshMembers::of_group(members, u64::from_le_bytes(random));
         crew.map_err(refused(&self.group))
     }
 
@@ -92,15 +92,15 @@ impl Keys {
     }
 }
 
-impl Machine {
-    fn member(&self, group: &str) -> Result<Member, SimError> {
+impl KeyedMachine {
+    fn member(&self, group: &str) -> Result<GroupMember, SimError> {
         self.folder.group(group).map_err(refused(&self.name))
     }
 }
 
 /// The mesh's group with all machines, and that of the ends with the processes. The authority of
 /// both is the first process: its relay tells the mesh what it orders.
-fn make_groups(plan: &MeshPlan, machines: &[Machine]) -> Result<(), SimError> {
+fn make_groups(plan: &MeshPlan, machines: &[KeyedMachine]) -> Result<(), SimError> {
     let processes: Vec<_> = machines.iter().filter(|one| one.is_process).collect();
     let others = machines.iter().filter(|one| !one.is_process);
     let all: Vec<_> = processes.iter().copied().chain(others).collect();
@@ -110,16 +110,17 @@ fn make_groups(plan: &MeshPlan, machines: &[Machine]) -> Result<(), SimError> {
 
 /// A group of machines, of which the first is the authority. Each obeys the orders that admitted
 /// those behind it.
-fn make_group(name: &str, machines: &[&Machine]) -> Result<(), SimError> {
+fn make_group(name: &str, machines: &[&KeyedMachine]) -> Result<(), SimError> {
     let Some((authority, others)) = machines.split_first() else { return Ok(()) };
     let first = refused(&authority.name);
     let mut group = authority.folder.new_group(name, NewGroup::default()).map_err(&first)?;
-    let mut orders: Vec<Notice> = vec![];
+    let mut orders: Vec<GroupNotice> = vec![];
     let mut members = vec![];
     for one in others {
         let refused = refused(&one.name);
-        let card = one.folder.card().and_then(|card| Card::from_bytes(&card)).map_err(&refused)?;
-        let invited = group.invite(&card, Past::All).map_err(&refused)?;
+        let card =
+            one.folder.card().and_then(|card| IdentityCard::from_bytes(&card)).map_err(&refused)?;
+        let invited = group.invite(&card, PastSecrets::All).map_err(&refused)?;
         let fingerprint = Some(group.authority());
         let joined = one.folder.join(&invited.invitation, fingerprint, None);
         orders.extend(invited.notices);
@@ -133,6 +134,6 @@ fn make_group(name: &str, machines: &[&Machine]) -> Result<(), SimError> {
     Ok(())
 }
 
-fn obey(member: &mut Member, order: &Notice) -> Result<(), sealane_group::Error> {
+fn obey(member: &mut GroupMember, order: &GroupNotice) -> Result<(), sealane_group::Error> {
     sealane_group::EpochSource::apply(member, order).map(drop)
 }

@@ -11,20 +11,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::SimError;
-use crate::args::Order;
+use crate::args::SimOrderVerb;
 use crate::limits::{MAX_LIVE_ORDER_BYTES, MAX_LIVE_ORDERS, MAX_LIVE_WAIT_MS};
 
 const PATIENCE: Duration = Duration::from_millis(MAX_LIVE_WAIT_MS);
 
 /// Somebody wants something done, and waits for an answer.
-pub(super) struct Asked {
+pub(super) struct LiveOrder {
     pub(super) order: String,
     answer: SyncSender<Value>,
 }
 
 /// Where orders come in.
-pub(super) struct Counter {
-    orders: Receiver<Asked>,
+pub(super) struct LiveOrderInbox {
+    orders: Receiver<LiveOrder>,
     /// Becomes readable when there is an order.
     pub(super) bell: UnixStream,
     socket: PathBuf,
@@ -32,8 +32,8 @@ pub(super) struct Counter {
 
 /// The other side of it.
 #[derive(Clone)]
-pub(super) struct Door {
-    orders: SyncSender<Asked>,
+pub(super) struct LiveOrderSender {
+    orders: SyncSender<LiveOrder>,
     bell: Arc<UnixStream>,
 }
 
@@ -42,9 +42,9 @@ pub(super) fn socket(scenario: &Path) -> PathBuf {
     scenario.with_extension("ctl")
 }
 
-impl Counter {
+impl LiveOrderInbox {
     /// Listens beside the scenario. Only its owner may give orders.
-    pub(super) fn open(scenario: &Path) -> Result<(Self, Door), SimError> {
+    pub(super) fn open(scenario: &Path) -> Result<(Self, LiveOrderSender), SimError> {
         let socket = socket(scenario);
         let failed = |cause: io::Error| SimError::Live(format!("{}: {cause}", socket.display()));
         let is_socket = socket.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
@@ -68,14 +68,14 @@ impl Counter {
         let (bell, ringer) = UnixStream::pair().map_err(failed)?;
         bell.set_nonblocking(true).and_then(|()| ringer.set_nonblocking(true)).map_err(failed)?;
         let (sender, orders) = sync_channel(MAX_LIVE_ORDERS);
-        let door = Door { orders: sender, bell: Arc::new(ringer) };
+        let door = LiveOrderSender { orders: sender, bell: Arc::new(ringer) };
         let clerk = door.clone();
         std::thread::spawn(move || clerk.serve(&listener));
         Ok((Self { orders, bell, socket }, door))
     }
 
     /// The next order, if there is one.
-    pub(super) fn next(&self) -> Option<Asked> {
+    pub(super) fn next(&self) -> Option<LiveOrder> {
         self.orders.try_recv().ok()
     }
 
@@ -86,20 +86,20 @@ impl Counter {
     }
 }
 
-impl Drop for Counter {
+impl Drop for LiveOrderInbox {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.socket);
     }
 }
 
-impl Asked {
+impl LiveOrder {
     pub(super) fn answer(self, answer: Value) {
         // Somebody who has gone does not need it.
         let _ = self.answer.try_send(answer);
     }
 }
 
-impl Door {
+impl LiveOrderSender {
     /// One order at a time: each is answered within a turn of the run.
     fn serve(&self, listener: &UnixListener) {
         for stream in listener.incoming().flatten() {
@@ -124,7 +124,7 @@ impl Door {
     /// Has an order done.
     pub(super) fn ask(&self, order: String) -> Value {
         let (answer, answered) = sync_channel(1);
-        let given = self.orders.try_send(Asked { order, answer });
+        let given = self.orders.try_send(LiveOrder { order, answer });
         self.ring();
         let said = given.ok().and_then(|()| answered.recv_timeout(PATIENCE).ok());
         said.unwrap_or_else(|| {
@@ -149,8 +149,8 @@ pub(super) fn refusal(error: &SimError) -> Value {
 ///
 /// # Errors
 ///
-/// [`SimError::NoRun`] where none answers, [`SimError::Order`] where it refuses.
-pub(crate) fn give(scenario: &Path, order: &Order) -> Result<Value, SimError> {
+/// [`SimError::NoRun`] where none answers, [`SimError::SimOrderVerb`] where it refuses.
+pub(crate) fn give(scenario: &Path, order: &SimOrderVerb) -> Result<Value, SimError> {
     let socket = socket(scenario);
     let failed = |cause| SimError::NoRun { socket: socket.clone(), cause };
     let mut stream = UnixStream::connect(&socket).map_err(failed)?;
@@ -166,18 +166,20 @@ pub(crate) fn give(scenario: &Path, order: &Order) -> Result<Value, SimError> {
 }
 
 /// An order as it is written.
-fn written(order: &Order) -> Value {
+fn written(order: &SimOrderVerb) -> Value {
     match order {
-        Order::Status => json!({ "do": "status" }),
-        Order::Stop => json!({ "do": "stop" }),
-        Order::Move { who, x, y } => json!({ "do": "move", "who": [who], "to": [x, y] }),
-        Order::Cut { one, other } => json!({ "do": "cut", "sides": [[one], [other]] }),
-        Order::Mend { one, other } => json!({ "do": "mend", "sides": [[one], [other]] }),
-        Order::Join { who } => json!({ "do": "join", "who": who }),
-        Order::Kill { who } => json!({ "do": "leave", "who": who }),
-        Order::Sleep { who } => json!({ "do": "sleep", "who": who }),
-        Order::Wake { who } => json!({ "do": "wake", "who": who }),
-        Order::Loss { medium, part } => json!({ "do": "loss", "medium": medium, "loss": part }),
+        SimOrderVerb::Status => json!({ "do": "status" }),
+        SimOrderVerb::Stop => json!({ "do": "stop" }),
+        SimOrderVerb::Move { who, x, y } => json!({ "do": "move", "who": [who], "to": [x, y] }),
+        SimOrderVerb::Cut { one, other } => json!({ "do": "cut", "sides": [[one], [other]] }),
+        SimOrderVerb::Mend { one, other } => json!({ "do": "mend", "sides": [[one], [other]] }),
+        SimOrderVerb::Join { who } => json!({ "do": "join", "who": who }),
+        SimOrderVerb::Kill { who } => json!({ "do": "leave", "who": who }),
+        SimOrderVerb::Sleep { who } => json!({ "do": "sleep", "who": who }),
+        SimOrderVerb::Wake { who } => json!({ "do": "wake", "who": who }),
+        SimOrderVerb::Loss { medium, part } => {
+            json!({ "do": "loss", "medium": medium, "loss": part })
+        }
     }
 }
 
@@ -208,7 +210,7 @@ pub(crate) fn words(answer: &Value) -> Option<String> {
 }
 
 /// A channel for the one thing that a signal says.
-pub(super) fn on_signal(door: Door) -> Receiver<()> {
+pub(super) fn on_signal(door: LiveOrderSender) -> Receiver<()> {
     let (sender, signals) = channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::orders::Door;
+use super::orders::LiveOrderSender;
 use crate::SimError;
 use crate::limits::{MAX_LIVE_ORDER_BYTES, MAX_LIVE_READERS, MAX_LIVE_WAIT_MS};
 use crate::watch::with_map;
@@ -20,8 +20,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
                       connect-src 'self'; frame-ancestors 'none'";
 
 /// Where the page is, and what it needs to give orders.
-struct Desk {
-    door: Door,
+struct LivePage {
+    door: LiveOrderSender,
     page: String,
     /// Only who has it sees the run, or gives orders: others of this machine reach the port too.
     key: String,
@@ -30,7 +30,7 @@ struct Desk {
 
 /// A request to the page's server.
 #[derive(Debug, Default)]
-struct Request {
+struct LivePageRequest {
     line: String,
     host: String,
     origin: Option<String>,
@@ -47,7 +47,11 @@ pub(super) fn check(address: SocketAddr) -> Result<(), SimError> {
 }
 
 /// Serves the page, and gives its address with the key.
-pub(super) fn serve(address: SocketAddr, title: &str, door: Door) -> Result<String, SimError> {
+pub(super) fn serve(
+    address: SocketAddr,
+    title: &str,
+    door: LiveOrderSender,
+) -> Result<String, SimError> {
     check(address)?;
     let failed = |cause: io::Error| SimError::Live(format!("the page at {address}: {cause}"));
     let mut random = [0; 16];
@@ -58,7 +62,7 @@ pub(super) fn serve(address: SocketAddr, title: &str, door: Door) -> Result<Stri
     let listener = TcpListener::bind(address).map_err(failed)?;
     let url = format!("http://{}/#{key}", listener.local_addr().map_err(failed)?);
     let page = with_map(PAGE).replace("@TITLE@", title);
-    let desk = Arc::new(Desk { door, page, key, readers: AtomicUsize::new(0) });
+    let desk = Arc::new(LivePage { door, page, key, readers: AtomicUsize::new(0) });
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // A browser opens connections ahead of need: each is waited for by itself.
@@ -74,12 +78,12 @@ pub(super) fn serve(address: SocketAddr, title: &str, door: Door) -> Result<Stri
     Ok(url)
 }
 
-impl Desk {
+impl LivePage {
     fn answer(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut reader = BufReader::new(stream.take(2 * MAX_LIVE_ORDER_BYTES as u64));
-        let Some(request) = Request::read(&mut reader)? else {
+        let Some(request) = LivePageRequest::read(&mut reader)? else {
             return refuse(stream, 400, "no request of HTTP");
         };
         if !is_loopback(&request.host) {
@@ -118,7 +122,7 @@ impl Desk {
     }
 }
 
-impl Request {
+impl LivePageRequest {
     /// Nothing where it is none, or has a field twice.
     fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut request = Self::default();
@@ -189,8 +193,8 @@ fn reply(mut stream: &TcpStream, status: u16, kind: &str, body: &str) -> io::Res
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Request> {
-        Request::read(&mut text.as_bytes()).unwrap()
+    fn read(text: &str) -> Option<LivePageRequest> {
+        LivePageRequest::read(&mut text.as_bytes()).unwrap()
     }
 
     #[test]

@@ -12,12 +12,12 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
-use super::card::Place;
-use super::keys::Keys;
-use crate::engine::{Departure, Turn};
+use super::card::SimCardMedium;
+use super::keys::LiveKeyFolders;
+use crate::engine::{OutsideDeparture, OutsideTransition};
 use crate::limits::MAX_LIVE_PROCESSES;
-use crate::scenario::{Kind, Scenario};
-use crate::{Profile, SimError};
+use crate::scenario::{ProgramKind, Scenario};
+use crate::{SimError, SimMediumProfile};
 
 /// Waits for the end of its input, which is the end of the run, also when that is killed; then ends
 /// what still runs in the namespaces, and removes them, and the keys that were made for the run.
@@ -29,7 +29,7 @@ const MAX_CARD_NAME: usize = 15;
 
 /// Where processes of a live run are made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct LiveSettings<'a> {
     /// The scenario's own file: its folder is where processes begin.
     pub(crate) file: &'a Path,
     pub(crate) prefix: &'a str,
@@ -39,8 +39,8 @@ pub(crate) struct Setting<'a> {
 }
 
 /// The machines of a scenario that are processes. They go with it, however it ends.
-pub(super) struct Stage {
-    machines: Vec<Machine>,
+pub(super) struct LiveProcesses {
+    machines: Vec<LiveProcess>,
     /// Where in the list a machine is.
     seats: BTreeMap<u32, usize>,
     folder: PathBuf,
@@ -52,27 +52,27 @@ pub(super) struct Stage {
 }
 
 /// A machine that is a process.
-struct Machine {
+struct LiveProcess {
     node: u32,
     name: String,
     namespace: String,
     command: Vec<String>,
-    cards: Vec<Card>,
+    cards: Vec<LiveCard>,
     child: Option<Child>,
 }
 
 /// A card of such a machine: it is the other end of an interface in the namespace.
-pub(super) struct Card {
+pub(super) struct LiveCard {
     pub(super) node: u32,
     pub(super) port: usize,
-    pub(super) place: Place,
+    pub(super) place: SimCardMedium,
     pub(super) device: SyncDevice,
 }
 
 /// An interface that is to be made.
-struct Wanted<'a> {
+struct LiveInterfacePlan<'a> {
     port: usize,
-    place: Place,
+    place: SimCardMedium,
     name: &'a str,
     mtu: usize,
 }
@@ -85,14 +85,15 @@ fn refused(what: impl Display) -> SimError {
     SimError::Live(what.to_string())
 }
 
-impl Stage {
+impl LiveProcesses {
     /// Makes the namespaces and the cards.
     pub(super) fn open(
         scenario: &Scenario,
-        setting: &Setting<'_>,
-        keys: Option<&Keys>,
+        setting: &LiveSettings<'_>,
+        keys: Option<&LiveKeyFolders>,
     ) -> Result<Self, SimError> {
-        let nodes = (0..).zip(&scenario.nodes).filter(|(_, plan)| plan.kind == Kind::Process);
+        let nodes =
+            (0..).zip(&scenario.nodes).filter(|(_, plan)| plan.kind == ProgramKind::Process);
         let nodes: Vec<_> = nodes.collect();
         let folder = setting.file.parent().filter(|folder| *folder != Path::new(""));
         let mut stage = Self {
@@ -122,21 +123,27 @@ impl Stage {
             let mut cards = vec![];
             for (port, medium) in plan.media.iter().enumerate() {
                 let Some(plan) = scenario.media.get(*medium) else { continue };
-                let place = Place { medium: *medium as u8, is_radio: plan.profile.is_radio() };
-                let wanted = Wanted { port, place, name: &plan.name, mtu: mtu(&plan.profile) };
-                cards.push(Card::make(node, &namespace, &wanted)?);
+                let place =
+                    SimCardMedium { medium: *medium as u8, is_radio: plan.profile.is_radio() };
+                let wanted =
+                    LiveInterfacePlan { port, place, name: &plan.name, mtu: mtu(&plan.profile) };
+                cards.push(LiveCard::make(node, &namespace, &wanted)?);
             }
             ip(&["-n", &namespace, "link", "set", "lo", "up"])?;
             stage.seats.insert(node, stage.machines.len());
             let (name, command) = (plan.name.clone(), plan.command.clone());
-            stage.machines.push(Machine { node, name, namespace, command, cards, child: None });
+            stage.machines.push(LiveProcess { node, name, namespace, command, cards, child: None });
         }
         Ok(stage)
     }
 
     /// Sees to it that the namespaces go, whatever happens. None of them may be there already: it
     /// would be somebody else's.
-    fn guard(&mut self, namespaces: &[String], keys: Option<&Keys>) -> Result<(), SimError> {
+    fn guard(
+        &mut self,
+        namespaces: &[String],
+        keys: Option<&LiveKeyFolders>,
+    ) -> Result<(), SimError> {
         let is_there = |name: &&String| Path::new("/run/netns").join(name).exists();
         if let Some(name) = namespaces.iter().find(is_there) {
             return Err(refused(format!("a network namespace `{name}` is there already")));
@@ -151,13 +158,13 @@ impl Stage {
     }
 
     /// All cards.
-    pub(super) fn cards(&self) -> impl Iterator<Item = &Card> {
+    pub(super) fn cards(&self) -> impl Iterator<Item = &LiveCard> {
         self.machines.iter().flat_map(|machine| &machine.cards)
     }
 
     /// Starts and ends programs as their machines join and leave.
-    pub(super) fn follow(&mut self, turns: Vec<Turn>) -> Result<(), SimError> {
-        for Turn { node, is_up } in turns {
+    pub(super) fn follow(&mut self, turns: Vec<OutsideTransition>) -> Result<(), SimError> {
+        for OutsideTransition { node, is_up } in turns {
             let Some(seat) = self.seats.get(&node) else { continue };
             let Some(machine) = self.machines.get_mut(*seat) else { continue };
             if is_up {
@@ -171,7 +178,7 @@ impl Stage {
     }
 
     /// Hands a unit to its process. One that the kernel does not take is lost, as with any card.
-    pub(super) fn deliver(&mut self, departure: &Departure) {
+    pub(super) fn deliver(&mut self, departure: &OutsideDeparture) {
         let machine = self.seats.get(&departure.node).and_then(|seat| self.machines.get(*seat));
         let card = machine.and_then(|machine| machine.cards.get(departure.port));
         if let Some(card) = card {
@@ -192,9 +199,9 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for LiveProcesses {
     fn drop(&mut self) {
-        self.machines.iter_mut().for_each(Machine::kill);
+        self.machines.iter_mut().for_each(LiveProcess::kill);
         if let Some(mut reaper) = self.reaper.take() {
             drop(reaper.stdin.take());
             let _ = reaper.wait();
@@ -202,7 +209,7 @@ impl Drop for Stage {
     }
 }
 
-impl Machine {
+impl LiveProcess {
     /// Starts its program, if it has one that does not run.
     fn start(
         &mut self,
@@ -249,10 +256,10 @@ impl Machine {
     }
 }
 
-impl Card {
+impl LiveCard {
     /// Makes an interface here, and puts it into the namespace under the name of its medium.
-    fn make(node: u32, namespace: &str, wanted: &Wanted<'_>) -> Result<Self, SimError> {
-        let Wanted { port, place, name, mtu } = *wanted;
+    fn make(node: u32, namespace: &str, wanted: &LiveInterfacePlan<'_>) -> Result<Self, SimError> {
+        let LiveInterfacePlan { port, place, name, mtu } = *wanted;
         if name.len() > MAX_CARD_NAME {
             let what = format!("medium `{name}`: an interface has {MAX_CARD_NAME} letters at most");
             return Err(refused(what));
@@ -274,7 +281,7 @@ impl Card {
 
 /// The longest frame that a card takes, without the header of Ethernet: a unit of a radio stands
 /// behind its length.
-fn mtu(profile: &Profile) -> usize {
+fn mtu(profile: &SimMediumProfile) -> usize {
     profile.unit_bytes() + if profile.is_radio() { 2 } else { 0 }
 }
 

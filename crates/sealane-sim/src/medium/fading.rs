@@ -6,7 +6,7 @@
 /// transmission follows a gamma distribution of shape `m` (Nakagami 1960). `m` = 1 is Rayleigh,
 /// without a line of sight; 3 is a street with one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fading {
+pub struct NakagamiFading {
     /// 1 to 10.
     pub m: u32,
     /// How fast the power falls: 2 in the open, 3 to 4 in a city.
@@ -15,7 +15,7 @@ pub struct Fading {
     pub range_m: f64,
 }
 
-impl Fading {
+impl NakagamiFading {
     /// The chance that a transmission over `metres` is received: the part of the gamma
     /// distribution above the threshold, which for a whole `m` is a sum of `m` terms.
     pub fn arrives(&self, metres: f64) -> f64 {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn rayleigh_is_an_exponential() {
-        let fading = Fading { m: 1, exponent: 2.0, range_m: 100.0 };
+        let fading = NakagamiFading { m: 1, exponent: 2.0, range_m: 100.0 };
         for metres in [10.0, 100.0, 250.0] {
             let known = (-(metres / 100.0_f64).powi(2)).exp();
             assert!((fading.arrives(metres) - known).abs() < 1e-12, "{metres}");
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_larger_m_is_a_sharper_edge_and_farther_is_never_better() {
-        let [soft, sharp] = [1, 5].map(|m| Fading { m, exponent: 2.5, range_m: 200.0 });
+        let [soft, sharp] = [1, 5].map(|m| NakagamiFading { m, exponent: 2.5, range_m: 200.0 });
         assert!(sharp.arrives(100.0) > soft.arrives(100.0));
         assert!(sharp.arrives(400.0) < soft.arrives(400.0));
         for fading in [soft, sharp] {

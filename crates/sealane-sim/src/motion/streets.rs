@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::place::Place;
+use crate::place::SimPlace;
 use crate::scenario::StreetPlan;
-use crate::{Random, SimError};
+use crate::{SimError, SimRandom};
 
 /// The model's constants, as in its authors' table for cities: acceleration and comfortable braking
 /// in m/s², time gap in s, and gap at rest in m.
@@ -20,46 +20,46 @@ const MAX_STEP_S: f64 = 0.25;
 
 /// The streets with their vehicles, in the order of their seats.
 #[derive(Debug)]
-pub(super) struct Streets {
+pub(super) struct StreetMotion {
     plan: StreetPlan,
-    vehicles: Vec<Vehicle>,
+    vehicles: Vec<StreetVehicle>,
     /// The vehicles on each lane, the first ahead. The map is kept to be filled again.
-    lanes: BTreeMap<Lane, Vec<usize>>,
+    lanes: BTreeMap<StreetLane, Vec<usize>>,
 }
 
 /// One direction of a street between two crossings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Lane {
-    from: Crossing,
-    to: Crossing,
+struct StreetLane {
+    from: StreetCrossing,
+    to: StreetCrossing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Crossing {
+struct StreetCrossing {
     column: u32,
     row: u32,
 }
 
 #[derive(Debug)]
-struct Vehicle {
-    lane: Lane,
-    next: Lane,
+struct StreetVehicle {
+    lane: StreetLane,
+    next: StreetLane,
     /// Its front, in metres from where the lane begins.
     along_m: f64,
     speed_mps: f64,
     /// Drivers differ: within a tenth of the speed that the streets have.
     wished_mps: f64,
-    turns: Random,
+    turns: SimRandom,
 }
 
 /// The vehicle ahead.
 #[derive(Debug, Clone, Copy)]
-struct Ahead {
+struct LeadVehicle {
     gap_m: f64,
     speed_mps: f64,
 }
 
-impl Streets {
+impl StreetMotion {
     /// Vehicles at even distances over all lanes.
     pub(super) fn new(
         plan: StreetPlan,
@@ -67,7 +67,7 @@ impl Streets {
         number: u64,
         seats: usize,
     ) -> Result<Self, SimError> {
-        let mut random = Random::new(seed, "streets", number);
+        let mut random = SimRandom::new(seed, "streets", number);
         let lanes = all_lanes(&plan);
         let of_each = (plan.block_m / (LENGTH_M + REST_GAP_M)).floor().max(1.0) as usize;
         if seats > lanes.len() * of_each / 2 {
@@ -85,21 +85,21 @@ impl Streets {
                 *taken += 1;
                 *taken
             });
-            let mut turns = Random::new(seed, "turns", number << 32 | seat as u64);
+            let mut turns = SimRandom::new(seed, "turns", number << 32 | seat as u64);
             let lane = lanes.get(at).copied().unwrap_or_else(first_lane);
             let next = turned(&plan, lane, &mut turns);
             let along_m = plan.block_m - (LENGTH_M + REST_GAP_M) * (place - 1) as f64;
             let wished_mps = plan.speed_mps * (0.9 + 0.2 * random.part());
-            Vehicle { lane, next, along_m, speed_mps: 0.0, wished_mps, turns }
+            StreetVehicle { lane, next, along_m, speed_mps: 0.0, wished_mps, turns }
         });
         let vehicles = vehicles.collect();
         Ok(Self { plan, vehicles, lanes: BTreeMap::new() })
     }
 
     /// Where a vehicle is.
-    pub(super) fn place(&self, seat: usize) -> Option<Place> {
+    pub(super) fn place(&self, seat: usize) -> Option<SimPlace> {
         let vehicle = self.vehicles.get(seat)?;
-        let [from, to] = [vehicle.lane.from, vehicle.lane.to].map(|crossing| Place {
+        let [from, to] = [vehicle.lane.from, vehicle.lane.to].map(|crossing| SimPlace {
             x: self.plan.at.x + self.plan.block_m * f64::from(crossing.column),
             y: self.plan.at.y + self.plan.block_m * f64::from(crossing.row),
         });
@@ -138,7 +138,7 @@ impl Streets {
     }
 
     /// The speed after a step: equation 2, without ever going back.
-    fn speed(&self, seat: usize, vehicle: &Vehicle, step_s: f64) -> f64 {
+    fn speed(&self, seat: usize, vehicle: &StreetVehicle, step_s: f64) -> f64 {
         let free = 1.0 - (vehicle.speed_mps / vehicle.wished_mps).powi(4);
         let held = self.ahead(seat, vehicle).map_or(0.0, |ahead| {
             let closing = vehicle.speed_mps * (vehicle.speed_mps - ahead.speed_mps);
@@ -151,10 +151,10 @@ impl Streets {
     }
 
     /// The next one on the lane, or the last on the lane that follows.
-    fn ahead(&self, seat: usize, vehicle: &Vehicle) -> Option<Ahead> {
+    fn ahead(&self, seat: usize, vehicle: &StreetVehicle) -> Option<LeadVehicle> {
         let lane = self.lanes.get(&vehicle.lane)?;
         let position = lane.iter().position(|other| *other == seat)?;
-        let gap = |other: &Vehicle, before_m: f64| Ahead {
+        let gap = |other: &StreetVehicle, before_m: f64| LeadVehicle {
             gap_m: before_m + other.along_m - LENGTH_M - vehicle.along_m,
             speed_mps: other.speed_mps,
         };
@@ -207,35 +207,35 @@ impl Streets {
     }
 }
 
-fn first_lane() -> Lane {
-    let (from, to) = (Crossing { column: 0, row: 0 }, Crossing { column: 1, row: 0 });
-    Lane { from, to }
+fn first_lane() -> StreetLane {
+    let (from, to) = (StreetCrossing { column: 0, row: 0 }, StreetCrossing { column: 1, row: 0 });
+    StreetLane { from, to }
 }
 
-fn all_lanes(plan: &StreetPlan) -> Vec<Lane> {
+fn all_lanes(plan: &StreetPlan) -> Vec<StreetLane> {
     let crossings = (0..plan.columns)
-        .flat_map(|column| (0..plan.rows).map(move |row| Crossing { column, row }));
-    crossings.flat_map(|from| beside(plan, from).map(move |to| Lane { from, to })).collect()
+        .flat_map(|column| (0..plan.rows).map(move |row| StreetCrossing { column, row }));
+    crossings.flat_map(|from| beside(plan, from).map(move |to| StreetLane { from, to })).collect()
 }
 
 /// The crossings next to one.
-fn beside(plan: &StreetPlan, at: Crossing) -> impl Iterator<Item = Crossing> {
+fn beside(plan: &StreetPlan, at: StreetCrossing) -> impl Iterator<Item = StreetCrossing> {
     let StreetPlan { columns, rows, .. } = *plan;
-    let Crossing { column, row } = at;
-    let east = (column + 1 < columns).then_some(Crossing { column: column + 1, row });
-    let north = (row + 1 < rows).then_some(Crossing { column, row: row + 1 });
-    let west = column.checked_sub(1).map(|column| Crossing { column, row });
-    let south = row.checked_sub(1).map(|row| Crossing { column, row });
+    let StreetCrossing { column, row } = at;
+    let east = (column + 1 < columns).then_some(StreetCrossing { column: column + 1, row });
+    let north = (row + 1 < rows).then_some(StreetCrossing { column, row: row + 1 });
+    let west = column.checked_sub(1).map(|column| StreetCrossing { column, row });
+    let south = row.checked_sub(1).map(|row| StreetCrossing { column, row });
     [east, north, west, south].into_iter().flatten()
 }
 
 /// Where a vehicle goes at the end of a lane: anywhere but back, each way as likely.
-fn turned(plan: &StreetPlan, lane: Lane, turns: &mut Random) -> Lane {
+fn turned(plan: &StreetPlan, lane: StreetLane, turns: &mut SimRandom) -> StreetLane {
     let ways = || beside(plan, lane.to).filter(|to| *to != lane.from);
     let chosen = turns.below(ways().count() as u64) as usize;
     // No grid has a dead end: each crossing has two streets or more.
     let to = ways().nth(chosen).unwrap_or(lane.from);
-    Lane { from: lane.to, to }
+    StreetLane { from: lane.to, to }
 }
 
 #[cfg(test)]
@@ -243,12 +243,12 @@ mod tests {
     use super::*;
 
     fn plan(columns: u32, rows: u32) -> StreetPlan {
-        let at = Place { x: 10.0, y: 20.0 };
+        let at = SimPlace { x: 10.0, y: 20.0 };
         StreetPlan { at, columns, rows, block_m: 100.0, speed_mps: 13.9 }
     }
 
     /// Every vehicle, and who drives behind whom on the same lane.
-    fn assert_apart(streets: &mut Streets) {
+    fn assert_apart(streets: &mut StreetMotion) {
         streets.fill_lanes();
         for lane in streets.lanes.values() {
             for pair in lane.windows(2) {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn vehicles_stay_on_the_streets_behind_each_other_and_below_their_speed() {
-        let mut streets = Streets::new(plan(6, 5), 1, 0, 100).unwrap();
+        let mut streets = StreetMotion::new(plan(6, 5), 1, 0, 100).unwrap();
         let mut driven = 0.0;
         for _ in 0..6000 {
             let before: Vec<_> = (0..100).map(|seat| streets.place(seat).unwrap()).collect();
@@ -282,15 +282,15 @@ mod tests {
 
     #[test]
     fn one_alone_comes_to_its_speed_and_one_behind_keeps_its_distance() {
-        let mut streets = Streets::new(plan(2, 2), 2, 0, 2).unwrap();
+        let mut streets = StreetMotion::new(plan(2, 2), 2, 0, 2).unwrap();
         let lane = first_lane();
         streets.plan.block_m = 1e6;
         for (vehicle, along_m) in streets.vehicles.iter_mut().zip([50.0, 20.0]) {
-            *vehicle = Vehicle {
+            *vehicle = StreetVehicle {
                 lane,
                 along_m,
                 wished_mps: 20.0,
-                turns: Random::new(0, "", 0),
+                turns: SimRandom::new(0, "", 0),
                 ..*vehicle
             };
         }
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_grid_has_room_for_so_many() {
-        assert!(Streets::new(plan(2, 2), 1, 0, 60).is_ok());
-        assert!(Streets::new(plan(2, 2), 1, 0, 61).is_err());
+        assert!(StreetMotion::new(plan(2, 2), 1, 0, 60).is_ok());
+        assert!(StreetMotion::new(plan(2, 2), 1, 0, 61).is_err());
     }
 }

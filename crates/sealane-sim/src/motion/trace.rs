@@ -8,38 +8,38 @@ use std::collections::BTreeMap;
 use crate::limits::{
     MAX_SIM_NODES, MAX_SIM_S, MAX_TRACE_BYTES, MAX_TRACE_PLACES, MAX_TRACE_TAG_BYTES,
 };
-use crate::place::Place;
-use crate::{SimError, Span, Time};
+use crate::place::SimPlace;
+use crate::{SimError, SimSpan, SimTime};
 
 /// As far as a place may be from the corner, in metres: a 32-bit number tells centimetres there.
 const MAX_METRES: f64 = 100_000.0;
 
 /// Where vehicles were when, in the order in which they came.
 #[derive(Debug, Clone, Default)]
-pub struct Trace {
-    tracks: Vec<Vec<Sample>>,
+pub struct VehicleTrace {
+    tracks: Vec<Vec<TraceSample>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Sample {
-    at: Time,
+struct TraceSample {
+    at: SimTime,
     x: f32,
     y: f32,
 }
 
-impl Trace {
+impl VehicleTrace {
     /// Reads a trace.
     ///
     /// # Errors
     ///
-    /// [`SimError::Trace`], with the line.
+    /// [`SimError::VehicleTrace`], with the line.
     pub fn parse(text: &str) -> Result<Self, SimError> {
         if text.len() > MAX_TRACE_BYTES {
             return Err(SimError::Trace(format!(
                 "the trace is longer than {MAX_TRACE_BYTES} bytes"
             )));
         }
-        let mut reader = Reader::default();
+        let mut reader = TraceReader::default();
         let mut rest = text;
         while let Some(open) = rest.find('<') {
             let from = rest.get(open..).unwrap_or_default();
@@ -58,9 +58,9 @@ impl Trace {
     }
 
     /// From the beginning to the last place of any vehicle.
-    pub fn length(&self) -> Span {
+    pub fn length(&self) -> SimSpan {
         let last = self.tracks.iter().filter_map(|track| track.last()).map(|sample| sample.at);
-        last.max().unwrap_or_default() - Time(0)
+        last.max().unwrap_or_default() - SimTime(0)
     }
 
     /// How many vehicles it has.
@@ -69,7 +69,7 @@ impl Trace {
     }
 
     /// Where a vehicle is, while it is anywhere: between two places on the straight line.
-    pub fn place(&self, vehicle: usize, now: Time) -> Option<Place> {
+    pub fn place(&self, vehicle: usize, now: SimTime) -> Option<SimPlace> {
         let track = self.tracks.get(vehicle)?;
         let next = track.partition_point(|sample| sample.at <= now);
         let before = track.get(next.checked_sub(1)?)?;
@@ -81,24 +81,24 @@ impl Trace {
     }
 }
 
-impl Sample {
-    fn place(&self) -> Place {
-        Place { x: f64::from(self.x), y: f64::from(self.y) }
+impl TraceSample {
+    fn place(&self) -> SimPlace {
+        SimPlace { x: f64::from(self.x), y: f64::from(self.y) }
     }
 }
 
 /// The part of a trace that was read so far.
 #[derive(Debug, Default)]
-struct Reader<'a> {
-    trace: Trace,
+struct TraceReader<'a> {
+    trace: VehicleTrace,
     numbers: BTreeMap<&'a str, usize>,
     /// Of the timestep that is open.
-    at: Option<Time>,
-    last: Option<Time>,
+    at: Option<SimTime>,
+    last: Option<SimTime>,
     places: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TraceReader<'a> {
     /// Takes a whole tag, from `<` to `>`.
     fn take(&mut self, tag: &'a str) -> Result<(), String> {
         let inner = tag.trim_start_matches('<').trim_end_matches('>');
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
 
     fn begin(&mut self, tag: &'a str) -> Result<(), String> {
         let time_s = number(tag, "time", 0.0, MAX_SIM_S as f64)?;
-        let at = Time((time_s * 1e6).round() as u64);
+        let at = SimTime((time_s * 1e6).round() as u64);
         if self.last.is_some_and(|last| at <= last) {
             return Err(format!("the time {at} is not after the one before"));
         }
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         if track.last().is_some_and(|last| last.at == at) {
             return Err("a vehicle that is there twice".to_owned());
         }
-        track.push(Sample { at, x, y });
+        track.push(TraceSample { at, x, y });
         Ok(())
     }
 }
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn vehicles_are_where_sumo_says_and_nowhere_before_and_after() {
-        let trace = Trace::parse(SAMPLE).unwrap();
-        assert_eq!((trace.vehicles(), trace.length()), (2, Span::from_s(3)));
-        let at = |vehicle, ms: u64| trace.place(vehicle, Time(ms * 1000)).map(|place| place.x);
+        let trace = VehicleTrace::parse(SAMPLE).unwrap();
+        assert_eq!((trace.vehicles(), trace.length()), (2, SimSpan::from_s(3)));
+        let at = |vehicle, ms: u64| trace.place(vehicle, SimTime(ms * 1000)).map(|place| place.x);
         assert_eq!(
             [0, 500, 1000, 1001].map(|ms| at(0, ms)),
             [Some(10.0), Some(11.0), Some(12.0), None]
@@ -258,11 +258,11 @@ mod tests {
         ] {
             let text = SAMPLE.replacen(from, to, 1);
             assert_ne!(text, SAMPLE);
-            let error = Trace::parse(&text).unwrap_err().to_string();
+            let error = VehicleTrace::parse(&text).unwrap_err().to_string();
             assert!(error.contains(said), "{error}: {said}");
         }
-        assert!(Trace::parse("").is_err());
+        assert!(VehicleTrace::parse("").is_err());
         let long = format!("<timestep time=\"{}\">", "0".repeat(MAX_TRACE_TAG_BYTES));
-        assert!(Trace::parse(&long).unwrap_err().to_string().contains("too long"));
+        assert!(VehicleTrace::parse(&long).unwrap_err().to_string().contains("too long"));
     }
 }

@@ -1,12 +1,12 @@
 //! Machines that are carried: along given points, or to and fro.
 
-use crate::Random;
-use crate::place::Place;
+use crate::SimRandom;
+use crate::place::SimPlace;
 
 /// A path along points, as offsets from where a machine begins.
 #[derive(Debug)]
-pub(super) struct Path {
-    legs: Vec<Leg>,
+pub(super) struct MotionPath {
+    legs: Vec<PathLeg>,
     /// All legs together, in seconds.
     lasts_s: f64,
     repeats: bool,
@@ -14,15 +14,15 @@ pub(super) struct Path {
 
 /// From one point to the next, and the pause there.
 #[derive(Debug)]
-struct Leg {
-    from: Place,
-    to: Place,
+struct PathLeg {
+    from: SimPlace,
+    to: SimPlace,
     starts_s: f64,
     arrives_s: f64,
 }
 
-impl Path {
-    pub(super) fn new(points: &[Place], speed_mps: f64, pause_s: f64, repeats: bool) -> Self {
+impl MotionPath {
+    pub(super) fn new(points: &[SimPlace], speed_mps: f64, pause_s: f64, repeats: bool) -> Self {
         let back = points.first().filter(|_| repeats);
         let next = points.iter().skip(1).chain(back);
         let mut lasts_s = 0.0;
@@ -30,17 +30,17 @@ impl Path {
             let starts_s = lasts_s;
             let arrives_s = starts_s + from.metres_to(*to) / speed_mps;
             lasts_s = arrives_s + pause_s;
-            Leg { from: *from, to: *to, starts_s, arrives_s }
+            PathLeg { from: *from, to: *to, starts_s, arrives_s }
         });
         let legs = legs.collect();
         Self { legs, lasts_s, repeats }
     }
 
     /// The offset after so many seconds.
-    pub(super) fn at(&self, now_s: f64) -> Place {
+    pub(super) fn at(&self, now_s: f64) -> SimPlace {
         let at_s = if self.repeats { now_s % self.lasts_s } else { now_s };
         let index = self.legs.partition_point(|leg| leg.starts_s <= at_s);
-        let Some(leg) = self.legs.get(index.saturating_sub(1)) else { return Place::default() };
+        let Some(leg) = self.legs.get(index.saturating_sub(1)) else { return SimPlace::default() };
         let whole = leg.arrives_s - leg.starts_s;
         let part = if whole > 0.0 { (at_s - leg.starts_s) / whole } else { 1.0 };
         leg.from.toward(leg.to, part.clamp(0.0, 1.0))
@@ -49,22 +49,28 @@ impl Path {
 
 /// Somebody who goes to a place of chance in a rectangle, waits, and goes to the next.
 #[derive(Debug)]
-pub(super) struct Walker {
-    corner: Place,
-    area: Place,
-    place: Place,
-    target: Place,
+pub(super) struct RandomWalker {
+    corner: SimPlace,
+    area: SimPlace,
+    place: SimPlace,
+    target: SimPlace,
     speed_mps: f64,
     pause_s: f64,
     /// How long it still waits.
     waits_s: f64,
-    random: Random,
+    random: SimRandom,
 }
 
-impl Walker {
+impl RandomWalker {
     /// At a place of chance.
-    pub(super) fn new(seed: u64, motion: usize, seat: usize, corner: Place, area: Place) -> Self {
-        let random = Random::new(seed, "wander", (motion as u64) << 32 | seat as u64);
+    pub(super) fn new(
+        seed: u64,
+        motion: usize,
+        seat: usize,
+        corner: SimPlace,
+        area: SimPlace,
+    ) -> Self {
+        let random = SimRandom::new(seed, "wander", (motion as u64) << 32 | seat as u64);
         let mut one = Self {
             corner,
             area,
@@ -84,7 +90,7 @@ impl Walker {
         Self { speed_mps, pause_s, ..self }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> SimPlace {
         self.place
     }
 
@@ -106,8 +112,8 @@ impl Walker {
         }
     }
 
-    fn anywhere(&mut self) -> Place {
-        Place {
+    fn anywhere(&mut self) -> SimPlace {
+        SimPlace {
             x: self.corner.x + self.random.part() * self.area.x,
             y: self.corner.y + self.random.part() * self.area.y,
         }
@@ -120,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_path_is_walked_at_its_speed_with_its_pauses() {
-        let points = [(0.0, 0.0), (100.0, 0.0), (100.0, 50.0)].map(|(x, y)| Place { x, y });
-        let once = Path::new(&points, 10.0, 5.0, false);
+        let points = [(0.0, 0.0), (100.0, 0.0), (100.0, 50.0)].map(|(x, y)| SimPlace { x, y });
+        let once = MotionPath::new(&points, 10.0, 5.0, false);
         for (at_s, x, y) in [
             (0.0, 0.0, 0.0),
             (4.0, 40.0, 0.0),
@@ -130,21 +136,22 @@ mod tests {
             (1e6, 100.0, 50.0),
         ] {
             let place = once.at(at_s);
-            assert!(place.metres_to(Place { x, y }) < 1e-9, "{at_s}: {place:?}");
+            assert!(place.metres_to(SimPlace { x, y }) < 1e-9, "{at_s}: {place:?}");
         }
-        let ring = Path::new(&points, 10.0, 0.0, true);
+        let ring = MotionPath::new(&points, 10.0, 0.0, true);
         let whole = (150.0 + 100_f64.hypot(50.0)) / 10.0;
-        assert!(ring.at(whole * 7.0 + 3.0).metres_to(Place { x: 30.0, y: 0.0 }) < 1e-6);
+        assert!(ring.at(whole * 7.0 + 3.0).metres_to(SimPlace { x: 30.0, y: 0.0 }) < 1e-6);
     }
 
     #[test]
     fn a_walker_stays_in_its_area_and_keeps_to_its_speed() {
-        let area = Place { x: 200.0, y: 100.0 };
-        let mut one = Walker::new(3, 0, 0, Place { x: -50.0, y: 10.0 }, area).at_speed(2.0, 1.0);
+        let area = SimPlace { x: 200.0, y: 100.0 };
+        let mut one =
+            RandomWalker::new(3, 0, 0, SimPlace { x: -50.0, y: 10.0 }, area).at_speed(2.0, 1.0);
         for _ in 0..20_000 {
             let before = one.place();
             one.step(0.1);
-            let Place { x, y } = one.place();
+            let SimPlace { x, y } = one.place();
             assert!((-50.0..=150.0).contains(&x) && (10.0..=110.0).contains(&y));
             assert!(before.metres_to(one.place()) <= 0.2 + 1e-9);
         }

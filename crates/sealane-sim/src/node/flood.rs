@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Effect, Input, Offer, Send, To, Urgency};
-use crate::{Profile, Random, Span, Time};
+use super::{ProgramEffect, ProgramInput, SimOffer, SimOutgoingUnit, SimUnitTarget, SimUrgency};
+use crate::{SimMediumProfile, SimRandom, SimSpan, SimTime};
 
 /// How many messages are known again.
 const KNOWN: usize = 4096;
@@ -20,26 +20,26 @@ const HEADER_BYTES: usize = 1 + 1 + 8 + 4 + 1;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Flood {
+pub(crate) struct FloodProgram {
     node: u32,
     hops: u8,
-    random: Random,
-    ports: Vec<Option<Profile>>,
+    random: SimRandom,
+    ports: Vec<Option<SimMediumProfile>>,
     known: BTreeSet<u64>,
     order: VecDeque<u64>,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, FloodPending>,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    at: Time,
+struct FloodPending {
+    at: SimTime,
     copies: u32,
     unit: Arc<[u8]>,
-    urgency: Urgency,
+    urgency: SimUrgency,
 }
 
-impl Flood {
-    pub(super) fn new(node: u32, hops: u8, random: Random) -> Self {
+impl FloodProgram {
+    pub(super) fn new(node: u32, hops: u8, random: SimRandom) -> Self {
         Self {
             node,
             hops,
@@ -51,7 +51,7 @@ impl Flood {
         }
     }
 
-    pub(super) fn next_wake(&self) -> Option<Time> {
+    pub(super) fn next_wake(&self) -> Option<SimTime> {
         // Asked after each unit that is heard; mostly nothing waits.
         if self.waiting.is_empty() {
             return None;
@@ -60,24 +60,29 @@ impl Flood {
     }
 
     #[inline(never)]
-    pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn take(
+        &mut self,
+        now: SimTime,
+        input: ProgramInput<'_>,
+        effects: &mut Vec<ProgramEffect>,
+    ) {
         match input {
-            Input::Up { port, profile, .. } => {
+            ProgramInput::Up { port, profile, .. } => {
                 self.ports.resize(self.ports.len().max(port + 1), None);
                 if let Some(place) = self.ports.get_mut(port) {
                     *place = Some(*profile);
                 }
             }
-            Input::Heard { port, unit, .. } => self.heard(now, port, unit, effects),
-            Input::Offer(offer) => self.offer(offer, effects),
-            Input::Load { .. } => {}
-            Input::Tick => self.send_due(now, effects),
+            ProgramInput::Heard { port, unit, .. } => self.heard(now, port, unit, effects),
+            ProgramInput::Offer(offer) => self.offer(offer, effects),
+            ProgramInput::Load { .. } => {}
+            ProgramInput::Tick => self.send_due(now, effects),
         }
     }
 
-    fn offer(&mut self, offer: &Offer, effects: &mut Vec<Effect>) {
+    fn offer(&mut self, offer: &SimOffer, effects: &mut Vec<ProgramEffect>) {
         self.remember(offer.message);
-        let urgency = if offer.is_urgent { Urgency::Urgent } else { Urgency::Normal };
+        let urgency = if offer.is_urgent { SimUrgency::Urgent } else { SimUrgency::Normal };
         let mut unit = vec![MARK, self.hops];
         unit.extend(offer.message.to_le_bytes());
         unit.extend(offer.to.unwrap_or(EVERYBODY).to_le_bytes());
@@ -87,8 +92,8 @@ impl Flood {
         self.send(&unit.into(), urgency, effects);
     }
 
-    fn heard(&mut self, now: Time, port: usize, unit: &[u8], effects: &mut Vec<Effect>) {
-        let Some(header) = Header::read(unit) else { return };
+    fn heard(&mut self, now: SimTime, port: usize, unit: &[u8], effects: &mut Vec<ProgramEffect>) {
+        let Some(header) = FloodHeader::read(unit) else { return };
         if let Some(waiting) = self.waiting.get_mut(&header.message) {
             waiting.copies += 1;
             if waiting.copies >= COPIES {
@@ -101,23 +106,24 @@ impl Flood {
         }
         let is_mine = header.to == self.node;
         if is_mine || header.to == EVERYBODY {
-            effects.push(Effect::Deliver { message: header.message });
+            effects.push(ProgramEffect::Deliver { message: header.message });
         }
         let Some(left) = header.hops.checked_sub(1).filter(|left| *left > 0 && !is_mine) else {
             return;
         };
         let profile = self.ports.get(port).copied().flatten();
-        let air = profile.map_or(Span(1000), |profile| profile.air_time(unit.len()));
-        let at = now + Span(self.random.below(WAIT_TRANSMISSIONS * air.0) + 1);
+        let air = profile.map_or(SimSpan(1000), |profile| profile.air_time(unit.len()));
+        let at = now + SimSpan(self.random.below(WAIT_TRANSMISSIONS * air.0) + 1);
         let mut unit = unit.to_vec();
         if let Some(hops) = unit.get_mut(1) {
             *hops = left;
         }
-        let urgency = if header.is_urgent { Urgency::Urgent } else { Urgency::Normal };
-        self.waiting.insert(header.message, Waiting { at, copies: 1, unit: unit.into(), urgency });
+        let urgency = if header.is_urgent { SimUrgency::Urgent } else { SimUrgency::Normal };
+        self.waiting
+            .insert(header.message, FloodPending { at, copies: 1, unit: unit.into(), urgency });
     }
 
-    fn send_due(&mut self, now: Time, effects: &mut Vec<Effect>) {
+    fn send_due(&mut self, now: SimTime, effects: &mut Vec<ProgramEffect>) {
         let due = self.waiting.iter().filter(|(_, waiting)| waiting.at <= now);
         let due: Vec<u64> = due.map(|(message, _)| *message).collect();
         for message in due {
@@ -127,10 +133,10 @@ impl Flood {
         }
     }
 
-    fn send(&self, unit: &Arc<[u8]>, urgency: Urgency, effects: &mut Vec<Effect>) {
+    fn send(&self, unit: &Arc<[u8]>, urgency: SimUrgency, effects: &mut Vec<ProgramEffect>) {
         for port in (0..).zip(&self.ports).filter_map(|(port, up)| up.map(|_| port)) {
-            let (to, unit) = (To::Everybody, Arc::clone(unit));
-            effects.push(Effect::Send(Send { port, to, unit, urgency }));
+            let (to, unit) = (SimUnitTarget::Everybody, Arc::clone(unit));
+            effects.push(ProgramEffect::Send(SimOutgoingUnit { port, to, unit, urgency }));
         }
     }
 
@@ -150,14 +156,14 @@ impl Flood {
     }
 }
 
-struct Header {
+struct FloodHeader {
     hops: u8,
     message: u64,
     to: u32,
     is_urgent: bool,
 }
 
-impl Header {
+impl FloodHeader {
     /// Anything may be in the air.
     fn read(unit: &[u8]) -> Option<Self> {
         let (&[mark, hops], rest) = unit.split_first_chunk::<2>()?;
@@ -165,7 +171,7 @@ impl Header {
         let (to, rest) = rest.split_first_chunk::<4>()?;
         let is_urgent = *rest.first()? == 1;
         let (message, to) = (u64::from_le_bytes(*message), u32::from_le_bytes(*to));
-        (mark == MARK).then_some(Header { hops, message, to, is_urgent })
+        (mark == MARK).then_some(FloodHeader { hops, message, to, is_urgent })
     }
 }
 
@@ -174,16 +180,20 @@ mod tests {
     use super::*;
     use crate::BleRate;
 
-    fn flood(node: u32) -> Flood {
-        let mut flood = Flood::new(node, 3, Random::new(1, "test", u64::from(node)));
-        let profile = Profile::BleAdvertising(BleRate::OneM);
-        flood.take(Time(0), Input::Up { port: 0, profile: &profile, duty_ppm: 1 }, &mut vec![]);
+    fn flood(node: u32) -> FloodProgram {
+        let mut flood = FloodProgram::new(node, 3, SimRandom::new(1, "test", u64::from(node)));
+        let profile = SimMediumProfile::BleAdvertising(BleRate::OneM);
+        flood.take(
+            SimTime(0),
+            ProgramInput::Up { port: 0, profile: &profile, duty_ppm: 1 },
+            &mut vec![],
+        );
         flood
     }
 
-    fn unit(effects: &[Effect]) -> Vec<u8> {
+    fn unit(effects: &[ProgramEffect]) -> Vec<u8> {
         let sends = effects.iter().find_map(|effect| match effect {
-            Effect::Send(send) => Some(send.unit.to_vec()),
+            ProgramEffect::Send(send) => Some(send.unit.to_vec()),
             _ => None,
         });
         sends.unwrap()
@@ -193,32 +203,33 @@ mod tests {
     fn a_message_goes_on_once_with_one_hop_less_and_ends_at_its_receiver() {
         let [mut one, mut two, mut three] = [1, 2, 3].map(flood);
         let (mut sent, mut on, mut there) = (vec![], vec![], vec![]);
-        let offer = Offer { message: 77, to: Some(3), bytes: 20, is_urgent: true, document: None };
-        one.take(Time(0), Input::Offer(&offer), &mut sent);
+        let offer =
+            SimOffer { message: 77, to: Some(3), bytes: 20, is_urgent: true, document: None };
+        one.take(SimTime(0), ProgramInput::Offer(&offer), &mut sent);
         assert_eq!(unit(&sent).len(), HEADER_BYTES + 12);
-        two.take(Time(9), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
-        assert!(on.is_empty() && two.next_wake() > Some(Time(9)));
+        two.take(SimTime(9), ProgramInput::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
+        assert!(on.is_empty() && two.next_wake() > Some(SimTime(9)));
         let wake = two.next_wake().unwrap();
-        two.take(wake, Input::Tick, &mut on);
+        two.take(wake, ProgramInput::Tick, &mut on);
         assert_eq!((unit(&on)[1], two.next_wake()), (2, None));
-        three.take(wake, Input::Heard { port: 0, from: 9, unit: &unit(&on) }, &mut there);
-        three.take(wake, Input::Heard { port: 0, from: 9, unit: &unit(&on) }, &mut there);
-        assert_eq!(there, [Effect::Deliver { message: 77 }]);
+        three.take(wake, ProgramInput::Heard { port: 0, from: 9, unit: &unit(&on) }, &mut there);
+        three.take(wake, ProgramInput::Heard { port: 0, from: 9, unit: &unit(&on) }, &mut there);
+        assert_eq!(there, [ProgramEffect::Deliver { message: 77 }]);
     }
 
     #[test]
     fn what_two_others_have_sent_is_not_sent_again_and_rubbish_is_nothing() {
         let [mut one, mut two] = [1, 2].map(flood);
         let (mut sent, mut on) = (vec![], vec![]);
-        let offer = Offer { message: 5, to: None, bytes: 8, is_urgent: false, document: None };
-        one.take(Time(0), Input::Offer(&offer), &mut sent);
-        two.take(Time(1), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
-        two.take(Time(2), Input::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
+        let offer = SimOffer { message: 5, to: None, bytes: 8, is_urgent: false, document: None };
+        one.take(SimTime(0), ProgramInput::Offer(&offer), &mut sent);
+        two.take(SimTime(1), ProgramInput::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
+        two.take(SimTime(2), ProgramInput::Heard { port: 0, from: 9, unit: &unit(&sent) }, &mut on);
         assert_eq!((on.len(), two.next_wake()), (1, None), "delivered, and not sent on");
         for length in 0..HEADER_BYTES {
             two.take(
-                Time(3),
-                Input::Heard { port: 0, from: 9, unit: &unit(&sent)[..length] },
+                SimTime(3),
+                ProgramInput::Heard { port: 0, from: 9, unit: &unit(&sent)[..length] },
                 &mut on,
             );
         }

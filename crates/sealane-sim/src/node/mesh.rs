@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sealane_document::agent::Neighbour;
+use sealane_document::agent::DocumentNeighbour;
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
-use sealane_group::{EpochSource, Notice};
+use sealane_group::{EpochSource, GroupNotice};
 use sealane_mesh as mesh;
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Form, Group, GroupId, History, Sealer, SenderContext,
     Slot, Suite,
 };
 
-use super::documents::{Air, Documents, Team};
-use super::{Effect, Input, Mark, Offer, Send, Tidings, To, Urgency};
+use super::documents::{DocumentTeam, SimDocumentLimits, SimDocuments};
+use super::{
+    ProgramEffect, ProgramInput, SimFrameMark, SimMeshFinding, SimOffer, SimOutgoingUnit,
+    SimUnitTarget, SimUrgency,
+};
 use crate::medium::{DOT11P_AIFS, DOT11P_SLOT, DOT11P_WINDOW};
-use crate::scenario::{Kind, MeshRole, Scenario};
-use crate::{Frames, Profile, Random, SimError, Span, Time};
+use crate::scenario::{MeshRole, ProgramKind, Scenario};
+use crate::{SimError, SimFrameCounts, SimMediumProfile, SimRandom, SimSpan, SimTime};
 
 /// The group of the data that travels over the mesh, whose keys the mesh does not have.
 const DATA_GROUP: [u8; 32] = [0xda; 32];
@@ -27,49 +30,51 @@ const EMERGENCY: u16 = 7;
 const COUNTER: u16 = 1;
 
 /// The members of the mesh of a scenario, and the source of their keys.
-pub(crate) struct Crew {
-    keys: Keys,
-    seats: Vec<Seat>,
+pub(crate) struct SimMeshMembers {
+    keys: SimMeshKeys,
+    seats: Vec<SimMeshSeat>,
     seed: u64,
     /// Where a flow is of documents.
-    team: Option<Team>,
+    team: Option<DocumentTeam>,
 }
 
 /// A machine in the mesh.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seat {
+pub(super) struct SimMeshSeat {
     pub(super) node: u32,
     pub(super) slot: Slot,
     pub(super) tag: PeerTag,
 }
 
 /// Where the keys of a mesh come from.
-enum Keys {
+enum SimMeshKeys {
     /// Nobody is in it.
     Nobody,
     /// They are those of the seed.
-    Seed(mesh::Provision),
+    Seed(mesh::MeshProvision),
     /// Each machine is a member of a group of people, and obeys its orders.
-    Held(BTreeMap<u32, Mutex<sealane_group::Member>>),
+    Held(BTreeMap<u32, Mutex<sealane_group::GroupMember>>),
 }
 
-impl Crew {
+impl SimMeshMembers {
     /// All machines of kind `mesh`, in their order, in a group of the seed.
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Result<Self, SimError> {
         let nodes = (0..).zip(&scenario.nodes);
-        let nodes = nodes.filter(|(_, plan)| matches!(plan.kind, Kind::Mesh { .. }));
+        let nodes = nodes.filter(|(_, plan)| matches!(plan.kind, ProgramKind::Mesh { .. }));
         let nodes: Vec<u32> = nodes.map(|(node, _)| node).collect();
         if nodes.is_empty() {
-            return Ok(Self { keys: Keys::Nobody, seats: vec![], seed, team: None });
+            return Ok(Self { keys: SimMeshKeys::Nobody, seats: vec![], seed, team: None });
         }
-        let mut random = Random::new(seed, "crew", 0);
+        let mut random = SimRandom::new(seed, "crew", 0);
         let members = u16::try_from(nodes.len()).unwrap_or(u16::MAX);
-        let provision = mesh::Provision::new(key(&mut random), members);
+        let provision = mesh::MeshProvision::new(key(&mut random), members);
         let provision = provision.map_err(|error| SimError::Value(format!("the mesh: {error}")))?;
-        let seat =
-            |(slot, node)| Some(Seat { node, slot: Slot::new(slot)?, tag: provision.tag(slot) });
+        let seat = |(slot, node)| {
+            Some(SimMeshSeat { node, slot: Slot::new(slot)?, tag: provision.tag(slot) })
+        };
         let seats = (0..).zip(nodes).filter_map(seat).collect();
-        Self { keys: Keys::Seed(provision), seats, seed, team: None }.with_documents(scenario)
+        Self { keys: SimMeshKeys::Seed(provision), seats, seed, team: None }
+            .with_documents(scenario)
     }
 
     /// Has its machines keep documents, if a flow of the scenario is of them.
@@ -81,10 +86,10 @@ impl Crew {
             let plan = scenario.nodes.get(seat.node as usize)?;
             let media = plan.media.iter().filter_map(|at| scenario.media.get(*at));
             let media: Vec<_> = media.map(|one| medium(&one.profile, one.duty_ppm)).collect();
-            Some((seat.node, Air::of(&media)?))
+            Some((seat.node, SimDocumentLimits::of(&media)?))
         });
-        let mut random = Random::new(self.seed, "documents", 0);
-        self.team = Some(Team::new(&self.seats, air.collect(), || key(&mut random))?);
+        let mut random = SimRandom::new(self.seed, "documents", 0);
+        self.team = Some(DocumentTeam::new(&self.seats, air.collect(), || key(&mut random))?);
         Ok(self)
     }
 
@@ -94,15 +99,15 @@ impl Crew {
     ///
     /// A refusal of the group.
     pub(crate) fn of_group(
-        members: BTreeMap<u32, sealane_group::Member>,
+        members: BTreeMap<u32, sealane_group::GroupMember>,
         seed: u64,
     ) -> Result<Self, sealane_group::Error> {
-        let seat = |(node, member): (&u32, &sealane_group::Member)| {
-            Ok(Seat { node: *node, slot: member.slot(), tag: member.source()? })
+        let seat = |(node, member): (&u32, &sealane_group::GroupMember)| {
+            Ok(SimMeshSeat { node: *node, slot: member.slot(), tag: member.source()? })
         };
         let seats = members.iter().map(seat).collect::<Result<Vec<_>, sealane_group::Error>>()?;
         let held = members.into_iter().map(|(node, member)| (node, Mutex::new(member)));
-        Ok(Self { keys: Keys::Held(held.collect()), seats, seed, team: None })
+        Ok(Self { keys: SimMeshKeys::Held(held.collect()), seats, seed, team: None })
     }
 
     /// The machine that has a slot.
@@ -113,7 +118,7 @@ impl Crew {
         seat.map(|seat| seat.node)
     }
 
-    fn seat(&self, node: u32) -> Option<&Seat> {
+    fn seat(&self, node: u32) -> Option<&SimMeshSeat> {
         let at = self.seats.binary_search_by_key(&node, |seat| seat.node).ok()?;
         self.seats.get(at)
     }
@@ -121,20 +126,20 @@ impl Crew {
     /// The keys of a machine when it starts.
     fn keys(&self, node: u32, context: [u8; 8], start_ms: u64) -> Option<mesh::Keys> {
         match &self.keys {
-            Keys::Nobody => None,
-            Keys::Seed(provision) => {
+            SimMeshKeys::Nobody => None,
+            SimMeshKeys::Seed(provision) => {
                 provision.keys(self.seat(node)?.slot.number(), context, start_ms).ok()
             }
-            Keys::Held(members) => locked(members.get(&node)?).mesh_keys().ok(),
+            SimMeshKeys::Held(members) => locked(members.get(&node)?).mesh_keys().ok(),
         }
     }
 
     /// Has a machine's member obey a notice, and gives what is new to the machine.
     fn obey(&self, node: u32, notice: &[u8]) -> Option<mesh::Rekeyed> {
-        let Keys::Held(members) = &self.keys else { return None };
+        let SimMeshKeys::Held(members) = &self.keys else { return None };
         let mut member = locked(members.get(&node)?);
         let before = member.orders();
-        let notice = Notice::from_bytes(notice).ok()?;
+        let notice = GroupNotice::from_bytes(notice).ok()?;
         // A notice that cannot be obeyed leaves everything as it was.
         member.apply(&notice).ok()?;
         if member.orders() == before {
@@ -144,11 +149,13 @@ impl Crew {
     }
 }
 
-fn locked(member: &Mutex<sealane_group::Member>) -> MutexGuard<'_, sealane_group::Member> {
+fn locked(
+    member: &Mutex<sealane_group::GroupMember>,
+) -> MutexGuard<'_, sealane_group::GroupMember> {
     member.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for Crew {
+impl fmt::Debug for SimMeshMembers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Crew").field("seats", &self.seats).finish_non_exhaustive()
     }
@@ -156,51 +163,52 @@ impl fmt::Debug for Crew {
 
 /// The part that a scenario gives a machine in the mesh.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Post {
+pub(super) struct SimMeshAssignment {
     pub(super) role: MeshRole,
     /// Its turns, if it sleeps by turns: it tells its neighbours that it sleeps, and wishes to say
     /// hello once in each turn, so that they keep its frames so long.
-    pub(super) turn: Option<Span>,
+    pub(super) turn: Option<SimSpan>,
 }
 
 /// A machine of the mesh.
-pub(crate) struct Member {
-    crew: Arc<Crew>,
+pub(crate) struct SimMeshMachine {
+    crew: Arc<SimMeshMembers>,
     node: u32,
     /// The mesh's own group.
     group: GroupTag,
     mesh: Box<mesh::Mesh>,
     sealer: Box<Sealer>,
     tag: PeerTag,
-    turn: Option<Span>,
+    turn: Option<SimSpan>,
     frame: FrameBuf,
     /// When the machine wants a tick, as it said after its last input.
-    wakes: Option<Time>,
+    wakes: Option<SimTime>,
     /// Messages that were sealed and given to the mesh.
     offered: u64,
-    documents: Option<Box<Documents>>,
+    documents: Option<Box<SimDocuments>>,
 }
 
-impl Member {
+impl SimMeshMachine {
     /// Starts the machine, for the how manieth time; nothing if it is in no mesh.
     pub(super) fn new(
-        crew: &Arc<Crew>,
-        post: Post,
+        crew: &Arc<SimMeshMembers>,
+        post: SimMeshAssignment,
         node: u32,
         start: u32,
-        now: Time,
+        now: SimTime,
     ) -> Option<Self> {
         let seat = *crew.seat(node)?;
-        let mut random = Random::new(crew.seed, "mesh", u64::from(start) << 32 | u64::from(node));
+        let mut random =
+            SimRandom::new(crew.seed, "mesh", u64::from(start) << 32 | u64::from(node));
         let context = random.word().to_le_bytes();
         // Later than all earlier starts of the same machine.
         let start_ms = now.0 / 1000 + u64::from(start);
         let keys = crew.keys(node, context, start_ms)?;
         let own = keys.tag;
         let role = match post.role {
-            MeshRole::Gateway => mesh::Role::Gateway,
-            MeshRole::Member => mesh::Role::Member,
-            MeshRole::Quiet => mesh::Role::Quiet,
+            MeshRole::Gateway => mesh::MachineRole::Gateway,
+            MeshRole::Member => mesh::MachineRole::Member,
+            MeshRole::Quiet => mesh::MachineRole::Quiet,
         };
         let (seed, sleeps) = (key(&mut random), post.turn.is_some());
         let config = mesh::Config { role, seed, sleeps, ..mesh::Config::default() };
@@ -211,9 +219,9 @@ impl Member {
         let mut documents = None;
         if let Some(team) = &crew.team {
             sealer.set_signing_key(team.signing_key(node)?);
-            documents = Some(Box::new(Documents::new(team, seat, (group, DATA_TAG), epochs)?));
+            documents = Some(Box::new(SimDocuments::new(team, seat, (group, DATA_TAG), epochs)?));
         }
-        let mesh = Box::new(mesh::Mesh::new(config, keys, mesh::Time(now.0)).ok()?);
+        let mesh = Box::new(mesh::Mesh::new(config, keys, mesh::MeshTime(now.0)).ok()?);
         Some(Self {
             wakes: wakes(&mesh),
             mesh,
@@ -229,44 +237,49 @@ impl Member {
         })
     }
 
-    pub(super) fn next_wake(&self) -> Option<Time> {
+    pub(super) fn next_wake(&self) -> Option<SimTime> {
         self.wakes
     }
 
     #[inline(never)]
-    pub(super) fn take(&mut self, now: Time, input: Input<'_>, effects: &mut Vec<Effect>) {
-        let at = mesh::Time(now.0);
+    pub(super) fn take(
+        &mut self,
+        now: SimTime,
+        input: ProgramInput<'_>,
+        effects: &mut Vec<ProgramEffect>,
+    ) {
+        let at = mesh::MeshTime(now.0);
         let id = |port: usize| mesh::InterfaceId(port as u8);
         match input {
-            Input::Up { port, profile, duty_ppm } => {
+            ProgramInput::Up { port, profile, duty_ppm } => {
                 let medium = medium(profile, duty_ppm);
-                let turn = self.turn.map_or(medium.hello, |turn| mesh::Span(turn.0));
-                let medium = mesh::Medium { hello: medium.hello.max(turn), ..medium };
-                self.mesh.take(at, mesh::Input::Up { interface: id(port), medium });
+                let turn = self.turn.map_or(medium.hello, |turn| mesh::MeshSpan(turn.0));
+                let medium = mesh::MeshMedium { hello: medium.hello.max(turn), ..medium };
+                self.mesh.take(at, mesh::MeshInput::Up { interface: id(port), medium });
             }
-            Input::Heard { port, from, unit } => {
-                let from = mesh::Address(u64::from(from));
-                self.mesh.take(at, mesh::Input::Heard { interface: id(port), from, unit });
+            ProgramInput::Heard { port, from, unit } => {
+                let from = mesh::MeshAddress(u64::from(from));
+                self.mesh.take(at, mesh::MeshInput::Heard { interface: id(port), from, unit });
             }
-            Input::Load { port, busy_ppm } => {
-                self.mesh.take(at, mesh::Input::Load { interface: id(port), busy_ppm });
+            ProgramInput::Load { port, busy_ppm } => {
+                self.mesh.take(at, mesh::MeshInput::Load { interface: id(port), busy_ppm });
             }
-            Input::Offer(offer) => self.offer(at, offer, effects),
-            Input::Tick => self.mesh.take(at, mesh::Input::Tick),
+            ProgramInput::Offer(offer) => self.offer(at, offer, effects),
+            ProgramInput::Tick => self.mesh.take(at, mesh::MeshInput::Tick),
         }
         self.follow(now, effects);
         self.wakes = wakes(&self.mesh);
     }
 
     /// Does what comes out of the mesh, and has it told what follows for documents.
-    fn follow(&mut self, now: Time, effects: &mut Vec<Effect>) {
+    fn follow(&mut self, now: SimTime, effects: &mut Vec<ProgramEffect>) {
         loop {
             while let Some(output) = self.mesh.next_output() {
                 match &output {
-                    mesh::Output::Notice { group, notice } => {
-                        self.obey(mesh::Time(now.0), *group, notice);
+                    mesh::MeshOutput::Notice { group, notice } => {
+                        self.obey(mesh::MeshTime(now.0), *group, notice);
                     }
-                    mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => {
+                    mesh::MeshOutput::Digest { .. } | mesh::MeshOutput::Documents { .. } => {
                         self.hear_documents(&output, effects);
                     }
                     _ => effects.extend(self.effect(output)),
@@ -280,23 +293,24 @@ impl Member {
     }
 
     /// Takes what a neighbour says of documents. What came of others is delivered.
-    fn hear_documents(&mut self, output: &mesh::Output, effects: &mut Vec<Effect>) {
+    fn hear_documents(&mut self, output: &mesh::MeshOutput, effects: &mut Vec<ProgramEffect>) {
         let Some(documents) = &mut self.documents else { return };
         match output {
-            mesh::Output::Digest { by, digest } => documents.hear_digest(*by, *digest),
-            mesh::Output::Documents { by, tag, is_proven, message } => {
-                let by = Neighbour { slot: *by, tag: *tag, is_proven: *is_proven };
+            mesh::MeshOutput::Digest { by, digest } => documents.hear_digest(*by, *digest),
+            mesh::MeshOutput::Documents { by, tag, is_proven, message } => {
+                let by = DocumentNeighbour { slot: *by, tag: *tag, is_proven: *is_proven };
                 documents.hear(by, message);
-                effects.extend(documents.news().into_iter().map(|mark| Effect::Frame { mark }));
+                effects
+                    .extend(documents.news().into_iter().map(|mark| ProgramEffect::Frame { mark }));
             }
             _ => {}
         }
     }
 
-    pub(super) fn frames(&self) -> Frames {
+    pub(super) fn frames(&self) -> SimFrameCounts {
         let counters = self.mesh.counters();
         let [waiting, waiting_on_way] = self.mesh.waiting().map(|count| count as u64);
-        Frames {
+        SimFrameCounts {
             made: self.offered + counters.reports,
             left: counters.own_sent,
             refused_at_source: counters.own_no_air_time,
@@ -310,7 +324,7 @@ impl Member {
     }
 
     /// Does what the authority of the mesh's own group has ordered.
-    fn obey(&mut self, at: mesh::Time, group: GroupTag, notice: &[u8]) {
+    fn obey(&mut self, at: mesh::MeshTime, group: GroupTag, notice: &[u8]) {
         let rekeyed = (group == self.group).then(|| self.crew.obey(self.node, notice)).flatten();
         if let Some(rekeyed) = rekeyed {
             // A machine that cannot follow goes on in the epochs that it knows, and is left.
@@ -319,13 +333,14 @@ impl Member {
     }
 
     /// Seals a message and has it routed.
-    fn offer(&mut self, at: mesh::Time, offer: &Offer, effects: &mut Vec<Effect>) {
+    fn offer(&mut self, at: mesh::MeshTime, offer: &SimOffer, effects: &mut Vec<ProgramEffect>) {
         let mut body = offer.message.to_le_bytes().to_vec();
         body.resize(offer.bytes, 0);
         if let Some(data_type) = offer.document {
             let Some(documents) = &mut self.documents else { return };
             let written = documents.write(&mut self.sealer, data_type, &body);
-            effects.extend(written.map(|mark| Effect::Mark { message: offer.message, mark }));
+            effects
+                .extend(written.map(|mark| ProgramEffect::Mark { message: offer.message, mark }));
             return;
         }
         let destination = match offer.to {
@@ -338,69 +353,76 @@ impl Member {
         let sealed = seal_frame(&mut self.sealer, &fields, &binding, &body, &mut self.frame);
         let Ok(frame) = sealed else { return };
         self.offered += 1;
-        effects.push(Effect::Mark { message: offer.message, mark: Mark::of(frame) });
-        self.mesh.take(at, mesh::Input::Data { frame });
+        effects.push(ProgramEffect::Mark { message: offer.message, mark: SimFrameMark::of(frame) });
+        self.mesh.take(at, mesh::MeshInput::Data { frame });
     }
 
-    fn effect(&self, output: mesh::Output) -> Option<Effect> {
+    fn effect(&self, output: mesh::MeshOutput) -> Option<ProgramEffect> {
         match output {
-            mesh::Output::Send { interface, to, unit, urgency } => {
+            mesh::MeshOutput::Send { interface, to, unit, urgency } => {
                 let to = match to {
-                    mesh::To::Everybody => To::Everybody,
-                    mesh::To::Neighbour(address) => To::One(address.0 as u32),
+                    mesh::UnitReceiver::Everybody => SimUnitTarget::Everybody,
+                    mesh::UnitReceiver::Neighbour(address) => SimUnitTarget::One(address.0 as u32),
                 };
                 let urgency = match urgency {
-                    mesh::Urgency::Control => Urgency::Control,
-                    mesh::Urgency::Urgent => Urgency::Urgent,
-                    mesh::Urgency::Normal => Urgency::Normal,
-                    mesh::Urgency::Low => Urgency::Low,
+                    mesh::SendUrgency::Control => SimUrgency::Control,
+                    mesh::SendUrgency::Urgent => SimUrgency::Urgent,
+                    mesh::SendUrgency::Normal => SimUrgency::Normal,
+                    mesh::SendUrgency::Low => SimUrgency::Low,
                 };
-                Some(Effect::Send(Send { port: usize::from(interface.0), to, unit, urgency }))
+                Some(ProgramEffect::Send(SimOutgoingUnit {
+                    port: usize::from(interface.0),
+                    to,
+                    unit,
+                    urgency,
+                }))
             }
-            mesh::Output::Deliver { frame } => Some(Effect::Frame { mark: Mark::of(&frame) }),
+            mesh::MeshOutput::Deliver { frame } => {
+                Some(ProgramEffect::Frame { mark: SimFrameMark::of(&frame) })
+            }
             // It was obeyed.
-            mesh::Output::Notice { .. } => None,
-            mesh::Output::Table(table) => Some(Effect::Table(table)),
+            mesh::MeshOutput::Notice { .. } => None,
+            mesh::MeshOutput::Table(table) => Some(ProgramEffect::Table(table)),
             // They were heard.
-            mesh::Output::Digest { .. } | mesh::Output::Documents { .. } => None,
-            mesh::Output::Event(event) => self.tidings(event).map(Effect::Tidings),
+            mesh::MeshOutput::Digest { .. } | mesh::MeshOutput::Documents { .. } => None,
+            mesh::MeshOutput::Event(event) => self.tidings(event).map(ProgramEffect::Tidings),
             // No node of a scenario asks for a way.
-            mesh::Output::Traced(_) => None,
+            mesh::MeshOutput::Traced(_) => None,
         }
     }
 
     /// A mesh event that people want to know, with machines instead of slots.
-    fn tidings(&self, event: mesh::Event) -> Option<Tidings> {
+    fn tidings(&self, event: mesh::MeshEvent) -> Option<SimMeshFinding> {
         let (what, of, via) = match event {
-            mesh::Event::NeighbourFound { slot, .. } => ("neighbour-found", Some(slot), None),
-            mesh::Event::NeighbourLost { slot, .. } => ("neighbour-lost", Some(slot), None),
-            mesh::Event::NextHopSilent { slot, .. } => ("next-hop-silent", Some(slot), None),
-            mesh::Event::RouteChanged { to, via, .. } => ("route", Some(to), Some(via)),
-            mesh::Event::RouteLost { to } => ("route-lost", Some(to), None),
-            mesh::Event::BlackHole { via, gateway } => ("black-hole", Some(gateway), Some(via)),
-            mesh::Event::Faulty { slot } => ("faulty", Some(slot), None),
-            mesh::Event::Leaving { slot, .. } => ("leaving", Some(slot), None),
-            mesh::Event::Stays { slot, .. } => ("stays", Some(slot), None),
-            mesh::Event::OwnSlotHeard => ("own-slot-heard", None, None),
+            mesh::MeshEvent::NeighbourFound { slot, .. } => ("neighbour-found", Some(slot), None),
+            mesh::MeshEvent::NeighbourLost { slot, .. } => ("neighbour-lost", Some(slot), None),
+            mesh::MeshEvent::NextHopSilent { slot, .. } => ("next-hop-silent", Some(slot), None),
+            mesh::MeshEvent::RouteChanged { to, via, .. } => ("route", Some(to), Some(via)),
+            mesh::MeshEvent::RouteLost { to } => ("route-lost", Some(to), None),
+            mesh::MeshEvent::BlackHole { via, gateway } => ("black-hole", Some(gateway), Some(via)),
+            mesh::MeshEvent::Faulty { slot } => ("faulty", Some(slot), None),
+            mesh::MeshEvent::Leaving { slot, .. } => ("leaving", Some(slot), None),
+            mesh::MeshEvent::Stays { slot, .. } => ("stays", Some(slot), None),
+            mesh::MeshEvent::OwnSlotHeard => ("own-slot-heard", None, None),
             _ => return None,
         };
         let node = |slot: Option<Slot>| slot.and_then(|slot| self.crew.node(slot));
-        Some(Tidings { what, of: node(of), via: node(via) })
+        Some(SimMeshFinding { what, of: node(of), via: node(via) })
     }
 }
 
-impl fmt::Debug for Member {
+impl fmt::Debug for SimMeshMachine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Member").field("tag", &self.tag).finish_non_exhaustive()
     }
 }
 
 /// When a machine wants a tick.
-fn wakes(mesh: &mesh::Mesh) -> Option<Time> {
-    mesh.next_wake().map(|at| Time(at.0))
+fn wakes(mesh: &mesh::Mesh) -> Option<SimTime> {
+    mesh.next_wake().map(|at| SimTime(at.0))
 }
 
-fn key(random: &mut Random) -> [u8; 32] {
+fn key(random: &mut SimRandom) -> [u8; 32] {
     let mut key = [0; 32];
     for part in key.chunks_mut(8) {
         part.copy_from_slice(&random.word().to_le_bytes());
@@ -409,27 +431,29 @@ fn key(random: &mut Random) -> [u8; 32] {
 }
 
 /// The medium, as the mesh has to know it.
-fn medium(profile: &Profile, duty_ppm: u32) -> mesh::Medium {
+fn medium(profile: &SimMediumProfile, duty_ppm: u32) -> mesh::MeshMedium {
     let mtu = profile.unit_bytes();
     let fixed = profile.air_time(0);
     let hundred = profile.air_time(100).0.saturating_sub(fixed.0).max(1);
-    let speed = mesh::Medium {
+    let speed = mesh::MeshMedium {
         mtu,
-        fixed: mesh::Span(fixed.0),
+        fixed: mesh::MeshSpan(fixed.0),
         bytes_per_second: u32::try_from(100_000_000 / hundred).unwrap_or(u32::MAX),
         duty_ppm,
-        ..mesh::Medium::wire(mtu)
+        ..mesh::MeshMedium::wire(mtu)
     };
-    let radio = mesh::Medium { form: Form::Compact, hop_seal: true, ..speed };
+    let radio = mesh::MeshMedium { form: Form::Compact, hop_seal: true, ..speed };
     match profile {
-        Profile::Wire { .. } => speed,
-        Profile::Lora(_) => mesh::Medium { hello: mesh::Medium::lora_sf7().hello, ..radio },
-        Profile::Dot11p => {
-            // The gap before a frame and the mean back-off are air time too.
-            let fixed = fixed + DOT11P_AIFS + Span((DOT11P_WINDOW - 1) * DOT11P_SLOT.0 / 2);
-            let hello = mesh::Medium::dot11p().hello;
-            mesh::Medium { fixed: mesh::Span(fixed.0), hello, ..radio }
+        SimMediumProfile::Wire { .. } => speed,
+        SimMediumProfile::Lora(_) => {
+            mesh::MeshMedium { hello: mesh::MeshMedium::lora_sf7().hello, ..radio }
         }
-        Profile::BleAdvertising(_) | Profile::BleConnection { .. } => radio,
+        SimMediumProfile::Dot11p => {
+            // The gap before a frame and the mean back-off are air time too.
+            let fixed = fixed + DOT11P_AIFS + SimSpan((DOT11P_WINDOW - 1) * DOT11P_SLOT.0 / 2);
+            let hello = mesh::MeshMedium::dot11p().hello;
+            mesh::MeshMedium { fixed: mesh::MeshSpan(fixed.0), hello, ..radio }
+        }
+        SimMediumProfile::BleAdvertising(_) | SimMediumProfile::BleConnection { .. } => radio,
     }
 }

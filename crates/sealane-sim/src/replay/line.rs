@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::Time;
-use crate::place::Place;
+use crate::SimTime;
+use crate::place::SimPlace;
 use crate::watch::LOG_VERSION;
 
 /// As far as a machine may be from the corner, in metres.
@@ -13,7 +13,7 @@ const MAX_METRES: f64 = 2e7;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(super) enum Line {
+pub(super) enum LogLine {
     Run(RunLine),
     Send(SendLine),
     Drop(DropLine),
@@ -34,12 +34,12 @@ pub(super) enum Line {
 
 /// The version of a line: that which is read here, or it is no line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Version;
+pub(super) struct LogLineVersion;
 
-impl<'de> Deserialize<'de> for Version {
+impl<'de> Deserialize<'de> for LogLineVersion {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         match u64::deserialize(from)? {
-            LOG_VERSION => Ok(Version),
+            LOG_VERSION => Ok(LogLineVersion),
             other => Err(serde::de::Error::custom(format!("version {other} is not {LOG_VERSION}"))),
         }
     }
@@ -55,7 +55,7 @@ macro_rules! lines {
         #[serde(deny_unknown_fields)]
         #[expect(dead_code, reason = "what is only checked to be there is not read")]
         pub(super) struct $name {
-            v: Version,
+            v: LogLineVersion,
             at: u64,
             $($(#[$meta])* pub(super) $field: $type,)*
         })+
@@ -154,44 +154,44 @@ impl PlaceLine {
         self.x.abs() <= MAX_METRES && self.y.abs() <= MAX_METRES
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place { x: self.x, y: self.y }
+    pub(super) fn place(&self) -> SimPlace {
+        SimPlace { x: self.x, y: self.y }
     }
 }
 
-impl Line {
-    pub(super) fn at(&self) -> Time {
-        Time(match self {
-            Line::Run(line) => line.at,
-            Line::Send(line) => line.at,
-            Line::Drop(line) => line.at,
-            Line::Offer(line) => line.at,
-            Line::Deliver(line) => line.at,
-            Line::Note(line) => line.at,
-            Line::Mesh(line) => line.at,
-            Line::Loop(line) => line.at,
-            Line::Join(line)
-            | Line::Leave(line)
-            | Line::Empty(line)
-            | Line::Sleep(line)
-            | Line::Wake(line)
-            | Line::Capture(line)
-            | Line::Move(line) => line.at,
-            Line::Summary(line) => line.at,
+impl LogLine {
+    pub(super) fn at(&self) -> SimTime {
+        SimTime(match self {
+            LogLine::Run(line) => line.at,
+            LogLine::Send(line) => line.at,
+            LogLine::Drop(line) => line.at,
+            LogLine::Offer(line) => line.at,
+            LogLine::Deliver(line) => line.at,
+            LogLine::Note(line) => line.at,
+            LogLine::Mesh(line) => line.at,
+            LogLine::Loop(line) => line.at,
+            LogLine::Join(line)
+            | LogLine::Leave(line)
+            | LogLine::Empty(line)
+            | LogLine::Sleep(line)
+            | LogLine::Wake(line)
+            | LogLine::Capture(line)
+            | LogLine::Move(line) => line.at,
+            LogLine::Summary(line) => line.at,
         })
     }
 
     /// The event of a machine, if the line tells of it.
-    pub(super) fn happening(&self) -> Option<(crate::watch::Happening, &PlaceLine)> {
-        use crate::watch::Happening;
+    pub(super) fn happening(&self) -> Option<(crate::watch::SimMachineEvent, &PlaceLine)> {
+        use crate::watch::SimMachineEvent;
         Some(match self {
-            Line::Join(line) => (Happening::Join, line),
-            Line::Leave(line) => (Happening::Leave, line),
-            Line::Empty(line) => (Happening::Empty, line),
-            Line::Sleep(line) => (Happening::Sleep, line),
-            Line::Wake(line) => (Happening::Wake, line),
-            Line::Capture(line) => (Happening::Capture, line),
-            Line::Move(line) => (Happening::Move, line),
+            LogLine::Join(line) => (SimMachineEvent::Join, line),
+            LogLine::Leave(line) => (SimMachineEvent::Leave, line),
+            LogLine::Empty(line) => (SimMachineEvent::Empty, line),
+            LogLine::Sleep(line) => (SimMachineEvent::Sleep, line),
+            LogLine::Wake(line) => (SimMachineEvent::Wake, line),
+            LogLine::Capture(line) => (SimMachineEvent::Capture, line),
+            LogLine::Move(line) => (SimMachineEvent::Move, line),
             _ => return None,
         })
     }

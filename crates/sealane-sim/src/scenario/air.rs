@@ -1,11 +1,11 @@
 //! `[[medium]]`.
 
 use super::file;
-use super::plan::{Manners, MediumPlan, Shape};
-use super::text::Spot;
+use super::plan::{LinkImpairments, MediumPlan, MediumTopology};
+use super::text::ScenarioSpot;
 use super::{MAX_METRES, milliseconds};
-use crate::medium::{BleRate, Fading, Lora};
-use crate::{Profile, SimError, Span};
+use crate::medium::{BleRate, LoraProfile, NakagamiFading};
+use crate::{SimError, SimMediumProfile, SimSpan};
 
 const PROFILES: [&str; 5] = ["11p", "ble", "ble-advertising", "lora", "wire"];
 /// A street with some line of sight; `spec/scenario.md` gives the sources of both.
@@ -13,7 +13,10 @@ const USUAL_FADING: u32 = 3;
 const USUAL_EXPONENT: f64 = 2.7;
 
 /// A medium as it is written, checked.
-pub(super) fn medium(spot: &Spot<'_>, file: &file::Medium) -> Result<MediumPlan, SimError> {
+pub(super) fn medium(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMediumTable,
+) -> Result<MediumPlan, SimError> {
     let profile = profile(spot, file)?;
     let usual_percent = f64::from(profile.usual_duty_ppm()) / 1e4;
     let percent = spot.number("duty_percent", file.duty_percent, usual_percent, 0.001..=100.0)?;
@@ -30,7 +33,7 @@ pub(super) fn medium(spot: &Spot<'_>, file: &file::Medium) -> Result<MediumPlan,
         fading: fading(spot, file, range_m, exponent)?.filter(|_| profile.is_radio()),
         range_m,
         exponent,
-        manners: Manners {
+        manners: LinkImpairments {
             loss: spot.number("loss", file.loss, 0.0, 0.0..=1.0)?,
             delay: milliseconds(spot.number("delay_ms", file.delay_ms, 0.0, 0.0..=60_000.0)?),
             jitter: milliseconds(spot.number("jitter_ms", file.jitter_ms, 0.0, 0.0..=60_000.0)?),
@@ -43,19 +46,22 @@ pub(super) fn medium(spot: &Spot<'_>, file: &file::Medium) -> Result<MediumPlan,
 }
 
 fn fading(
-    spot: &Spot<'_>,
-    file: &file::Medium,
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMediumTable,
     range_m: f64,
     exponent: f64,
-) -> Result<Option<Fading>, SimError> {
+) -> Result<Option<NakagamiFading>, SimError> {
     match file.fading.unwrap_or(USUAL_FADING) {
         0 => Ok(None),
-        m @ 1..=10 => Ok(Some(Fading { m, exponent, range_m })),
+        m @ 1..=10 => Ok(Some(NakagamiFading { m, exponent, range_m })),
         m => Err(spot.refuses(format!("fading = {m} is not from 0 to 10"))),
     }
 }
 
-fn profile(spot: &Spot<'_>, file: &file::Medium) -> Result<Profile, SimError> {
+fn profile(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMediumTable,
+) -> Result<SimMediumProfile, SimError> {
     let name = file.profile.as_str();
     spot.known("profile", name, &PROFILES)?;
     let is_ble = matches!(name, "ble" | "ble-advertising");
@@ -76,15 +82,15 @@ fn profile(spot: &Spot<'_>, file: &file::Medium) -> Result<Profile, SimError> {
         "lora" => match file.spreading_factor.unwrap_or(7) {
             factor @ 7..=12 => {
                 let listens = file.listens.unwrap_or(true);
-                Profile::Lora(Lora { listens, ..Lora::eu868(factor) })
+                SimMediumProfile::Lora(LoraProfile { listens, ..LoraProfile::eu868(factor) })
             }
             other => {
                 return Err(spot.refuses(format!("spreading_factor = {other} is not from 7 to 12")));
             }
         },
-        "11p" => Profile::Dot11p,
-        "ble-advertising" => Profile::BleAdvertising(rate(spot, file)?),
-        "ble" => Profile::BleConnection {
+        "11p" => SimMediumProfile::Dot11p,
+        "ble-advertising" => SimMediumProfile::BleAdvertising(rate(spot, file)?),
+        "ble" => SimMediumProfile::BleConnection {
             rate: rate(spot, file)?,
             mtu: mtu(spot, file, 247, 23, 247)?,
             interval: interval(spot, file)?,
@@ -94,14 +100,14 @@ fn profile(spot: &Spot<'_>, file: &file::Medium) -> Result<Profile, SimError> {
             let megabits =
                 spot.number("megabits_per_second", megabits, 1000.0, 0.001..=1_000_000.0)?;
             let mtu = mtu(spot, file, 1500, 156, 9000)?;
-            Profile::Wire { bits_per_second: (megabits * 1e6).round() as u64, mtu }
+            SimMediumProfile::Wire { bits_per_second: (megabits * 1e6).round() as u64, mtu }
         }
     };
     spot.none_of(name, &unfit)?;
     Ok(profile)
 }
 
-fn rate(spot: &Spot<'_>, file: &file::Medium) -> Result<BleRate, SimError> {
+fn rate(spot: &ScenarioSpot<'_>, file: &file::ScenarioMediumTable) -> Result<BleRate, SimError> {
     match file.rate.as_deref() {
         None | Some("1m") => Ok(BleRate::OneM),
         Some("2m") => Ok(BleRate::TwoM),
@@ -110,13 +116,16 @@ fn rate(spot: &Spot<'_>, file: &file::Medium) -> Result<BleRate, SimError> {
 }
 
 /// 7.5 ms to 4 s, as a connection may have it (Bluetooth Core 5.4, Vol 6, Part B, 4.5.1).
-fn interval(spot: &Spot<'_>, file: &file::Medium) -> Result<Span, SimError> {
+fn interval(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMediumTable,
+) -> Result<SimSpan, SimError> {
     Ok(milliseconds(spot.number("interval_ms", file.interval_ms, 30.0, 7.5..=4000.0)?))
 }
 
 fn mtu(
-    spot: &Spot<'_>,
-    file: &file::Medium,
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMediumTable,
     usual: usize,
     least: usize,
     most: usize,
@@ -127,12 +136,16 @@ fn mtu(
     }
 }
 
-fn shape(spot: &Spot<'_>, file: &file::Medium, profile: &Profile) -> Result<Shape, SimError> {
+fn shape(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMediumTable,
+    profile: &SimMediumProfile,
+) -> Result<MediumTopology, SimError> {
     match file.links.as_deref() {
-        None | Some("all") => Ok(Shape::All),
-        Some("chain") => Ok(Shape::Chain),
-        Some("star") => Ok(Shape::Star),
-        Some("listed") => Ok(Shape::Listed),
+        None | Some("all") => Ok(MediumTopology::All),
+        Some("chain") => Ok(MediumTopology::Chain),
+        Some("star") => Ok(MediumTopology::Star),
+        Some("listed") => Ok(MediumTopology::Listed),
         Some(other) => {
             debug_assert!(!profile.is_shared());
             Err(spot.refuses(format!("links `{other}` is none of all, chain, star, listed")))

@@ -6,30 +6,30 @@ use toml::Spanned;
 /// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ScenarioFile {
     pub(super) version: u64,
     pub(super) name: Option<String>,
     pub(super) seed: Option<u64>,
     pub(super) duration_s: f64,
     pub(super) step_ms: Option<u64>,
-    pub(super) mesh: Option<Spanned<Mesh>>,
+    pub(super) mesh: Option<Spanned<ScenarioMeshTable>>,
     #[serde(default, rename = "medium")]
-    pub(super) media: Vec<Spanned<Medium>>,
+    pub(super) media: Vec<Spanned<ScenarioMediumTable>>,
     #[serde(default, rename = "motion")]
-    pub(super) motions: Vec<Spanned<Motion>>,
+    pub(super) motions: Vec<Spanned<ScenarioMotionTable>>,
     #[serde(default, rename = "node")]
-    pub(super) nodes: Vec<Spanned<Node>>,
+    pub(super) nodes: Vec<Spanned<ScenarioNodeTable>>,
     #[serde(default, rename = "link")]
-    pub(super) links: Vec<Spanned<Link>>,
+    pub(super) links: Vec<Spanned<ScenarioLinkTable>>,
     #[serde(default, rename = "flow")]
-    pub(super) flows: Vec<Spanned<Flow>>,
+    pub(super) flows: Vec<Spanned<ScenarioFlowTable>>,
     #[serde(default, rename = "event")]
-    pub(super) events: Vec<Spanned<Event>>,
+    pub(super) events: Vec<Spanned<ScenarioEventTable>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Mesh {
+pub(super) struct ScenarioMeshTable {
     pub(super) group: String,
     pub(super) ends: Option<String>,
     pub(super) keys: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Mesh {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Medium {
+pub(super) struct ScenarioMediumTable {
     pub(super) name: String,
     pub(super) profile: String,
     pub(super) spreading_factor: Option<u32>,
@@ -60,7 +60,7 @@ pub(super) struct Medium {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Motion {
+pub(super) struct ScenarioMotionTable {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) points: Option<Vec<[f64; 2]>>,
@@ -77,7 +77,7 @@ pub(super) struct Motion {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Node {
+pub(super) struct ScenarioNodeTable {
     pub(super) name: String,
     pub(super) count: Option<usize>,
     pub(super) kind: String,
@@ -104,7 +104,7 @@ pub(super) struct Node {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Link {
+pub(super) struct ScenarioLinkTable {
     pub(super) medium: String,
     pub(super) from: String,
     pub(super) to: String,
@@ -116,7 +116,7 @@ pub(super) struct Link {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Flow {
+pub(super) struct ScenarioFlowTable {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) every_ms: f64,
@@ -131,7 +131,7 @@ pub(super) struct Flow {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Event {
+pub(super) struct ScenarioEventTable {
     pub(super) at_s: f64,
     #[serde(rename = "do")]
     pub(super) act: String,

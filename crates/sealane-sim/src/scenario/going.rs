@@ -2,18 +2,21 @@
 
 use super::file;
 use super::plan::{MotionKind, MotionPlan, StreetPlan};
-use super::text::Spot;
+use super::text::ScenarioSpot;
 use super::{MAX_SECONDS, place};
 use crate::SimError;
 use crate::limits::{MAX_CROSSINGS, MAX_WAY_POINTS};
-use crate::place::Place;
+use crate::place::SimPlace;
 
 /// Of vehicles in a city, 50 km/h, and of people on foot.
 const STREET_SPEED_MPS: f64 = 13.9;
 const WALK_SPEED_MPS: f64 = 1.4;
 
 /// A motion as it is written, checked.
-pub(super) fn motion(spot: &Spot<'_>, file: &file::Motion) -> Result<MotionPlan, SimError> {
+pub(super) fn motion(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMotionTable,
+) -> Result<MotionPlan, SimError> {
     let name = file.kind.as_str();
     spot.known("kind", name, &["streets", "trace", "wander", "way-points"])?;
     let is_walk = matches!(name, "way-points" | "wander");
@@ -54,7 +57,10 @@ pub(super) fn motion(spot: &Spot<'_>, file: &file::Motion) -> Result<MotionPlan,
     Ok(MotionPlan { name: file.name.clone(), kind })
 }
 
-fn points(spot: &Spot<'_>, file: &file::Motion) -> Result<Vec<Place>, SimError> {
+fn points(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMotionTable,
+) -> Result<Vec<SimPlace>, SimError> {
     let points = file.points.as_deref().unwrap_or_default();
     if !(2..=MAX_WAY_POINTS).contains(&points.len()) {
         let count = points.len();
@@ -71,9 +77,9 @@ fn points(spot: &Spot<'_>, file: &file::Motion) -> Result<Vec<Place>, SimError> 
 }
 
 fn streets(
-    spot: &Spot<'_>,
-    file: &file::Motion,
-    at: Place,
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioMotionTable,
+    at: SimPlace,
     speed_mps: f64,
 ) -> Result<StreetPlan, SimError> {
     let block_m = spot.number("block_m", file.block_m, 100.0, 20.0..=10_000.0)?;
@@ -89,10 +95,10 @@ fn streets(
 }
 
 /// The width and height of an area.
-pub(super) fn rectangle(spot: &Spot<'_>, area: [f64; 2]) -> Result<Place, SimError> {
+pub(super) fn rectangle(spot: &ScenarioSpot<'_>, area: [f64; 2]) -> Result<SimPlace, SimError> {
     let [x, y] = area;
     let bounds = 1.0..=super::MAX_METRES;
-    Ok(Place {
+    Ok(SimPlace {
         x: spot.number("area", Some(x), x, bounds.clone())?,
         y: spot.number("area", Some(y), y, bounds)?,
     })

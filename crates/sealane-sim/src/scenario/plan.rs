@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use sealane_message::DataType;
 
-use crate::medium::{Fading, Power};
-use crate::place::Place;
-use crate::{Profile, Span};
+use crate::medium::{NakagamiFading, RadioPower};
+use crate::place::SimPlace;
+use crate::{SimMediumProfile, SimSpan};
 
 /// A scenario, read and checked: `spec/scenario.md`.
 #[derive(Debug, Clone)]
@@ -19,9 +19,9 @@ pub struct Scenario {
     /// Where randomness comes from, unless another seed is asked for.
     pub seed: u64,
     /// How long a run lasts.
-    pub duration: Span,
+    pub duration: SimSpan,
     /// How often machines move.
-    pub step: Span,
+    pub step: SimSpan,
     /// The keys of a live run.
     pub(crate) mesh: Option<MeshPlan>,
     pub(crate) media: Vec<MediumPlan>,
@@ -48,32 +48,32 @@ pub(crate) struct MeshPlan {
 #[derive(Debug, Clone)]
 pub(crate) struct MediumPlan {
     pub(crate) name: String,
-    pub(crate) profile: Profile,
+    pub(crate) profile: SimMediumProfile,
     /// The links between machines, where not all near machines have them.
-    pub(crate) shape: Shape,
+    pub(crate) shape: MediumTopology,
     /// Nothing, where all within the range hear and nobody else.
-    pub(crate) fading: Option<Fading>,
+    pub(crate) fading: Option<NakagamiFading>,
     pub(crate) range_m: f64,
     pub(crate) exponent: f64,
-    pub(crate) manners: Manners,
+    pub(crate) manners: LinkImpairments,
     /// The most that a direction loses beside, each another part of it.
     pub(crate) asymmetry: f64,
     pub(crate) duty_ppm: u32,
-    pub(crate) power: Power,
+    pub(crate) power: RadioPower,
 }
 
 /// The impairments of a unit that was sent, whatever the radio.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Manners {
+pub(crate) struct LinkImpairments {
     pub(crate) loss: f64,
-    pub(crate) delay: Span,
-    pub(crate) jitter: Span,
+    pub(crate) delay: SimSpan,
+    pub(crate) jitter: SimSpan,
     pub(crate) duplicates: f64,
 }
 
 /// Which machines of a medium without distance have a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum MediumTopology {
     All,
     Chain,
     Star,
@@ -89,8 +89,8 @@ pub(crate) struct MotionPlan {
 
 #[derive(Debug, Clone)]
 pub(crate) enum MotionKind {
-    WayPoints { points: Vec<Place>, speed_mps: f64, pause_s: f64, repeats: bool },
-    Wander { at: Place, area: Place, speed_mps: f64, pause_s: f64 },
+    WayPoints { points: Vec<SimPlace>, speed_mps: f64, pause_s: f64, repeats: bool },
+    Wander { at: SimPlace, area: SimPlace, speed_mps: f64, pause_s: f64 },
     Streets(StreetPlan),
     Trace { file: String },
 }
@@ -98,7 +98,7 @@ pub(crate) enum MotionKind {
 /// Streets around square blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreetPlan {
-    pub(crate) at: Place,
+    pub(crate) at: SimPlace,
     /// Crossings from west to east.
     pub(crate) columns: u32,
     /// Crossings from south to north.
@@ -111,50 +111,50 @@ pub(crate) struct StreetPlan {
 #[derive(Debug, Clone)]
 pub(crate) struct NodePlan {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProgramKind,
     /// The media that it is on, by their numbers.
     pub(crate) media: Vec<usize>,
-    pub(crate) place: Placement,
+    pub(crate) place: NodePlacement,
     /// The motion, and the how manieth this machine is of those that have it.
-    pub(crate) motion: Option<Rider>,
-    pub(crate) joins: Span,
-    pub(crate) leaves: Option<Span>,
+    pub(crate) motion: Option<MotionSeat>,
+    pub(crate) joins: SimSpan,
+    pub(crate) leaves: Option<SimSpan>,
     pub(crate) battery_j: Option<f64>,
-    pub(crate) sleep: Option<Sleep>,
+    pub(crate) sleep: Option<SleepCycle>,
     /// Of a process: what is started, with its arguments.
     pub(crate) command: Vec<String>,
 }
 
 /// A machine's seat in a motion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rider {
+pub(crate) struct MotionSeat {
     pub(crate) motion: usize,
     pub(crate) seat: usize,
 }
 
 /// A machine that is awake and asleep in turn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sleep {
-    pub(crate) awake: Span,
-    pub(crate) asleep: Span,
+pub(crate) struct SleepCycle {
+    pub(crate) awake: SimSpan,
+    pub(crate) asleep: SimSpan,
 }
 
 /// Where a machine begins.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Placement {
-    At(Place),
+pub(crate) enum NodePlacement {
+    At(SimPlace),
     /// Anywhere in a rectangle from a corner on.
     Within {
-        at: Place,
-        area: Place,
+        at: SimPlace,
+        area: SimPlace,
     },
 }
 
 /// The program of a machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ProgramKind {
     /// Sends a beacon now and then, and nothing else.
-    Beacon { every: Span, bytes: usize },
+    Beacon { every: SimSpan, bytes: usize },
     /// Sends on what it hears for the first time.
     Flood { hops: u8 },
     /// Is a member of the mesh.
@@ -171,19 +171,19 @@ pub(crate) enum MeshRole {
     Quiet,
 }
 
-impl Kind {
+impl ProgramKind {
     /// Whether the simulator can hand it messages.
     pub(crate) fn takes_messages(&self) -> bool {
-        !matches!(self, Kind::Beacon { .. } | Kind::Process)
+        !matches!(self, ProgramKind::Beacon { .. } | ProgramKind::Process)
     }
 
     /// Whether it is a member of the mesh of a live run.
     pub(crate) fn holds_keys(&self) -> bool {
-        matches!(self, Kind::Mesh { .. } | Kind::Process)
+        matches!(self, ProgramKind::Mesh { .. } | ProgramKind::Process)
     }
 
     /// Whether the two understand each other's messages.
-    pub(crate) fn talks_to(&self, other: &Kind) -> bool {
+    pub(crate) fn talks_to(&self, other: &ProgramKind) -> bool {
         self.takes_messages() && discriminant(self) == discriminant(other)
     }
 }
@@ -195,30 +195,30 @@ pub(crate) struct LinkPlan {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) loss: Option<f64>,
-    pub(crate) delay: Option<Span>,
-    pub(crate) jitter: Option<Span>,
+    pub(crate) delay: Option<SimSpan>,
+    pub(crate) jitter: Option<SimSpan>,
 }
 
 /// Messages that machines send.
 #[derive(Debug, Clone)]
 pub(crate) struct FlowPlan {
     pub(crate) from: Range<usize>,
-    pub(crate) to: Receivers,
-    pub(crate) every: Span,
+    pub(crate) to: FlowReceivers,
+    pub(crate) every: SimSpan,
     pub(crate) bytes: usize,
-    pub(crate) starts: Span,
-    pub(crate) ends: Span,
+    pub(crate) starts: SimSpan,
+    pub(crate) ends: SimSpan,
     pub(crate) is_random: bool,
     pub(crate) is_urgent: bool,
     /// Each receiver answers within this time, at a moment of chance.
-    pub(crate) answered: Option<Span>,
+    pub(crate) answered: Option<SimSpan>,
     /// They are documents of this type, which all machines of the mesh keep.
     pub(crate) document: Option<DataType>,
 }
 
 /// The receivers of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Receivers {
+pub(crate) enum FlowReceivers {
     Everybody,
     /// One of these, another one each time.
     OneOf(Range<usize>),
@@ -227,23 +227,23 @@ pub(crate) enum Receivers {
 /// An event of machines or media.
 #[derive(Debug, Clone)]
 pub(crate) struct EventPlan {
-    pub(crate) at: Span,
-    pub(crate) act: Act,
+    pub(crate) at: SimSpan,
+    pub(crate) act: ScenarioAction,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Act {
+pub(crate) enum ScenarioAction {
     Join(Vec<u32>),
     Leave(Vec<u32>),
     Sleep(Vec<u32>),
     Wake(Vec<u32>),
     Capture {
         who: Vec<u32>,
-        by: Capture,
+        by: CapturedBehaviour,
     },
     Move {
         who: Vec<u32>,
-        to: Place,
+        to: SimPlace,
     },
     /// Machines of different sides do not hear each other; those of none have their own side.
     Partition(Vec<Vec<u32>>),
@@ -266,7 +266,7 @@ pub(crate) enum Act {
 
 /// The behaviour of a machine that was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Capture {
+pub(crate) enum CapturedBehaviour {
     /// Takes part in the routing, and sends nothing of others on.
     BlackHole,
     /// Sends all that it hears again, a second later.
@@ -293,7 +293,7 @@ impl Scenario {
 
     /// The first machine that is a process, which only a live run has.
     pub fn first_process(&self) -> Option<&str> {
-        let mut nodes = self.nodes.iter().filter(|node| node.kind == Kind::Process);
+        let mut nodes = self.nodes.iter().filter(|node| node.kind == ProgramKind::Process);
         nodes.next().map(|node| node.name.as_str())
     }
 
@@ -301,7 +301,7 @@ impl Scenario {
     ///
     /// It is never made longer, since its bounds were checked for what it was.
     #[must_use]
-    pub fn lasting(mut self, duration: Span) -> Self {
+    pub fn lasting(mut self, duration: SimSpan) -> Self {
         self.duration = self.duration.min(duration);
         self
     }

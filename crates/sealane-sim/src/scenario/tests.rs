@@ -64,10 +64,13 @@ fn a_scenario_is_unfolded() {
     let scenario = Scenario::parse(ALL).unwrap();
     let names: Vec<_> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["car-1", "car-2", "car-3", "gate", "hub"]);
-    assert_eq!((scenario.seed, scenario.duration, scenario.links.len()), (3, Span::from_s(60), 2));
+    assert_eq!(
+        (scenario.seed, scenario.duration, scenario.links.len()),
+        (3, SimSpan::from_s(60), 2)
+    );
     let seats: Vec<_> = scenario.nodes.iter().filter_map(|node| node.motion).collect();
     assert_eq!(seats.iter().map(|rider| rider.seat).collect::<Vec<_>>(), [0, 1, 2]);
-    let Act::Partition(sides) = &scenario.events[0].act else { panic!() };
+    let ScenarioAction::Partition(sides) = &scenario.events[0].act else { panic!() };
     assert_eq!(*sides, [vec![0, 1, 2], vec![3, 4]]);
 }
 

@@ -7,7 +7,7 @@ use crate::SimError;
 
 /// A table of the file, to be named when something in it is wrong.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spot<'a> {
+pub(super) struct ScenarioSpot<'a> {
     pub(super) text: &'a str,
     /// Where the table begins.
     pub(super) at: usize,
@@ -15,7 +15,7 @@ pub(super) struct Spot<'a> {
     pub(super) name: &'a str,
 }
 
-impl Spot<'_> {
+impl ScenarioSpot<'_> {
     /// The error for a fault in this table.
     pub(super) fn refuses(&self, what: impl Display) -> SimError {
         let (line, table, name) = (line_of(self.text, self.at), self.table, self.name);

@@ -9,30 +9,34 @@ use toml::Spanned;
 use super::file;
 use super::going::rectangle;
 use super::plan::{
-    Act, Capture, EventPlan, FlowPlan, Kind, LinkPlan, MeshPlan, MeshRole, NodePlan, Placement,
-    Receivers, Rider, Scenario, Sleep,
+    CapturedBehaviour, EventPlan, FlowPlan, FlowReceivers, LinkPlan, MeshPlan, MeshRole,
+    MotionSeat, NodePlacement, NodePlan, ProgramKind, Scenario, ScenarioAction, SleepCycle,
 };
-use super::text::{Spot, nearest};
+use super::text::{ScenarioSpot, nearest};
 use super::{MAX_METRES, MAX_SECONDS, milliseconds, place, seconds};
 use crate::limits::{
     MAX_SIM_DELIVERIES, MAX_SIM_DOCUMENT_BYTES, MAX_SIM_KEEPERS, MAX_SIM_LINKS, MAX_SIM_MEMBERS,
     MAX_SIM_NODES, MAX_SIM_UNIT_BYTES,
 };
-use crate::place::Place;
-use crate::{SimError, Span};
+use crate::place::SimPlace;
+use crate::{SimError, SimSpan};
 
 /// All machines.
 const EVERYBODY: &str = "*";
 
 impl Scenario {
     /// A machine, or a group of machines.
-    pub(super) fn add_nodes(&mut self, spot: &Spot<'_>, file: &file::Node) -> Result<(), SimError> {
+    pub(super) fn add_nodes(
+        &mut self,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioNodeTable,
+    ) -> Result<(), SimError> {
         spot.plain_name()?;
         let (first, count) = (self.nodes.len(), file.count.unwrap_or(1));
         if count == 0 || first + count > MAX_SIM_NODES {
             return Err(spot.refuses(format!("count: 1 to {MAX_SIM_NODES} machines in all")));
         }
-        let is_member = |node: &&NodePlan| matches!(node.kind, Kind::Mesh { .. });
+        let is_member = |node: &&NodePlan| matches!(node.kind, ProgramKind::Mesh { .. });
         let members = self.nodes.iter().filter(is_member).count();
         if file.kind == "mesh" && members + count > MAX_SIM_MEMBERS {
             return Err(spot.refuses(format!("a mesh has {MAX_SIM_MEMBERS} members at most")));
@@ -61,7 +65,7 @@ impl Scenario {
                 kind,
                 media: media.clone(),
                 place: placement(spot, file, index)?,
-                motion: motion.map(|rider| Rider { seat: rider.seat + index, ..rider }),
+                motion: motion.map(|rider| MotionSeat { seat: rider.seat + index, ..rider }),
                 joins: seconds(joins_s + every_s * index as f64),
                 leaves,
                 battery_j,
@@ -80,10 +84,10 @@ impl Scenario {
     pub(super) fn mesh_of(
         &self,
         text: &str,
-        file: &Spanned<file::Mesh>,
+        file: &Spanned<file::ScenarioMeshTable>,
     ) -> Result<MeshPlan, SimError> {
-        let file::Mesh { group, ends, keys } = file.get_ref();
-        let spot = |name| Spot { text, at: file.span().start, table: "mesh", name };
+        let file::ScenarioMeshTable { group, ends, keys } = file.get_ref();
+        let spot = |name| ScenarioSpot { text, at: file.span().start, table: "mesh", name };
         for name in [Some(group), ends.as_ref()].into_iter().flatten() {
             spot(name).plain_name()?;
         }
@@ -99,7 +103,11 @@ impl Scenario {
         Ok(MeshPlan { group: group.clone(), ends: ends.clone(), keys: keys.clone() })
     }
 
-    fn media_of(&self, spot: &Spot<'_>, file: &file::Node) -> Result<Vec<usize>, SimError> {
+    fn media_of(
+        &self,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioNodeTable,
+    ) -> Result<Vec<usize>, SimError> {
         let mut media = vec![];
         for name in &file.media {
             let medium = self.medium_named(spot, name)?;
@@ -111,25 +119,33 @@ impl Scenario {
         Ok(media)
     }
 
-    fn medium_named(&self, spot: &Spot<'_>, name: &str) -> Result<usize, SimError> {
+    fn medium_named(&self, spot: &ScenarioSpot<'_>, name: &str) -> Result<usize, SimError> {
         let found = self.media.iter().position(|medium| medium.name == *name);
         let known = self.media.iter().map(|medium| medium.name.as_str());
         found.ok_or_else(|| spot.refuses(nothing("medium", name, known)))
     }
 
     /// The motion that a table names, and the first seat in it that is free.
-    fn motion_of(&self, spot: &Spot<'_>, file: &file::Node) -> Result<Option<Rider>, SimError> {
+    fn motion_of(
+        &self,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioNodeTable,
+    ) -> Result<Option<MotionSeat>, SimError> {
         let Some(name) = &file.motion else { return Ok(None) };
         let found = self.motions.iter().position(|motion| motion.name == *name);
         let known = self.motions.iter().map(|motion| motion.name.as_str());
         let motion = found.ok_or_else(|| spot.refuses(nothing("motion", name, known)))?;
         let riders = self.nodes.iter().filter_map(|node| node.motion);
         let seat = riders.filter(|rider| rider.motion == motion).count();
-        Ok(Some(Rider { motion, seat }))
+        Ok(Some(MotionSeat { motion, seat }))
     }
 
     /// The machines that a name stands for.
-    fn machines_named(&self, spot: &Spot<'_>, name: &str) -> Result<Range<usize>, SimError> {
+    fn machines_named(
+        &self,
+        spot: &ScenarioSpot<'_>,
+        name: &str,
+    ) -> Result<Range<usize>, SimError> {
         if name == EVERYBODY {
             return Ok(0..self.nodes.len());
         }
@@ -138,7 +154,7 @@ impl Scenario {
         found.ok_or_else(|| spot.refuses(nothing("machine or group", name, known)))
     }
 
-    fn all_named(&self, spot: &Spot<'_>, names: &[String]) -> Result<Vec<u32>, SimError> {
+    fn all_named(&self, spot: &ScenarioSpot<'_>, names: &[String]) -> Result<Vec<u32>, SimError> {
         let mut all = vec![];
         for name in names {
             all.extend(self.machines_named(spot, name)?.map(|node| node as u32));
@@ -149,7 +165,11 @@ impl Scenario {
     }
 
     /// Links between each of some machines and each of others.
-    pub(super) fn add_links(&mut self, spot: &Spot<'_>, file: &file::Link) -> Result<(), SimError> {
+    pub(super) fn add_links(
+        &mut self,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioLinkTable,
+    ) -> Result<(), SimError> {
         let medium = self.medium_named(spot, &file.medium)?;
         if self.media.get(medium).is_none_or(|medium| medium.profile.is_shared()) {
             let name = &file.medium;
@@ -191,8 +211,8 @@ impl Scenario {
     /// A flow of messages, and how many deliveries all flows so far ask for.
     pub(super) fn add_flow(
         &mut self,
-        spot: &Spot<'_>,
-        file: &file::Flow,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioFlowTable,
         before: u64,
     ) -> Result<u64, SimError> {
         let from = self.machines_named(spot, &file.from)?;
@@ -205,8 +225,8 @@ impl Scenario {
             return Err(spot.refuses(format!("`{name}` is none that messages are made for")));
         }
         let to = match file.to.as_str() {
-            EVERYBODY => Receivers::Everybody,
-            name => Receivers::OneOf(self.machines_named(spot, name)?),
+            EVERYBODY => FlowReceivers::Everybody,
+            name => FlowReceivers::OneOf(self.machines_named(spot, name)?),
         };
         self.understand(spot, &from, &to)?;
         let document = self.document(spot, file, &from)?;
@@ -221,8 +241,8 @@ impl Scenario {
         let ends = seconds(until_s).min(self.duration);
         let each = ends.0.saturating_sub(starts.0) / every.0.max(1) + 1;
         let receivers = match to {
-            Receivers::Everybody => self.nodes.len() as u64,
-            Receivers::OneOf(_) => 1,
+            FlowReceivers::Everybody => self.nodes.len() as u64,
+            FlowReceivers::OneOf(_) => 1,
         };
         // Twice: what is sent at random may be more, and an answer is a message too.
         let asked = each.saturating_mul(from.len() as u64).saturating_mul(receivers * 2);
@@ -253,8 +273,8 @@ impl Scenario {
     /// anything.
     fn document(
         &self,
-        spot: &Spot<'_>,
-        file: &file::Flow,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioFlowTable,
         from: &Range<usize>,
     ) -> Result<Option<DataType>, SimError> {
         let Some(number) = file.document else { return Ok(None) };
@@ -271,7 +291,7 @@ impl Scenario {
         if let Some((name, _)) = unfit.into_iter().find(|(_, is_given)| *is_given) {
             return Err(spot.refuses(format!("{name} does not go with `document`: all keep them")));
         }
-        let mesh = |node: &&NodePlan| matches!(node.kind, Kind::Mesh { .. });
+        let mesh = |node: &&NodePlan| matches!(node.kind, ProgramKind::Mesh { .. });
         let senders = self.nodes.get(from.clone()).unwrap_or_default();
         if let Some(other) = senders.iter().find(|node| !mesh(node)) {
             let name = &other.name;
@@ -291,11 +311,11 @@ impl Scenario {
     /// Receivers run what their senders do.
     fn understand(
         &self,
-        spot: &Spot<'_>,
+        spot: &ScenarioSpot<'_>,
         from: &Range<usize>,
-        to: &Receivers,
+        to: &FlowReceivers,
     ) -> Result<(), SimError> {
-        let Receivers::OneOf(to) = to else { return Ok(()) };
+        let FlowReceivers::OneOf(to) = to else { return Ok(()) };
         let of = |range: &Range<usize>| self.nodes.get(range.clone()).unwrap_or_default();
         let Some(first) = of(from).first() else { return Ok(()) };
         let mut others = of(from).iter().chain(of(to));
@@ -311,8 +331,8 @@ impl Scenario {
     /// Something that happens.
     pub(super) fn add_event(
         &mut self,
-        spot: &Spot<'_>,
-        file: &file::Event,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioEventTable,
     ) -> Result<(), SimError> {
         let at = seconds(spot.needed("at_s", Some(file.at_s), 0.0..=MAX_SECONDS)?);
         let act = self.act(spot, file)?;
@@ -321,7 +341,11 @@ impl Scenario {
     }
 
     /// The action of an event.
-    pub(super) fn act(&self, spot: &Spot<'_>, file: &file::Event) -> Result<Act, SimError> {
+    pub(super) fn act(
+        &self,
+        spot: &ScenarioSpot<'_>,
+        file: &file::ScenarioEventTable,
+    ) -> Result<ScenarioAction, SimError> {
         let name = file.act.as_str();
         spot.known("do", name, &ACTS)?;
         let has_sides = matches!(name, "partition" | "cut" | "mend");
@@ -340,36 +364,40 @@ impl Scenario {
             None => Err(spot.refuses("who is missing")),
         };
         Ok(match name {
-            "join" => Act::Join(who()?),
-            "leave" => Act::Leave(who()?),
-            "sleep" => Act::Sleep(who()?),
-            "wake" => Act::Wake(who()?),
-            "capture" => Act::Capture { who: who()?, by: capture(spot, file)? },
+            "join" => ScenarioAction::Join(who()?),
+            "leave" => ScenarioAction::Leave(who()?),
+            "sleep" => ScenarioAction::Sleep(who()?),
+            "wake" => ScenarioAction::Wake(who()?),
+            "capture" => ScenarioAction::Capture { who: who()?, by: capture(spot, file)? },
             "move" => {
                 let to = file.to.ok_or_else(|| spot.refuses("to is missing"))?;
-                Act::Move { who: who()?, to: place(spot, "to", to)? }
+                ScenarioAction::Move { who: who()?, to: place(spot, "to", to)? }
             }
             "partition" => {
                 let sides = file.sides.as_deref().unwrap_or_default();
-                Act::Partition(
+                ScenarioAction::Partition(
                     sides
                         .iter()
                         .map(|side| self.all_named(spot, side))
                         .collect::<Result<_, _>>()?,
                 )
             }
-            "heal" => Act::Heal,
+            "heal" => ScenarioAction::Heal,
             "cut" | "mend" => {
                 let sides = file.sides.as_deref().unwrap_or_default();
                 let [one, other] = sides else {
                     return Err(spot.refuses("sides: two lists of machines are needed"));
                 };
                 let (one, other) = (self.all_named(spot, one)?, self.all_named(spot, other)?);
-                if name == "cut" { Act::Cut { one, other } } else { Act::Mend { one, other } }
+                if name == "cut" {
+                    ScenarioAction::Cut { one, other }
+                } else {
+                    ScenarioAction::Mend { one, other }
+                }
             }
             _ => {
                 let medium = self.medium_named(spot, file.medium.as_deref().unwrap_or_default())?;
-                Act::Loss { medium, loss: spot.needed("loss", file.loss, 0.0..=1.0)? }
+                ScenarioAction::Loss { medium, loss: spot.needed("loss", file.loss, 0.0..=1.0)? }
             }
         })
     }
@@ -400,17 +428,20 @@ fn nothing<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
     format!("no {what} is called `{name}`{hint}")
 }
 
-fn capture(spot: &Spot<'_>, file: &file::Event) -> Result<Capture, SimError> {
+fn capture(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioEventTable,
+) -> Result<CapturedBehaviour, SimError> {
     match file.behaviour.as_deref() {
-        Some("black-hole") => Ok(Capture::BlackHole),
-        Some("replay") => Ok(Capture::Replay),
-        Some("noise") => Ok(Capture::Noise),
-        Some("silence") => Ok(Capture::Silence),
+        Some("black-hole") => Ok(CapturedBehaviour::BlackHole),
+        Some("replay") => Ok(CapturedBehaviour::Replay),
+        Some("noise") => Ok(CapturedBehaviour::Noise),
+        Some("silence") => Ok(CapturedBehaviour::Silence),
         _ => Err(spot.refuses("as is none of black-hole, noise, replay, silence")),
     }
 }
 
-fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
+fn kind(spot: &ScenarioSpot<'_>, file: &file::ScenarioNodeTable) -> Result<ProgramKind, SimError> {
     let name = file.kind.as_str();
     spot.known("kind", name, &KINDS)?;
     let unfit = [
@@ -428,7 +459,7 @@ fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
             if !(1..=86_400_000).contains(&every) || !(1..=MAX_SIM_UNIT_BYTES).contains(&bytes) {
                 return Err(spot.refuses("beacon_ms and beacon_bytes: at least 1, and in bounds"));
             }
-            Ok(Kind::Beacon { every: Span::from_ms(every), bytes })
+            Ok(ProgramKind::Beacon { every: SimSpan::from_ms(every), bytes })
         }
         "mesh" => {
             let role = file.role.as_deref().unwrap_or("member");
@@ -438,24 +469,27 @@ fn kind(spot: &Spot<'_>, file: &file::Node) -> Result<Kind, SimError> {
                 "quiet" => MeshRole::Quiet,
                 _ => MeshRole::Member,
             };
-            Ok(Kind::Mesh { role })
+            Ok(ProgramKind::Mesh { role })
         }
         "process" => match file.command.as_deref() {
-            None => Ok(Kind::Process),
-            Some([program, ..]) if !program.is_empty() => Ok(Kind::Process),
+            None => Ok(ProgramKind::Process),
+            Some([program, ..]) if !program.is_empty() => Ok(ProgramKind::Process),
             Some(_) => Err(spot.refuses("command: a program with its arguments")),
         },
         _ => match file.hops.unwrap_or(7) {
-            hops @ 1..=15 => Ok(Kind::Flood { hops }),
+            hops @ 1..=15 => Ok(ProgramKind::Flood { hops }),
             hops => Err(spot.refuses(format!("hops = {hops} is not from 1 to 15"))),
         },
     }
 }
 
-fn sleep(spot: &Spot<'_>, file: &file::Node) -> Result<Option<Sleep>, SimError> {
+fn sleep(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioNodeTable,
+) -> Result<Option<SleepCycle>, SimError> {
     match (file.awake_s, file.asleep_s) {
         (None, None) => Ok(None),
-        (Some(awake), Some(asleep)) => Ok(Some(Sleep {
+        (Some(awake), Some(asleep)) => Ok(Some(SleepCycle {
             awake: seconds(spot.needed("awake_s", Some(awake), 0.01..=MAX_SECONDS)?),
             asleep: seconds(spot.needed("asleep_s", Some(asleep), 0.01..=MAX_SECONDS)?),
         })),
@@ -464,7 +498,11 @@ fn sleep(spot: &Spot<'_>, file: &file::Node) -> Result<Option<Sleep>, SimError> 
 }
 
 /// Where the machine of this number in its group begins.
-fn placement(spot: &Spot<'_>, file: &file::Node, index: usize) -> Result<Placement, SimError> {
+fn placement(
+    spot: &ScenarioSpot<'_>,
+    file: &file::ScenarioNodeTable,
+    index: usize,
+) -> Result<NodePlacement, SimError> {
     let at = place(spot, "at", file.at.unwrap_or_default())?;
     let ways = [file.line.is_some(), file.columns.is_some(), file.area.is_some()];
     let ways = ways.into_iter().chain([file.ring_m.is_some()]).filter(|way| *way).count();
@@ -477,22 +515,25 @@ fn placement(spot: &Spot<'_>, file: &file::Node, index: usize) -> Result<Placeme
     let number = index as f64;
     if let Some(line) = file.line {
         let step = place(spot, "line", line)?;
-        return Ok(Placement::At(Place { x: at.x + step.x * number, y: at.y + step.y * number }));
+        return Ok(NodePlacement::At(SimPlace {
+            x: at.x + step.x * number,
+            y: at.y + step.y * number,
+        }));
     }
     if let Some(columns) = file.columns {
         let columns = spot.needed("columns", Some(f64::from(columns)), 1.0..=4096.0)? as usize;
         let spacing = spot.needed("spacing_m", file.spacing_m, 0.0..=MAX_METRES)?;
         let x = at.x + spacing * (index % columns) as f64;
-        return Ok(Placement::At(Place { x, y: at.y + spacing * (index / columns) as f64 }));
+        return Ok(NodePlacement::At(SimPlace { x, y: at.y + spacing * (index / columns) as f64 }));
     }
     if let Some(ring_m) = file.ring_m {
         let radius = spot.needed("ring_m", Some(ring_m), 0.0..=MAX_METRES)?;
         let angle = std::f64::consts::TAU * number / file.count.unwrap_or(1) as f64;
         let (sin, cos) = angle.sin_cos();
-        return Ok(Placement::At(Place { x: at.x + radius * cos, y: at.y + radius * sin }));
+        return Ok(NodePlacement::At(SimPlace { x: at.x + radius * cos, y: at.y + radius * sin }));
     }
     Ok(match file.area {
-        Some(area) => Placement::Within { at, area: rectangle(spot, area)? },
-        None => Placement::At(at),
+        Some(area) => NodePlacement::Within { at, area: rectangle(spot, area)? },
+        None => NodePlacement::At(at),
     })
 }

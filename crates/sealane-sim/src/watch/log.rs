@@ -3,22 +3,22 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use super::{Happening, Loss, Sent};
-use crate::node::{Offer, Tidings};
-use crate::place::Place;
+use super::{FinishedTransmission, LossReason, SimMachineEvent};
+use crate::node::{SimMeshFinding, SimOffer};
+use crate::place::SimPlace;
 use crate::scenario::Scenario;
-use crate::{SimError, Span, Summary, Time};
+use crate::{SimError, SimSpan, SimSummary, SimTime};
 
 /// The version of the lines.
 pub(crate) const VERSION: u64 = 1;
 
 /// Writes lines. Names have no letter that JSON escapes, which reading a scenario makes sure of.
-pub(super) struct Log<'w> {
+pub(super) struct RunLog<'w> {
     out: &'w mut dyn Write,
     line: String,
 }
 
-impl<'w> Log<'w> {
+impl<'w> RunLog<'w> {
     pub(super) fn new(out: &'w mut dyn Write) -> Self {
         Self { out, line: String::new() }
     }
@@ -37,14 +37,19 @@ impl<'w> Log<'w> {
         self.end()
     }
 
-    pub(super) fn finish(mut self, summary: &Summary) -> Result<(), SimError> {
+    pub(super) fn finish(mut self, summary: &SimSummary) -> Result<(), SimError> {
         self.line += &summary.to_json();
         self.line.push('\n');
         self.out.write_all(self.line.as_bytes()).map_err(SimError::Output)?;
         self.out.flush().map_err(SimError::Output)
     }
 
-    pub(super) fn sends(&mut self, now: Time, sent: &Sent, bytes: usize) -> Result<(), SimError> {
+    pub(super) fn sends(
+        &mut self,
+        now: SimTime,
+        sent: &FinishedTransmission,
+        bytes: usize,
+    ) -> Result<(), SimError> {
         self.start(now, "send", sent.from);
         let (medium, air) = (sent.medium, sent.air.0);
         let _ =
@@ -64,15 +69,25 @@ impl<'w> Log<'w> {
         self.end()
     }
 
-    pub(super) fn loses(&mut self, now: Time, node: u32, loss: Loss) -> Result<(), SimError> {
+    pub(super) fn loses(
+        &mut self,
+        now: SimTime,
+        node: u32,
+        loss: LossReason,
+    ) -> Result<(), SimError> {
         self.start(now, "drop", node);
         let _ = write!(self.line, ",\"why\":\"{}\"", loss.name());
         self.end()
     }
 
-    pub(super) fn offers(&mut self, now: Time, node: u32, offer: &Offer) -> Result<(), SimError> {
+    pub(super) fn offers(
+        &mut self,
+        now: SimTime,
+        node: u32,
+        offer: &SimOffer,
+    ) -> Result<(), SimError> {
         self.start(now, "offer", node);
-        let Offer { message, to, bytes, .. } = offer;
+        let SimOffer { message, to, bytes, .. } = offer;
         let _ = write!(self.line, ",\"message\":{message},\"bytes\":{bytes}");
         if let Some(to) = to {
             let _ = write!(self.line, ",\"to\":{to}");
@@ -82,10 +97,10 @@ impl<'w> Log<'w> {
 
     pub(super) fn delivers(
         &mut self,
-        now: Time,
+        now: SimTime,
         node: u32,
         message: u64,
-        took: Span,
+        took: SimSpan,
     ) -> Result<(), SimError> {
         self.start(now, "deliver", node);
         let _ = write!(self.line, ",\"message\":{message},\"took\":{}", took.0);
@@ -94,20 +109,20 @@ impl<'w> Log<'w> {
 
     pub(super) fn happens(
         &mut self,
-        now: Time,
-        what: Happening,
+        now: SimTime,
+        what: SimMachineEvent,
         node: u32,
-        place: Place,
+        place: SimPlace,
     ) -> Result<(), SimError> {
         self.start(now, what.name(), node);
-        let Place { x, y } = place;
+        let SimPlace { x, y } = place;
         let _ = write!(self.line, ",\"x\":{x:.2},\"y\":{y:.2}");
         self.end()
     }
 
     pub(super) fn loops(
         &mut self,
-        now: Time,
+        now: SimTime,
         node: u32,
         to: u32,
         length: usize,
@@ -117,9 +132,14 @@ impl<'w> Log<'w> {
         self.end()
     }
 
-    pub(super) fn tells(&mut self, now: Time, node: u32, what: Tidings) -> Result<(), SimError> {
+    pub(super) fn tells(
+        &mut self,
+        now: SimTime,
+        node: u32,
+        what: SimMeshFinding,
+    ) -> Result<(), SimError> {
         self.start(now, "mesh", node);
-        let Tidings { what, of, via } = what;
+        let SimMeshFinding { what, of, via } = what;
         let _ = write!(self.line, ",\"what\":\"{what}\"");
         for (key, node) in [("of", of), ("via", via)] {
             if let Some(node) = node {
@@ -129,7 +149,7 @@ impl<'w> Log<'w> {
         self.end()
     }
 
-    pub(super) fn notes(&mut self, now: Time, what: &str) -> Result<(), SimError> {
+    pub(super) fn notes(&mut self, now: SimTime, what: &str) -> Result<(), SimError> {
         let at = now.0;
         let _ = write!(
             self.line,
@@ -138,7 +158,7 @@ impl<'w> Log<'w> {
         self.end()
     }
 
-    fn start(&mut self, now: Time, kind: &str, node: u32) {
+    fn start(&mut self, now: SimTime, kind: &str, node: u32) {
         let at = now.0;
         let _ =
             write!(self.line, "{{\"v\":{VERSION},\"at\":{at},\"kind\":\"{kind}\",\"node\":{node}");

@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::Happening;
+use super::SimMachineEvent;
 use crate::limits::{MAX_PAGE_PICTURES, MAX_PAGE_PLACES};
-use crate::place::Place;
-use crate::{Span, Time};
+use crate::place::SimPlace;
+use crate::{SimSpan, SimTime};
 
 /// Pictures of a run, taken at even distances.
 #[derive(Debug)]
-pub struct Page {
+pub struct RunPage {
     title: String,
     seed: u64,
     names: Vec<String>,
-    every: Span,
-    lasts: Span,
-    next: Time,
+    every: SimSpan,
+    lasts: SimSpan,
+    next: SimTime,
     /// The pictures so far, as the page has them.
     pictures: String,
     /// The machines, and the changes since the last picture.
-    shown: Vec<Shown>,
+    shown: Vec<MapMachine>,
     changed: BTreeSet<u32>,
     senders: BTreeSet<u32>,
     delivered: u64,
@@ -28,32 +28,32 @@ pub struct Page {
 
 /// A machine on the map.
 #[derive(Debug, Clone, Copy, Default)]
-struct Shown {
-    place: Place,
-    state: State,
+struct MapMachine {
+    place: SimPlace,
+    state: MapMachineState,
     is_captured: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum MapMachineState {
     #[default]
     Away,
     Awake,
     Asleep,
 }
 
-impl Page {
-    pub(crate) fn new(title: &str, seed: u64, lasts: Span, names: Vec<String>) -> Self {
+impl RunPage {
+    pub(crate) fn new(title: &str, seed: u64, lasts: SimSpan, names: Vec<String>) -> Self {
         let pictures = (MAX_PAGE_PLACES / (names.len() as u64).max(1)).min(MAX_PAGE_PICTURES);
-        let every = Span(lasts.0.div_ceil(pictures.max(1))).max(Span::from_s(1));
+        let every = SimSpan(lasts.0.div_ceil(pictures.max(1))).max(SimSpan::from_s(1));
         Self {
             title: title.to_owned(),
             seed,
             every,
             lasts,
-            next: Time(0) + every,
+            next: SimTime(0) + every,
             pictures: String::new(),
-            shown: vec![Shown::default(); names.len()],
+            shown: vec![MapMachine::default(); names.len()],
             names,
             changed: BTreeSet::new(),
             senders: BTreeSet::new(),
@@ -61,32 +61,38 @@ impl Page {
         }
     }
 
-    pub(crate) fn sends(&mut self, now: Time, node: u32) {
+    pub(crate) fn sends(&mut self, now: SimTime, node: u32) {
         self.pass(now);
         self.senders.insert(node);
     }
 
-    pub(crate) fn delivers(&mut self, now: Time) {
+    pub(crate) fn delivers(&mut self, now: SimTime) {
         self.pass(now);
         self.delivered += 1;
     }
 
-    pub(crate) fn happens(&mut self, now: Time, what: Happening, node: u32, place: Place) {
+    pub(crate) fn happens(
+        &mut self,
+        now: SimTime,
+        what: SimMachineEvent,
+        node: u32,
+        place: SimPlace,
+    ) {
         self.pass(now);
         let Some(shown) = self.shown.get_mut(node as usize) else { return };
         shown.place = place;
         match what {
-            Happening::Join | Happening::Wake => shown.state = State::Awake,
-            Happening::Leave | Happening::Empty => shown.state = State::Away,
-            Happening::Sleep => shown.state = State::Asleep,
-            Happening::Capture => shown.is_captured = true,
-            Happening::Move => {}
+            SimMachineEvent::Join | SimMachineEvent::Wake => shown.state = MapMachineState::Awake,
+            SimMachineEvent::Leave | SimMachineEvent::Empty => shown.state = MapMachineState::Away,
+            SimMachineEvent::Sleep => shown.state = MapMachineState::Asleep,
+            SimMachineEvent::Capture => shown.is_captured = true,
+            SimMachineEvent::Move => {}
         }
         self.changed.insert(node);
     }
 
     /// Takes the pictures that are due.
-    fn pass(&mut self, now: Time) {
+    fn pass(&mut self, now: SimTime) {
         while now >= self.next {
             self.take();
             self.next = self.next + self.every;
@@ -98,7 +104,7 @@ impl Page {
         let _ = write!(self.pictures, "{comma}{{\"c\":[");
         let changed = self.changed.iter().filter_map(|n| Some((n, self.shown.get(*n as usize)?)));
         for (at, (node, shown)) in changed.enumerate() {
-            let (comma, Place { x, y }) = (if at > 0 { "," } else { "" }, shown.place);
+            let (comma, SimPlace { x, y }) = (if at > 0 { "," } else { "" }, shown.place);
             let state = shown.state as u8 + 4 * u8::from(shown.is_captured);
             let _ = write!(self.pictures, "{comma}[{node},{x:.1},{y:.1},{state}]");
         }
@@ -115,7 +121,7 @@ impl Page {
 
     /// The page, with what is to be said below the map.
     pub fn to_html(mut self, words: &str) -> String {
-        self.pass(Time(0) + self.lasts);
+        self.pass(SimTime(0) + self.lasts);
         if !self.changed.is_empty() || self.pictures.is_empty() {
             self.take();
         }

@@ -6,7 +6,7 @@
 
 use std::io::Write;
 
-use super::Sent;
+use super::FinishedTransmission;
 use crate::SimError;
 use crate::limits::MAX_SIM_CAPTURE_BYTES;
 
@@ -20,14 +20,14 @@ const ETHERNET_BYTES: usize = 14;
 const EVERYBODY: u16 = u16::MAX;
 
 /// Writes a file until it is as long as it may be.
-pub(super) struct Capture<'w> {
+pub(super) struct SimPcapWriter<'w> {
     file: &'w mut dyn Write,
     bytes: u64,
     missed: u64,
     record: Vec<u8>,
 }
 
-impl<'w> Capture<'w> {
+impl<'w> SimPcapWriter<'w> {
     pub(super) fn new(file: &'w mut dyn Write) -> Self {
         Self { file, bytes: 0, missed: 0, record: vec![] }
     }
@@ -49,7 +49,11 @@ impl<'w> Capture<'w> {
         self.file.write_all(&header).map_err(SimError::Output)
     }
 
-    pub(super) fn unit(&mut self, sent: &Sent, unit: &[u8]) -> Result<(), SimError> {
+    pub(super) fn unit(
+        &mut self,
+        sent: &FinishedTransmission,
+        unit: &[u8],
+    ) -> Result<(), SimError> {
         self.record.clear();
         let packet_bytes = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + unit.len();
         let at = sent.starts.0;
@@ -109,20 +113,20 @@ fn checksum(head: &[u8], ends: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Span, Time};
+    use crate::{SimSpan, SimTime};
 
     #[test]
     fn a_record_is_as_a_reader_of_captures_expects() {
         let mut file = vec![];
-        let sent = Sent {
+        let sent = FinishedTransmission {
             from: 5,
             medium: 2,
-            starts: Time(3_000_007),
-            air: Span(9),
+            starts: SimTime(3_000_007),
+            air: SimSpan(9),
             heard: vec![1, 2],
-            ..Sent::default()
+            ..FinishedTransmission::default()
         };
-        let mut capture = Capture::new(&mut file);
+        let mut capture = SimPcapWriter::new(&mut file);
         capture.begin().unwrap();
         capture.unit(&sent, b"unit").unwrap();
         capture.finish().unwrap();

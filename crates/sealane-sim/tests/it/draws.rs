@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use sealane_sim::{Run, Watch};
+use sealane_sim::{SimRun, SimWatch};
 
 /// Six machines, of which two wander and one, later, is put elsewhere.
 const SIX: &str = "[[medium]]\nname = \"road\"\nprofile = \"11p\"\n\
@@ -33,8 +33,8 @@ pub(crate) fn browse(script: &str, arguments: &[&str]) {
 #[ignore = "lab: needs Chromium and npm packages"]
 fn a_map_on_which_machines_move_and_which_fetches_nothing() {
     let scenario = crate::sketch(20, SIX);
-    let watch = Watch::new().with_page(&scenario, 1);
-    let outcome = Run::new(scenario, 1, &[], watch).unwrap().finish().unwrap();
+    let watch = SimWatch::new().with_page(&scenario, 1);
+    let outcome = SimRun::new(scenario, 1, &[], watch).unwrap().finish().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("map.html");
     let text = outcome.page.unwrap().to_html(&outcome.summary.to_string());

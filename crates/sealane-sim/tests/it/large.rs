@@ -5,7 +5,9 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use sealane_sim::{Frames, Lora, Place, Run, Scenario, Span, Summary, Watch};
+use sealane_sim::{
+    LoraProfile, Scenario, SimFrameCounts, SimPlace, SimRun, SimSpan, SimSummary, SimWatch,
+};
 use serde::Deserialize;
 
 use crate::named;
@@ -27,23 +29,23 @@ fn row(what: &str, demanded: impl Display, measured: impl Display, is_met: bool)
 
 /// The result of a run, and its cost.
 struct Timed {
-    summary: Summary,
+    summary: SimSummary,
     /// Of the thread's own, which others on the machine disturb less than the clock.
     cpu_s: f64,
 }
 
 fn timed(name: &str, usual: u64, log: Option<&mut dyn Write>) -> Timed {
-    timed_run(name, named(name).lasting(Span::from_s(seconds(usual))), log)
+    timed_run(name, named(name).lasting(SimSpan::from_s(seconds(usual))), log)
 }
 
 fn timed_run(name: &str, scenario: Scenario, log: Option<&mut dyn Write>) -> Timed {
-    let watch = Watch::new();
+    let watch = SimWatch::new();
     let watch = match log {
         Some(log) => watch.with_log(log),
         None => watch,
     };
     let (started, cpu_s) = (Instant::now(), cpu());
-    let summary = Run::new(scenario, 1, &[], watch).unwrap().finish().unwrap().summary;
+    let summary = SimRun::new(scenario, 1, &[], watch).unwrap().finish().unwrap().summary;
     let took = started.elapsed().as_secs_f64();
     let cpu_s = cpu().zip(cpu_s).map_or(took, |(now, before)| now - before);
     println!("{name}: {took:.1} s, {cpu_s:.1} s of CPU\n{summary}\n");
@@ -85,7 +87,7 @@ fn a_city_begins_and_its_channel_is_not_full() {
 #[derive(Default)]
 struct Emergencies {
     line: Vec<u8>,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<SimPlace>>,
     calls: Vec<Call>,
 }
 
@@ -144,7 +146,7 @@ impl Emergencies {
     fn take(&mut self, line: &Line) {
         match line.kind.as_str() {
             "join" => {
-                let place = Place { x: line.x, y: line.y };
+                let place = SimPlace { x: line.x, y: line.y };
                 self.places.resize(self.places.len().max(line.node + 1), None);
                 self.places[line.node] = Some(place);
             }
@@ -184,11 +186,11 @@ impl Emergencies {
 
     /// How many times the channel is offered what it carries, around a machine on average.
     fn offered(&self, messages: u64, seconds: f64, bytes: usize) -> f64 {
-        let all: Vec<Place> = self.places.iter().copied().flatten().collect();
-        let near = |one: &Place| all.iter().filter(|it| one.metres_to(**it) <= RANGE_M).count();
+        let all: Vec<SimPlace> = self.places.iter().copied().flatten().collect();
+        let near = |one: &SimPlace| all.iter().filter(|it| one.metres_to(**it) <= RANGE_M).count();
         let around = all.iter().map(near).sum::<usize>() as f64 / all.len() as f64;
         let each = messages as f64 / all.len() as f64 / seconds;
-        around * each * Lora::eu868(7).air_time(bytes).as_s()
+        around * each * LoraProfile::eu868(7).air_time(bytes).as_s()
     }
 }
 
@@ -207,7 +209,7 @@ fn radios(times: f64) -> Scenario {
 /// A run of them, and how many of the messages for one machine came.
 fn run_radios(times: f64, usual: u64) -> (Timed, Emergencies, u64) {
     let mut emergencies = Emergencies::default();
-    let scenario = radios(times).lasting(Span::from_s(seconds(usual)));
+    let scenario = radios(times).lasting(SimSpan::from_s(seconds(usual)));
     let name = format!("radios, {times} times");
     let timed = timed_run(&name, scenario, Some(&mut emergencies));
     let told = emergencies.calls.iter().map(|call| (call.connected - call.waits.len()) as u64);
@@ -217,10 +219,10 @@ fn run_radios(times: f64, usual: u64) -> (Timed, Emergencies, u64) {
 }
 
 /// Says what has become of all frames: none is missing.
-fn tell_fates(summary: &Summary, came: u64) {
-    let Frames { made, left, refused_at_source, without_way, waiting, .. } = summary.frames;
+fn tell_fates(summary: &SimSummary, came: u64) {
+    let SimFrameCounts { made, left, refused_at_source, without_way, waiting, .. } = summary.frames;
     assert_eq!(left + refused_at_source + without_way + waiting, made, "{:?}", summary.frames);
-    let Frames { refused_on_way, without_way_on_way, waiting_on_way, told_again, .. } =
+    let SimFrameCounts { refused_on_way, without_way_on_way, waiting_on_way, told_again, .. } =
         summary.frames;
     println!(
         "  of {made} frames: {refused_at_source} refused at their source, {without_way} without a \

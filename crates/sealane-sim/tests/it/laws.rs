@@ -1,6 +1,6 @@
 //! The laws of media, whatever runs over them.
 
-use sealane_sim::{Run, Summary, Watch};
+use sealane_sim::{SimRun, SimSummary, SimWatch};
 
 use crate::{run, sketch};
 
@@ -14,13 +14,13 @@ fn pair(profile: &str, medium: &str, metres: f64) -> String {
     )
 }
 
-fn heard(summary: &Summary) -> f64 {
+fn heard(summary: &SimSummary) -> f64 {
     summary.heard() as f64 / summary.units() as f64
 }
 
 #[test]
 fn loss_by_distance_is_what_the_formula_says() {
-    let fading = sealane_sim::Fading { m: 3, exponent: 2.7, range_m: 300.0 };
+    let fading = sealane_sim::NakagamiFading { m: 3, exponent: 2.7, range_m: 300.0 };
     for metres in [50.0, 200.0, 300.0, 400.0] {
         let summary = run(sketch(1000, &pair("11p", "range_m = 300", metres)), 5, 1000);
         let known = fading.arrives(metres);
@@ -66,7 +66,7 @@ fn a_direction_loses_the_same_throughout_and_others_something_else() {
 }
 
 /// The latency of messages between two machines on a wire.
-fn latency(medium: &str, mtu_bytes: usize) -> Summary {
+fn latency(medium: &str, mtu_bytes: usize) -> SimSummary {
     let text = format!(
         "[[medium]]\nname = \"m\"\nprofile = \"wire\"\n{medium}\n\
          [[node]]\nname = \"end\"\ncount = 2\nkind = \"flood\"\nmedia = [\"m\"]\n\
@@ -88,7 +88,10 @@ fn a_delay_holds_and_jitter_turns_the_order_over() {
     let text = "[[medium]]\nname = \"m\"\nprofile = \"wire\"\njitter_ms = 50\n\
                 [[node]]\nname = \"end\"\ncount = 2\nkind = \"flood\"\nmedia = [\"m\"]\n\
                 [[flow]]\nfrom = \"end-1\"\nto = \"end-2\"\nevery_ms = 10\nbytes = 8\n";
-    Run::new(sketch(5, text), 1, &[], Watch::new().with_log(&mut log)).unwrap().finish().unwrap();
+    SimRun::new(sketch(5, text), 1, &[], SimWatch::new().with_log(&mut log))
+        .unwrap()
+        .finish()
+        .unwrap();
     let log = String::from_utf8(log).unwrap();
     let order = log.lines().filter(|line| line.contains("\"kind\":\"deliver\""));
     let order: Vec<u64> = order
@@ -98,7 +101,7 @@ fn a_delay_holds_and_jitter_turns_the_order_over() {
     assert!(order.windows(2).any(|pair| pair[1] < pair[0]), "{order:?}");
 }
 
-fn still_under_way(summary: &Summary) -> u64 {
+fn still_under_way(summary: &SimSummary) -> u64 {
     summary.expected - summary.delivered
 }
 
@@ -141,8 +144,8 @@ fn the_stronger_one_is_received() {
                 beacon_ms = 100\nbeacon_bytes = 20\n\
                 [[node]]\nname = \"ear\"\nkind = \"flood\"\nmedia = [\"m\"]\n";
     let mut log = vec![];
-    let watch = Watch::new().with_log(&mut log);
-    Run::new(sketch(100, text), 1, &[], watch).unwrap().finish().unwrap();
+    let watch = SimWatch::new().with_log(&mut log);
+    SimRun::new(sketch(100, text), 1, &[], watch).unwrap().finish().unwrap();
     let log = String::from_utf8(log).unwrap();
     let sent = |node: u32| {
         let lines = log.lines().filter(|line| line.contains("\"kind\":\"send\""));
@@ -192,8 +195,8 @@ fn a_battery_runs_out_when_its_joules_are_spent() {
     let text = "[[medium]]\nname = \"m\"\nprofile = \"lora\"\n\
                 [[node]]\nname = \"one\"\nkind = \"flood\"\nmedia = [\"m\"]\nbattery_j = 3.8\n";
     let mut log = vec![];
-    let watch = Watch::new().with_log(&mut log);
-    Run::new(sketch(200, text), 1, &[], watch).unwrap().finish().unwrap();
+    let watch = SimWatch::new().with_log(&mut log);
+    SimRun::new(sketch(200, text), 1, &[], watch).unwrap().finish().unwrap();
     let log = String::from_utf8(log).unwrap();
     let empty = log.lines().find(|line| line.contains("\"kind\":\"empty\"")).unwrap();
     assert!(empty.contains("\"at\":100000000,") || empty.contains("\"at\":101000000,"), "{empty}");
@@ -240,7 +243,7 @@ impl std::io::Write for Full {
 fn a_log_that_finds_no_room_ends_the_run_by_name() {
     let mut full = Full;
     let scenario = sketch(5, &pair("11p", "", 10.0));
-    let error = Run::new(scenario, 1, &[], Watch::new().with_log(&mut full)).err().unwrap();
+    let error = SimRun::new(scenario, 1, &[], SimWatch::new().with_log(&mut full)).err().unwrap();
     assert_eq!(error.info().code, "SL-SIM-06");
 }
 
@@ -249,7 +252,8 @@ fn a_run_that_has_too_much_to_do_ends_by_name_and_not_with_the_memory() {
     let text = "[[medium]]\nname = \"m\"\nprofile = \"wire\"\ndelay_ms = 60000\n\
                 [[node]]\nname = \"one\"\ncount = 600\nkind = \"beacon\"\nmedia = [\"m\"]\n\
                 beacon_ms = 1\n";
-    let error = Run::new(sketch(60, text), 1, &[], Watch::new()).unwrap().finish().unwrap_err();
+    let error =
+        SimRun::new(sketch(60, text), 1, &[], SimWatch::new()).unwrap().finish().unwrap_err();
     assert_eq!(error.info().code, "SL-SIM-07");
     assert!(error.to_string().contains("more than 1048576 steps"), "{error}");
 }

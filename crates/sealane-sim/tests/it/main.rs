@@ -14,7 +14,7 @@ mod story;
 
 use std::path::{Path, PathBuf};
 
-use sealane_sim::{Run, Scenario, Span, Summary, Watch};
+use sealane_sim::{Scenario, SimRun, SimSpan, SimSummary, SimWatch};
 
 /// The folder with the scenarios that are shipped.
 fn folder() -> PathBuf {
@@ -27,9 +27,9 @@ fn named(name: &str) -> Scenario {
 }
 
 /// The figures of so many seconds of a scenario.
-fn run(scenario: Scenario, seed: u64, seconds: u64) -> Summary {
-    let scenario = scenario.lasting(Span::from_s(seconds));
-    Run::new(scenario, seed, &[], Watch::new()).unwrap().finish().unwrap().summary
+fn run(scenario: Scenario, seed: u64, seconds: u64) -> SimSummary {
+    let scenario = scenario.lasting(SimSpan::from_s(seconds));
+    SimRun::new(scenario, seed, &[], SimWatch::new()).unwrap().finish().unwrap().summary
 }
 
 /// A scenario of two kinds of tables that differ, and the usual rest.

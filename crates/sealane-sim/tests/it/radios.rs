@@ -1,18 +1,18 @@
 //! The behaviour of radios themselves: they acknowledge and repeat, or say nothing, and each has
 //! its own chance.
 
-use sealane_sim::{Run, Summary, Watch};
+use sealane_sim::{SimRun, SimSummary, SimWatch};
 
 use crate::{run, sketch};
 
-fn lost(summary: &Summary, named: &str) -> u64 {
+fn lost(summary: &SimSummary, named: &str) -> u64 {
     summary.losses().find(|(why, _)| *why == named).unwrap().1
 }
 
 fn log(tables: &str, seconds: u64) -> String {
     let mut log = vec![];
-    let watch = Watch::new().with_log(&mut log);
-    Run::new(sketch(seconds, tables), 1, &[], watch).unwrap().finish().unwrap();
+    let watch = SimWatch::new().with_log(&mut log);
+    SimRun::new(sketch(seconds, tables), 1, &[], watch).unwrap().finish().unwrap();
     String::from_utf8(log).unwrap()
 }
 
@@ -138,7 +138,7 @@ fn a_radio_of_lora_that_listens_does_not_talk_over_those_whom_it_hears() {
     };
     let (listen, blind) = (crowd(true), crowd(false));
     let talked_over =
-        |run: &Summary| (lost(run, "collision") + lost(run, "deaf")) * 100 / (4 * run.units());
+        |run: &SimSummary| (lost(run, "collision") + lost(run, "deaf")) * 100 / (4 * run.units());
     assert!(talked_over(&blind) > 30, "{blind}");
     assert!(talked_over(&listen) < 8, "{listen}");
     assert!(listen.units() * 100 >= blind.units() * 99, "they wait, and send: {listen}");

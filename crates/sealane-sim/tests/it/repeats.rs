@@ -1,6 +1,6 @@
 //! One seed, one log, byte for byte: twice, with a capture and without. Another seed differs.
 
-use sealane_sim::{Run, Span, Watch};
+use sealane_sim::{SimRun, SimSpan, SimWatch};
 
 use crate::named;
 
@@ -20,12 +20,12 @@ const RUNS: [(&str, u64); 10] = [
 
 fn log(name: &str, seconds: u64, seed: u64, is_watched: bool) -> Vec<u8> {
     let (mut log, mut capture) = (vec![], vec![]);
-    let scenario = named(name).lasting(Span::from_s(seconds));
-    let mut watch = Watch::new().with_log(&mut log);
+    let scenario = named(name).lasting(SimSpan::from_s(seconds));
+    let mut watch = SimWatch::new().with_log(&mut log);
     if is_watched {
         watch = watch.with_capture(&mut capture).with_page(&scenario, seed);
     }
-    let outcome = Run::new(scenario, seed, &[], watch).unwrap().finish().unwrap();
+    let outcome = SimRun::new(scenario, seed, &[], watch).unwrap().finish().unwrap();
     assert_eq!(outcome.page.is_some(), is_watched);
     assert_eq!(capture.len() > 24, is_watched);
     log
@@ -53,7 +53,7 @@ fn events(log: &[u8]) -> &[u8] {
 fn logs_are_read_again_and_say_the_same() {
     for (name, seconds) in RUNS {
         let log = log(name, seconds, 3, false);
-        let replay = sealane_sim::Replay::read(log.as_slice()).unwrap();
+        let replay = sealane_sim::LogReplay::read(log.as_slice()).unwrap();
         let summary = crate::run(named(name), 3, seconds);
         assert_eq!((replay.units, replay.heard), (summary.units(), summary.heard()), "{name}");
         assert_eq!((replay.delivered, replay.expected), (summary.delivered, summary.expected));

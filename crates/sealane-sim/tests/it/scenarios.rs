@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sealane_sim::Span;
+use sealane_sim::SimSpan;
 
 use crate::story::{Line, hops, told};
 use crate::{folder, named, run};
@@ -42,7 +42,7 @@ fn a_team_of_twenty_is_reached_over_seven_hops() {
     const LAST: usize = 14;
     let mut sent = Sent::default();
     for seed in SEEDS {
-        let lines = told(named("team").lasting(Span::from_s(40)), seed);
+        let lines = told(named("team").lasting(SimSpan::from_s(40)), seed);
         assert_eq!(lines.last().unwrap().loops, 0, "seed {seed}");
         assert!(hops(&lines, 0, LAST) >= Some(7), "seed {seed}");
         let delivered: BTreeSet<_> =
@@ -133,7 +133,7 @@ fn no_radio_exceeds_its_share_however_much_it_is_offered() {
 fn answers_that_come_at_once_arrive_beside_noise_and_replays() {
     // The noise begins at 25 s and the replays at 45 s. The speaker speaks at 60 s too.
     let [noise, replays] = [(21, 25), (22, 45)];
-    let lines = told(named("ack-storm").lasting(Span::from_s(70)), 2);
+    let lines = told(named("ack-storm").lasting(SimSpan::from_s(70)), 2);
     for (node, since) in [noise, replays] {
         let sent = |from: u64, to: u64| {
             let is_within = |line: &&Line| (from..to).contains(&(line.at / 1_000_000));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sealane_sim::{Run, Scenario, Watch};
+use sealane_sim::{Scenario, SimRun, SimWatch};
 use serde::Deserialize;
 
 /// A line of a log; what a kind of line does not have is nothing.
@@ -47,8 +47,8 @@ pub(crate) fn story(text: &str, seed: u64) -> Vec<Line> {
 /// The same of a scenario that is read already.
 pub(crate) fn told(scenario: Scenario, seed: u64) -> Vec<Line> {
     let mut log = vec![];
-    let watch = Watch::new().with_log(&mut log);
-    Run::new(scenario, seed, &[], watch).unwrap().finish().unwrap();
+    let watch = SimWatch::new().with_log(&mut log);
+    SimRun::new(scenario, seed, &[], watch).unwrap().finish().unwrap();
     let lines = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.skip(1).map(|line| serde_json::from_slice(line).unwrap()).collect()
 }

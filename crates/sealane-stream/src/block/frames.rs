@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Transcoder, Writer};
-use sealane_protocol::{DeliverHead, Position, write_deliver, write_sealed};
+use sealane_codec::{Codec, DatumWriter, Transcoder};
+use sealane_protocol::{DeliverHead, StreamPosition, write_deliver, write_sealed};
 
-use super::{Block, Record};
-use crate::envelope::Content;
+use super::{BlockRecord, StreamBlock};
+use crate::envelope::EnvelopeContent;
 
 /// How a transport sets one message apart from the next on its wire: by a head before each.
 ///
@@ -68,7 +68,7 @@ impl FrameSpan {
     }
 }
 
-impl Block {
+impl StreamBlock {
     /// The deliver frame of a record for its first attempt, shared by all who read it.
     pub(crate) fn frame(&self, index: usize, codec: Codec) -> Bytes {
         let frames = self.frames(codec);
@@ -94,7 +94,7 @@ impl Block {
     /// The envelope of a record in `codec`, shared by all who read it.
     pub(crate) fn envelope(&self, index: usize, codec: Codec) -> Bytes {
         match self.records.get(index) {
-            Some(record) if record.content == Content::Open(codec) => record.body.clone(),
+            Some(record) if record.content == EnvelopeContent::Open(codec) => record.body.clone(),
             Some(_) => self.frames(codec).envelope(index, codec),
             None => Bytes::new(),
         }
@@ -111,10 +111,10 @@ impl Block {
         frame.into()
     }
 
-    fn head(&self, record: &Record, attempt: u32) -> DeliverHead<'_> {
+    fn head(&self, record: &BlockRecord, attempt: u32) -> DeliverHead<'_> {
         DeliverHead {
             stream: &self.topic,
-            position: Position { generation: self.generation, offset: record.offset },
+            position: StreamPosition { generation: self.generation, offset: record.offset },
             attempt,
             stored_ms: record.time_ms,
         }
@@ -136,13 +136,15 @@ impl Block {
 }
 
 impl BlockFrames {
-    fn write<L: FrameLayout>(block: &Block, codec: Codec) -> BlockFrames {
+    fn write<L: FrameLayout>(block: &StreamBlock, codec: Codec) -> BlockFrames {
         ENCODED.with(|count| count.set(count.get() + block.records.len() as u64));
-        let size = |record: &Record| match record.content {
+        let size = |record: &BlockRecord| match record.content {
             // A frame stands without its id, and JSON's base64 takes four bytes for three.
-            Content::Open(_) => record.body.len(),
-            Content::Sealed if codec == Codec::Json => record.id.len() + record.body.len() / 3 * 4,
-            Content::Sealed => record.id.len() + record.body.len(),
+            EnvelopeContent::Open(_) => record.body.len(),
+            EnvelopeContent::Sealed if codec == Codec::Json => {
+                record.id.len() + record.body.len() / 3 * 4
+            }
+            EnvelopeContent::Sealed => record.id.len() + record.body.len(),
         };
         // One allocation for the whole block, instead of a copy of it each time that it grows.
         let bodies: usize = block.records.iter().map(size).sum();
@@ -154,12 +156,12 @@ impl BlockFrames {
         for record in block.records.iter() {
             translated.clear();
             let envelope = match record.content {
-                Content::Open(own) if own == codec => record.body.as_ref(),
-                Content::Open(own) => {
+                EnvelopeContent::Open(own) if own == codec => record.body.as_ref(),
+                EnvelopeContent::Open(own) => {
                     translate(&mut scratch, own, record, codec, &mut translated);
                     translated.as_slice()
                 }
-                Content::Sealed => {
+                EnvelopeContent::Sealed => {
                     write_sealed(codec, Some(record.id_text()), &record.body, &mut translated);
                     translated.as_slice()
                 }
@@ -250,14 +252,14 @@ pub fn take_encoded() -> u64 {
 fn translate(
     scratch: &mut Transcoder,
     own: Codec,
-    record: &Record,
+    record: &BlockRecord,
     codec: Codec,
     out: &mut Vec<u8>,
 ) {
     if let Err(error) = scratch.transcode(own, &record.body, codec, out) {
         tracing::error!(offset = record.offset, %error, "a stored message cannot be translated");
         out.clear();
-        Writer::new(codec, out).null();
+        DatumWriter::new(codec, out).null();
     }
 }
 
@@ -287,15 +289,15 @@ mod tests {
         }
     }
 
-    fn block(bodies: &[&str]) -> Block {
-        let records = bodies.iter().zip(0..).map(|(body, offset)| Record {
+    fn block(bodies: &[&str]) -> StreamBlock {
+        let records = bodies.iter().zip(0..).map(|(body, offset)| BlockRecord {
             offset,
             time_ms: 7,
-            content: Content::Open(Codec::Json),
+            content: EnvelopeContent::Open(Codec::Json),
             id: Bytes::from(format!("m{offset}")),
             body: Bytes::copy_from_slice(body.as_bytes()),
         });
-        Block::new("a/b".parse().unwrap(), 5, 0, records.collect())
+        StreamBlock::new("a/b".parse().unwrap(), 5, 0, records.collect())
     }
 
     #[test]
@@ -321,7 +323,7 @@ mod tests {
         }
     }
 
-    fn messages_follow<L: FrameLayout>(block: &Block, codec: Codec) {
+    fn messages_follow<L: FrameLayout>(block: &StreamBlock, codec: Codec) {
         let mut each = vec![Vec::new()];
         for index in 0..3 {
             let (mut message, frame) = (Vec::new(), block.frame(index, codec));

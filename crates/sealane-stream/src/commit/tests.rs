@@ -9,14 +9,18 @@ use sealane_message::Topic;
 use sealane_protocol::{ConsumerChange, Op};
 
 use super::*;
-use crate::envelope::Content;
-use crate::store::{self, Writes};
-use crate::{Change, Enqueue, Envelope, Hub, HubConfig, IdempotencyKey, Item, Output, Start, Who};
+use crate::envelope::EnvelopeContent;
+use crate::store::{self, StoreWrites};
+use crate::{
+    HubConfig, IdempotencyKey, ReadStart, SessionItem, StreamChange, StreamEnqueue, StreamEnvelope,
+    StreamHub, SubscriptionOutput, SubscriptionReader,
+};
 
-fn messages(hub: &Hub, topic: &str, count: usize) -> Enqueue {
-    let read = |_| Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, b"{}").unwrap();
+fn messages(hub: &StreamHub, topic: &str, count: usize) -> StreamEnqueue {
+    let read =
+        |_| StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, b"{}").unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), (0..count).map(read).collect());
-    Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
+    StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
 }
 
 /// Every row of every table, but for what each store says of itself.
@@ -49,35 +53,37 @@ fn rows(folder: &Path) -> Vec<String> {
 }
 
 /// Does everything that changes a store at least once.
-async fn work(hub: &Hub) {
+async fn work(hub: &StreamHub) {
     let (a, b): (Topic, Topic) = ("a".parse().unwrap(), "b".parse().unwrap());
-    let change = Change { level: Some(Level::Memory), ..Change::default() };
+    let change = StreamChange { level: Some(Level::Memory), ..StreamChange::default() };
     hub.configure(&b, change).await.unwrap();
     let key = IdempotencyKey::new(b"", b"k", b"{}").unwrap();
-    hub.enqueue(Enqueue { key: Some(key), ..messages(hub, "a", 40) }).await.unwrap();
+    hub.enqueue(StreamEnqueue { key: Some(key), ..messages(hub, "a", 40) }).await.unwrap();
     for topic in ["b", "gone", "a"] {
         hub.enqueue(messages(hub, topic, 5)).await.unwrap();
     }
     for delay_ms in [1, 60_000] {
-        let later = Enqueue { delay_ms: Some(delay_ms), ..messages(hub, "a", 3) };
+        let later = StreamEnqueue { delay_ms: Some(delay_ms), ..messages(hub, "a", 3) };
         hub.enqueue(later).await.unwrap();
     }
     let publishing = hub.publishing("", "p").unwrap();
     let envelope = messages(hub, "a", 1).envelopes.remove(0);
-    let item = Item { topic: a.clone(), n: 1, envelope, expect: None, delay_ms: None };
+    let item = SessionItem { topic: a.clone(), n: 1, envelope, expect: None, delay_ms: None };
     let room = publishing.room(std::slice::from_ref(&item)).await.unwrap();
     publishing.publish(vec![item], 8, room).unwrap();
     publishing.answers(&mut Vec::new()).await.unwrap();
-    let (start, change) = (Start::First, ConsumerChange::default());
-    let who = Who::Member { name: "c".into(), owner: String::new(), start, change };
+    let (start, change) = (ReadStart::First, ConsumerChange::default());
+    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
     let (mut member, _) = hub.subscribe("a".parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(20)).unwrap();
-    let mut out: Vec<Output> = Vec::new();
+    let mut out: Vec<SubscriptionOutput> = Vec::new();
     member.take(20, 1 << 20, &mut out).await.unwrap();
     tokio::time::sleep(Duration::from_millis(60)).await;
-    hub.purge(&a, Start::Offset(7)).await.unwrap();
+    hub.purge(&a, ReadStart::Offset(7)).await.unwrap();
     hub.remove(&"gone".parse().unwrap()).await.unwrap();
-    hub.configure(&b, Change { max_count: Some(1), ..Change::default() }).await.unwrap();
+    hub.configure(&b, StreamChange { max_count: Some(1), ..StreamChange::default() })
+        .await
+        .unwrap();
     for _ in 0..4 {
         tokio::time::sleep(Duration::from_millis(120)).await;
         hub.enqueue(messages(hub, "b", 2)).await.unwrap();
@@ -88,7 +94,8 @@ async fn work(hub: &Hub) {
 async fn two_stores_have_the_same_rows_after_the_same_commits() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (folder, level) = (first.path().to_owned(), Level::Os);
-    let hub = Hub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap();
+    let hub =
+        StreamHub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap();
     let trouble = hub.store_trouble.clone();
     trouble.record_commits();
     work(&hub).await;
@@ -103,7 +110,7 @@ async fn two_stores_have_the_same_rows_after_the_same_commits() {
     assert!(kinds(|change| matches!(change, StoreChange::KeepConsumer(_))));
 
     let opened = store::open(second.path(), 1).unwrap();
-    let mut writes = Writes::new(opened.connection, opened.lock, second.path()).unwrap();
+    let mut writes = StoreWrites::new(opened.connection, opened.lock, second.path()).unwrap();
     for commit in &commits {
         writes.begin().unwrap();
         writes.apply(commit).unwrap();
@@ -115,10 +122,10 @@ async fn two_stores_have_the_same_rows_after_the_same_commits() {
 
 #[test]
 fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
-    let record = |offset| Record {
+    let record = |offset| BlockRecord {
         offset,
         time_ms: 1,
-        content: Content::Open(Codec::Json),
+        content: EnvelopeContent::Open(Codec::Json),
         id: Bytes::new(),
         body: Bytes::from_static(b"{}"),
     };

@@ -8,14 +8,14 @@ use std::ops::RangeInclusive;
 
 use sealane_protocol::limits::MAX_IN_FLIGHT;
 
-use super::{Consumer, Kept, Pending};
+use super::{ConsumerProgress, PendingEntry, PendingKept};
 
 /// Ranges of offsets that are remembered as changed. Beyond it all of the consumer is stored.
 const RANGES_MAX: usize = 8192;
 
 /// The offsets whose stored state is not what it was.
 #[derive(Debug)]
-pub(super) struct Touched {
+pub(super) struct TouchedOffsets {
     /// The cursor as it was stored: everything from here on is new.
     stored_cursor: u64,
     /// Both ends included.
@@ -24,7 +24,7 @@ pub(super) struct Touched {
     pub(super) all: bool,
 }
 
-impl Touched {
+impl TouchedOffsets {
     pub(super) fn new(stored_cursor: u64) -> Self {
         Self { stored_cursor, ranges: Vec::new(), all: false }
     }
@@ -59,17 +59,21 @@ impl Touched {
 }
 
 /// Offsets that follow each other and are in the same state; none: they are done.
-struct Run {
+struct OffsetRun {
     from: u64,
     to: u64,
-    state: Option<Kept>,
+    state: Option<PendingKept>,
 }
 
 /// A message that was given out for the first time, which is what most are.
-const FIRST: Option<Kept> = Some(Kept { attempt: 1, due_ms: 0 });
+const FIRST: Option<PendingKept> = Some(PendingKept { attempt: 1, due_ms: 0 });
 
 /// Writes what `touched` has of `consumer`; none where that cannot be said.
-pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -> Option<Vec<u8>> {
+pub(super) fn write(
+    consumer: &ConsumerProgress,
+    mut touched: TouchedOffsets,
+    buried: &[u64],
+) -> Option<Vec<u8>> {
     if touched.all {
         return None;
     }
@@ -96,8 +100,9 @@ pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -
     let mut out = Vec::with_capacity(8 + runs.len() * 4);
     write_varint(consumer.cursor, &mut out);
     let mut at = 0;
-    for Run { from, to, state } in runs {
-        let Kept { attempt, due_ms } = state.unwrap_or(Kept { attempt: 0, due_ms: 0 });
+    for OffsetRun { from, to, state } in runs {
+        let PendingKept { attempt, due_ms } =
+            state.unwrap_or(PendingKept { attempt: 0, due_ms: 0 });
         write_varint(from - at, &mut out);
         write_varint(to - from, &mut out);
         write_varint(u64::from(attempt), &mut out);
@@ -110,16 +115,21 @@ pub(super) fn write(consumer: &Consumer, mut touched: Touched, buried: &[u64]) -
 }
 
 /// Appends the runs of `offsets`.
-fn walk(consumer: &Consumer, offsets: RangeInclusive<u64>, buried: &[u64], runs: &mut Vec<Run>) {
+fn walk(
+    consumer: &ConsumerProgress,
+    offsets: RangeInclusive<u64>,
+    buried: &[u64],
+    runs: &mut Vec<OffsetRun>,
+) {
     let (from, to) = offsets.into_inner();
     let first = runs.len();
-    let mut add = |from: u64, to: u64, state: Option<Kept>| match runs.get_mut(first..) {
+    let mut add = |from: u64, to: u64, state: Option<PendingKept>| match runs.get_mut(first..) {
         Some([.., last]) if last.state == state && last.to + 1 == from => last.to = to,
-        _ => runs.push(Run { from, to, state }),
+        _ => runs.push(OffsetRun { from, to, state }),
     };
     let mut at = from;
     let entries = consumer.pending.iter().skip(consumer.start_of(from));
-    for entry in entries.take_while(|entry: &&Pending| entry.offset <= to) {
+    for entry in entries.take_while(|entry: &&PendingEntry| entry.offset <= to) {
         if entry.offset > at {
             add(at, entry.offset - 1, None);
         }
@@ -132,12 +142,12 @@ fn walk(consumer: &Consumer, offsets: RangeInclusive<u64>, buried: &[u64], runs:
 }
 
 /// A consumer as it is put together from what is stored.
-pub(super) struct Image {
+pub(super) struct ConsumerImage {
     pub(super) cursor: u64,
-    pub(super) pending: BTreeMap<u64, Kept>,
+    pub(super) pending: BTreeMap<u64, PendingKept>,
 }
 
-impl Image {
+impl ConsumerImage {
     /// Reads a snapshot.
     pub(super) fn read(mut rest: &[u8]) -> Option<Self> {
         let cursor = read_varint(&mut rest)?;
@@ -145,7 +155,7 @@ impl Image {
         while !rest.is_empty() {
             offset = offset.checked_add(read_varint(&mut rest)?)?;
             let attempt = u32::try_from(read_varint(&mut rest)?).ok()?;
-            pending.insert(offset, Kept { attempt, due_ms: read_varint(&mut rest)? });
+            pending.insert(offset, PendingKept { attempt, due_ms: read_varint(&mut rest)? });
         }
         (pending.len() <= MAX_IN_FLIGHT).then_some(Self { cursor, pending })
     }
@@ -162,7 +172,7 @@ impl Image {
             let attempt = u32::try_from(read_varint(&mut rest)?).ok()?;
             let kept = match attempt {
                 0 => None,
-                attempt => Some(Kept { attempt, due_ms: read_varint(&mut rest)? }),
+                attempt => Some(PendingKept { attempt, due_ms: read_varint(&mut rest)? }),
             };
             // A run beyond the old cursor leaves those before it as given once: that is how they
             // were left out.
@@ -178,7 +188,7 @@ impl Image {
         Some(DeadCounts { lettered, dropped })
     }
 
-    fn fill(&mut self, offsets: std::ops::Range<u64>, kept: Option<Kept>) -> Option<()> {
+    fn fill(&mut self, offsets: std::ops::Range<u64>, kept: Option<PendingKept>) -> Option<()> {
         match kept {
             Some(kept) => {
                 // The row may be damaged. A range of 2^60 must not be allocated before it is

@@ -1,18 +1,18 @@
 //! The operator's actions on a consumer, and the operator's view of it.
 //!
-//! A commit steers a consumer. The new state is stored first, as [`Consumer::steered`] says. Once
-//! the commit stands, [`Consumer::steer`] applies it. The changes that members make between the two
+//! A commit steers a consumer. The new state is stored first, as [`ConsumerProgress::steered`] says. Once
+//! the commit stands, [`ConsumerProgress::steer`] applies it. The changes that members make between the two
 //! are not lost: the commit after stores the whole consumer.
 
 use std::ops::RangeInclusive;
 
 use sealane_protocol::PendingMessage;
 
-use super::{Consumer, Kept, Pending, PendingState, again};
+use super::{ConsumerProgress, PendingEntry, PendingKept, PendingState, again};
 
 /// An action on a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Steer {
+pub(crate) enum ConsumerSteer {
     /// It gives out nothing more, since this time.
     Pause { since_ms: u64 },
     /// It gives out messages again.
@@ -26,57 +26,59 @@ pub(crate) enum Steer {
 }
 
 /// A consumer as the store is to have it.
-pub(crate) struct Steered {
+pub(crate) struct ConsumerSteered {
     pub(crate) paused_ms: u64,
-    /// As [`Consumer::snapshot`] writes it.
+    /// As [`ConsumerProgress::snapshot`] writes it.
     pub(crate) state: Vec<u8>,
 }
 
-impl Consumer {
+impl ConsumerProgress {
     /// Whether nothing is given out.
     pub(crate) fn is_paused(&self) -> bool {
         self.paused_ms > 0
     }
 
     /// The state that is stored before the consumer is steered.
-    pub(crate) fn steered(&self, steer: &Steer) -> Steered {
+    pub(crate) fn steered(&self, steer: &ConsumerSteer) -> ConsumerSteered {
         let paused_ms = match steer {
-            Steer::Pause { since_ms } => self.pause(*since_ms),
-            Steer::Resume => 0,
-            Steer::Reset(_) | Steer::Skip(_) | Steer::Redeliver => self.paused_ms,
+            ConsumerSteer::Pause { since_ms } => self.pause(*since_ms),
+            ConsumerSteer::Resume => 0,
+            ConsumerSteer::Reset(_) | ConsumerSteer::Skip(_) | ConsumerSteer::Redeliver => {
+                self.paused_ms
+            }
         };
         // Cursor and messages are computed without a change. The commit may still fail.
         let cursor = self.cursor_after(steer);
-        let keep = |entry: &Pending| {
+        let keep = |entry: &PendingEntry| {
             let kept = entry.kept(&[])?;
             match steer {
-                Steer::Pause { .. } | Steer::Resume => Some(kept),
-                Steer::Reset(_) => None,
-                Steer::Skip(offsets) => (!offsets.contains(&entry.offset)).then_some(kept),
-                Steer::Redeliver => Some(Kept { due_ms: 0, ..kept }),
+                ConsumerSteer::Pause { .. } | ConsumerSteer::Resume => Some(kept),
+                ConsumerSteer::Reset(_) => None,
+                ConsumerSteer::Skip(offsets) => (!offsets.contains(&entry.offset)).then_some(kept),
+                ConsumerSteer::Redeliver => Some(PendingKept { due_ms: 0, ..kept }),
             }
         };
-        Steered { paused_ms, state: self.write_state(cursor, keep) }
+        ConsumerSteered { paused_ms, state: self.write_state(cursor, keep) }
     }
 
-    /// Steers the consumer, of which the store has by now what [`Consumer::steered`] said.
-    pub(crate) fn steer(&mut self, steer: &Steer, now_ms: u64) {
+    /// Steers the consumer, of which the store has by now what [`ConsumerProgress::steered`] said.
+    pub(crate) fn steer(&mut self, steer: &ConsumerSteer, now_ms: u64) {
         match steer {
-            Steer::Pause { since_ms } => self.paused_ms = self.pause(*since_ms),
-            Steer::Resume => self.paused_ms = 0,
-            Steer::Reset(offset) => {
-                let anew = Consumer::new(*offset, self.settings);
+            ConsumerSteer::Pause { since_ms } => self.paused_ms = self.pause(*since_ms),
+            ConsumerSteer::Resume => self.paused_ms = 0,
+            ConsumerSteer::Reset(offset) => {
+                let anew = ConsumerProgress::new(*offset, self.settings);
                 // A reset goes to another place. It neither ends a pause nor takes back what was
                 // counted.
                 let (paused_ms, redelivered) = (self.paused_ms, self.redelivered);
-                *self = Consumer { paused_ms, redelivered, ..anew };
+                *self = ConsumerProgress { paused_ms, redelivered, ..anew };
             }
-            Steer::Skip(offsets) => {
+            ConsumerSteer::Skip(offsets) => {
                 self.cursor = self.cursor_after(steer);
                 // An end of the last offset that there could be is beyond every stream.
                 self.finish(*offsets.start()..offsets.end().saturating_add(1));
             }
-            Steer::Redeliver => self.redeliver(now_ms),
+            ConsumerSteer::Redeliver => self.redeliver(now_ms),
         }
         // Members went on between: the next commit stores all of it.
         self.is_unstored();
@@ -89,10 +91,10 @@ impl Consumer {
         if self.is_paused() { self.paused_ms } else { since_ms.max(1) }
     }
 
-    fn cursor_after(&self, steer: &Steer) -> u64 {
+    fn cursor_after(&self, steer: &ConsumerSteer) -> u64 {
         match steer {
-            Steer::Reset(offset) => *offset,
-            Steer::Skip(offsets) if offsets.contains(&self.cursor) => offsets.end() + 1,
+            ConsumerSteer::Reset(offset) => *offset,
+            ConsumerSteer::Skip(offsets) if offsets.contains(&self.cursor) => offsets.end() + 1,
             _ => self.cursor,
         }
     }
@@ -119,11 +121,11 @@ impl Consumer {
 
     /// Up to `max` messages that are not done, by offset.
     pub(crate) fn pending(&self, max: usize) -> Vec<PendingMessage> {
-        self.pending.iter().filter_map(Pending::shown).take(max).collect()
+        self.pending.iter().filter_map(PendingEntry::shown).take(max).collect()
     }
 }
 
-impl Pending {
+impl PendingEntry {
     fn shown(&self) -> Option<PendingMessage> {
         let (connection, since_ms, due_ms) = match self.state {
             PendingState::Done => return None,

@@ -6,19 +6,24 @@ use sealane_protocol::limits::MAX_IN_FLIGHT;
 
 use super::*;
 
-fn take(consumer: &mut Consumer, member: Member, max: usize, end: u64) -> Vec<(u64, u32)> {
+fn take(
+    consumer: &mut ConsumerProgress,
+    member: ConsumerMember,
+    max: usize,
+    end: u64,
+) -> Vec<(u64, u32)> {
     let out = take_at(consumer, member, max, 0..end, 0);
     out.iter().map(|handed| (handed.offset, handed.attempt)).collect()
 }
 
 /// Takes as a subscription does, from blocks of seven messages.
 fn take_at(
-    consumer: &mut Consumer,
-    member: Member,
+    consumer: &mut ConsumerProgress,
+    member: ConsumerMember,
     max: usize,
     visible: Range<u64>,
     now: u64,
-) -> Vec<Handed> {
+) -> Vec<HandedMessage> {
     let mut out = Vec::new();
     while out.len() < max
         && let Some(next) = consumer.next(&visible)
@@ -32,13 +37,14 @@ fn take_at(
     out
 }
 
-fn restore(consumer: &Consumer) -> Consumer {
+fn restore(consumer: &ConsumerProgress) -> ConsumerProgress {
     let snapshot = consumer.snapshot(&[]);
-    Consumer::restore(consumer.settings, &snapshot, &[], &mut DeadCounts::default()).unwrap()
+    ConsumerProgress::restore(consumer.settings, &snapshot, &[], &mut DeadCounts::default())
+        .unwrap()
 }
 
-fn consumer(max_in_flight: u32, max_attempts: u32) -> Consumer {
-    Consumer::new(0, ConsumerSettings { max_in_flight, ack_wait_ms: 1000, max_attempts })
+fn consumer(max_in_flight: u32, max_attempts: u32) -> ConsumerProgress {
+    ConsumerProgress::new(0, ConsumerSettings { max_in_flight, ack_wait_ms: 1000, max_attempts })
 }
 
 #[test]
@@ -99,15 +105,15 @@ fn out_of_attempts_is_buried_once() {
     assert_eq!(take(&mut c, 1, 1, 1), [(0, 2)]);
     c.leave(1, 0);
     assert_eq!(take(&mut c, 1, 9, 1), []);
-    assert_eq!(c.dead(9), [Handed { offset: 0, attempt: 2 }]);
+    assert_eq!(c.dead(9), [HandedMessage { offset: 0, attempt: 2 }]);
     assert_eq!(c.in_flight(), 1);
     assert_eq!(c.snapshot(&[0]), consumer_at(1).snapshot(&[]));
     c.bury(&[0]);
     assert!(c.dead(9).is_empty() && c.is_settled());
 }
 
-fn consumer_at(cursor: u64) -> Consumer {
-    Consumer::new(cursor, ConsumerSettings::default())
+fn consumer_at(cursor: u64) -> ConsumerProgress {
+    ConsumerProgress::new(cursor, ConsumerSettings::default())
 }
 
 #[test]
@@ -138,7 +144,7 @@ fn a_snapshot_brings_everything_back_that_was_not_done() {
     for cut in 1..3 {
         let snapshot = c.snapshot(&[]);
         let cut = &snapshot[..snapshot.len() - cut];
-        let restored = Consumer::restore(c.settings, cut, &[], &mut DeadCounts::default());
+        let restored = ConsumerProgress::restore(c.settings, cut, &[], &mut DeadCounts::default());
         assert!(restored.is_none(), "a cut snapshot is refused");
     }
 }
@@ -156,73 +162,75 @@ fn memory_stays_with_what_is_in_flight() {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ConsumerStep {
     Append(u64),
-    Take(Member, usize),
-    Ack(Member, u64, u64),
-    Nack(Member, u64, u64),
-    Leave(Member),
+    Take(ConsumerMember, usize),
+    Ack(ConsumerMember, u64, u64),
+    Nack(ConsumerMember, u64, u64),
+    Leave(ConsumerMember),
     Sleep(u64),
     Restart,
-    Steer(Steer),
+    Steer(ConsumerSteer),
 }
 
-fn steer() -> impl Strategy<Value = Steer> {
+fn steer() -> impl Strategy<Value = ConsumerSteer> {
     prop_oneof![
-        Just(Steer::Pause { since_ms: 5 }),
-        Just(Steer::Resume),
-        (0..60_u64).prop_map(Steer::Reset),
-        (0..60_u64, 0..9_u64).prop_map(|(from, n)| Steer::Skip(from..=from + n)),
-        Just(Steer::Redeliver),
+        Just(ConsumerSteer::Pause { since_ms: 5 }),
+        Just(ConsumerSteer::Resume),
+        (0..60_u64).prop_map(ConsumerSteer::Reset),
+        (0..60_u64, 0..9_u64).prop_map(|(from, n)| ConsumerSteer::Skip(from..=from + n)),
+        Just(ConsumerSteer::Redeliver),
     ]
 }
 
 /// The writer's check before it accepts the action.
-fn may_be(steer: &Steer, consumer: &Consumer, end: u64) -> bool {
+fn may_be(steer: &ConsumerSteer, consumer: &ConsumerProgress, end: u64) -> bool {
     match steer {
-        Steer::Reset(offset) => *offset <= end,
-        Steer::Skip(offsets) => *offsets.start() <= consumer.cursor() && *offsets.end() < end,
-        Steer::Pause { .. } | Steer::Resume | Steer::Redeliver => true,
+        ConsumerSteer::Reset(offset) => *offset <= end,
+        ConsumerSteer::Skip(offsets) => {
+            *offsets.start() <= consumer.cursor() && *offsets.end() < end
+        }
+        ConsumerSteer::Pause { .. } | ConsumerSteer::Resume | ConsumerSteer::Redeliver => true,
     }
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ConsumerStep> {
     let member = 1..4_u64;
     prop_oneof![
-        (1..20_u64).prop_map(Step::Append),
-        (member.clone(), 0..9_usize).prop_map(|(m, n)| Step::Take(m, n)),
-        (member.clone(), 0..60_u64, 0..9_u64).prop_map(|(m, a, n)| Step::Ack(m, a, a + n)),
-        (member.clone(), 0..60_u64, 0..400_u64).prop_map(|(m, a, d)| Step::Nack(m, a, d)),
-        member.prop_map(Step::Leave),
-        (0..700_u64).prop_map(Step::Sleep),
-        Just(Step::Restart),
-        steer().prop_map(Step::Steer),
+        (1..20_u64).prop_map(ConsumerStep::Append),
+        (member.clone(), 0..9_usize).prop_map(|(m, n)| ConsumerStep::Take(m, n)),
+        (member.clone(), 0..60_u64, 0..9_u64).prop_map(|(m, a, n)| ConsumerStep::Ack(m, a, a + n)),
+        (member.clone(), 0..60_u64, 0..400_u64).prop_map(|(m, a, d)| ConsumerStep::Nack(m, a, d)),
+        member.prop_map(ConsumerStep::Leave),
+        (0..700_u64).prop_map(ConsumerStep::Sleep),
+        Just(ConsumerStep::Restart),
+        steer().prop_map(ConsumerStep::Steer),
     ]
 }
 
 /// The expected state, kept beside the consumer by the simplest means.
-struct Model {
-    consumer: Consumer,
+struct ConsumerModel {
+    consumer: ConsumerProgress,
     end: u64,
     now: u64,
     done: BTreeSet<u64>,
-    held: BTreeMap<u64, (Member, u64)>,
+    held: BTreeMap<u64, (ConsumerMember, u64)>,
     firsts: Vec<u64>,
 }
 
-impl Model {
-    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+impl ConsumerModel {
+    fn step(&mut self, step: ConsumerStep) -> Result<(), TestCaseError> {
         match step {
-            Step::Append(n) => self.end += n,
-            Step::Sleep(ms) => {
+            ConsumerStep::Append(n) => self.end += n,
+            ConsumerStep::Sleep(ms) => {
                 self.now += ms;
                 self.consumer.expire(self.now);
                 let now = self.now;
                 self.held.retain(|_, (_, deadline)| *deadline > now);
             }
-            Step::Take(member, max) => self.take(member, max)?,
-            Step::Ack(member, from, to) => self.ack(member, from, to)?,
-            Step::Nack(member, offset, delay) => {
+            ConsumerStep::Take(member, max) => self.take(member, max)?,
+            ConsumerStep::Ack(member, from, to) => self.ack(member, from, to)?,
+            ConsumerStep::Nack(member, offset, delay) => {
                 let mine = self.held.get(&offset).is_some_and(|(holder, _)| *holder == member);
                 let due = self.now + delay;
                 let count = self.consumer.nack(member, offset, offset, due, self.now);
@@ -231,50 +239,50 @@ impl Model {
                     self.held.remove(&offset);
                 }
             }
-            Step::Leave(member) => {
+            ConsumerStep::Leave(member) => {
                 self.consumer.leave(member, self.now);
                 self.held.retain(|_, (holder, _)| *holder != member);
             }
-            Step::Restart => {
+            ConsumerStep::Restart => {
                 let paused_ms = self.consumer.paused_ms;
-                self.consumer = Consumer { paused_ms, ..restore(&self.consumer) };
+                self.consumer = ConsumerProgress { paused_ms, ..restore(&self.consumer) };
                 self.held.clear();
             }
-            Step::Steer(steer) => self.steer(steer)?,
+            ConsumerStep::Steer(steer) => self.steer(steer)?,
         }
         Ok(())
     }
 
     /// The consumer becomes what was stored beforehand.
-    fn steer(&mut self, steer: Steer) -> Result<(), TestCaseError> {
+    fn steer(&mut self, steer: ConsumerSteer) -> Result<(), TestCaseError> {
         if !may_be(&steer, &self.consumer, self.end) {
             return Ok(());
         }
-        let Steered { paused_ms, state } = self.consumer.steered(&steer);
+        let ConsumerSteered { paused_ms, state } = self.consumer.steered(&steer);
         self.consumer.steer(&steer, self.now);
         prop_assert_eq!(self.consumer.snapshot(&[]), state);
         prop_assert_eq!(self.consumer.paused_ms, paused_ms);
         match steer {
-            Steer::Pause { .. } | Steer::Resume => {}
-            Steer::Reset(offset) => {
+            ConsumerSteer::Pause { .. } | ConsumerSteer::Resume => {}
+            ConsumerSteer::Reset(offset) => {
                 self.done = (0..offset).collect();
                 self.held.clear();
                 self.firsts.clear();
             }
-            Steer::Skip(offsets) => {
+            ConsumerSteer::Skip(offsets) => {
                 self.held.retain(|offset, _| !offsets.contains(offset));
                 self.done.extend(offsets);
             }
-            Steer::Redeliver => self.held.clear(),
+            ConsumerSteer::Redeliver => self.held.clear(),
         }
         Ok(())
     }
 
-    fn take(&mut self, member: Member, max: usize) -> Result<(), TestCaseError> {
+    fn take(&mut self, member: ConsumerMember, max: usize) -> Result<(), TestCaseError> {
         let out = take_at(&mut self.consumer, member, max, 0..self.end, self.now);
         prop_assert!(out.len() <= max);
         prop_assert!(out.is_empty() || !self.consumer.is_paused());
-        for Handed { offset, attempt } in out {
+        for HandedMessage { offset, attempt } in out {
             prop_assert!(!self.done.contains(&offset), "{} is done", offset);
             let holder = self.held.insert(offset, (member, self.now + 1000));
             prop_assert!(holder.is_none(), "{} is held", offset);
@@ -286,7 +294,7 @@ impl Model {
         Ok(())
     }
 
-    fn ack(&mut self, member: Member, from: u64, to: u64) -> Result<(), TestCaseError> {
+    fn ack(&mut self, member: ConsumerMember, from: u64, to: u64) -> Result<(), TestCaseError> {
         let held = self.held.range(from..=to);
         let mine = held.filter(|(_, (holder, _))| *holder == member).map(|(offset, _)| *offset);
         let mine: Vec<u64> = mine.collect();
@@ -302,12 +310,12 @@ impl Model {
         for member in 1..4 {
             self.consumer.leave(member, self.now);
         }
-        self.steer(Steer::Resume)?;
+        self.steer(ConsumerSteer::Resume)?;
         for _ in 0..1000 {
             self.now += 500;
             self.consumer.expire(self.now);
             let out = take_at(&mut self.consumer, 9, 10, 0..self.end, self.now);
-            for Handed { offset, .. } in &out {
+            for HandedMessage { offset, .. } in &out {
                 prop_assert!(self.done.insert(*offset));
                 prop_assert_eq!(self.consumer.ack(9, *offset, *offset), 1);
             }
@@ -326,7 +334,7 @@ proptest! {
     /// order, and the limit in flight holds.
     #[test]
     fn nothing_is_lost_or_given_twice(steps in prop::collection::vec(step(), 1..120)) {
-        let mut model = Model {
+        let mut model = ConsumerModel {
             consumer: consumer(10, 0),
             end: 0,
             now: 0,
@@ -378,40 +386,40 @@ fn an_acknowledgement_is_stored_as_what_it_changed() {
 }
 
 /// A consumer beside what the store has of it.
-struct Stored {
-    consumer: Consumer,
+struct StoredConsumer {
+    consumer: ConsumerProgress,
     end: u64,
     now: u64,
     snapshot: Vec<u8>,
     pieces: Vec<Vec<u8>>,
 }
 
-impl Stored {
-    fn step(&mut self, step: Step) {
+impl StoredConsumer {
+    fn step(&mut self, step: ConsumerStep) {
         let c = &mut self.consumer;
         match step {
-            Step::Append(n) => self.end += n,
-            Step::Take(member, max) => {
+            ConsumerStep::Append(n) => self.end += n,
+            ConsumerStep::Take(member, max) => {
                 take_at(c, member, max, 0..self.end, self.now);
             }
-            Step::Ack(member, from, to) => {
+            ConsumerStep::Ack(member, from, to) => {
                 c.ack(member, from, to);
             }
-            Step::Nack(member, offset, delay) => {
+            ConsumerStep::Nack(member, offset, delay) => {
                 c.nack(member, offset, offset + 1, self.now + delay, self.now);
             }
-            Step::Leave(member) => {
+            ConsumerStep::Leave(member) => {
                 c.leave(member, self.now);
             }
-            Step::Sleep(ms) => {
+            ConsumerStep::Sleep(ms) => {
                 self.now += ms;
                 c.expire(self.now);
                 if ms % 7 == 0 {
                     c.forget(0..self.end / 3);
                 }
             }
-            Step::Restart => self.store(),
-            Step::Steer(steer) if may_be(&steer, c, self.end) => {
+            ConsumerStep::Restart => self.store(),
+            ConsumerStep::Steer(steer) if may_be(&steer, c, self.end) => {
                 self.snapshot = c.steered(&steer).state;
                 self.pieces.clear();
                 // A member goes on while that is being stored.
@@ -419,7 +427,7 @@ impl Stored {
                 c.steer(&steer, self.now);
                 self.store();
             }
-            Step::Steer(_) => {}
+            ConsumerStep::Steer(_) => {}
         }
     }
 
@@ -443,7 +451,8 @@ impl Stored {
         let mut counts = DeadCounts::default();
         let read = |snapshot: &[u8], pieces: &[Vec<u8>], counts: &mut DeadCounts| {
             let settings = self.consumer.settings;
-            let mut restored = Consumer::restore(settings, snapshot, pieces, counts).unwrap();
+            let mut restored =
+                ConsumerProgress::restore(settings, snapshot, pieces, counts).unwrap();
             // Messages that are due by now may be stored with or without their time.
             restored.expire(self.now);
             restored.snapshot(&[])
@@ -460,7 +469,7 @@ proptest! {
     fn changes_come_to_what_a_snapshot_says(steps in prop::collection::vec(step(), 1..120)) {
         let consumer = consumer(10, 2);
         let snapshot = consumer.snapshot(&[]);
-        let mut stored = Stored { consumer, end: 0, now: 0, snapshot, pieces: Vec::new() };
+        let mut stored = StoredConsumer { consumer, end: 0, now: 0, snapshot, pieces: Vec::new() };
         for step in steps {
             stored.step(step);
         }
@@ -473,7 +482,7 @@ proptest! {
         for (_, piece) in pieces(&bytes) {
             let settings = ConsumerSettings::default();
             let piece = piece.to_vec();
-            let restored = Consumer::restore(settings, &[5], &[piece], &mut DeadCounts::default());
+            let restored = ConsumerProgress::restore(settings, &[5], &[piece], &mut DeadCounts::default());
             prop_assert!(restored.is_none_or(|c| c.in_flight() <= 2 * MAX_IN_FLIGHT));
         }
     }

@@ -10,15 +10,15 @@ use sealane_protocol::{
 };
 use tokio::sync::oneshot;
 
-use super::Hub;
-use crate::consumer::Steer;
+use super::StreamHub;
+use crate::consumer::ConsumerSteer;
 use crate::limits::MAX_SHOWN_PENDING;
-use crate::stream::{ConsumerEntry, Stream};
+use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{blocking, start_offset};
-use crate::writer::{Command, Deed, Manage};
-use crate::{Error, Start, now_ms};
+use crate::writer::{ManageCommand, ManageDeed, WriterCommand};
+use crate::{Error, ReadStart, now_ms};
 
-impl Hub {
+impl StreamHub {
     /// The consumers of a stream, by name.
     ///
     /// # Errors
@@ -53,15 +53,15 @@ impl Hub {
     /// [`Error::InvalidParameter`] and failures of the store; the consumer is as it was then.
     pub async fn steer(&self, topic: &Topic, name: &str, verb: ConsumerVerb) -> Result<(), Error> {
         let steer = match verb {
-            ConsumerVerb::Pause => Steer::Pause { since_ms: now_ms() },
-            ConsumerVerb::Resume => Steer::Resume,
+            ConsumerVerb::Pause => ConsumerSteer::Pause { since_ms: now_ms() },
+            ConsumerVerb::Resume => ConsumerSteer::Resume,
             // A time becomes an offset before the writer is asked, since the search reads the disk.
-            ConsumerVerb::Reset(start) => Steer::Reset(self.place(topic, start).await?),
-            ConsumerVerb::Skip(offsets) => Steer::Skip(offsets),
-            ConsumerVerb::Redeliver => Steer::Redeliver,
+            ConsumerVerb::Reset(start) => ConsumerSteer::Reset(self.place(topic, start).await?),
+            ConsumerVerb::Skip(offsets) => ConsumerSteer::Skip(offsets),
+            ConsumerVerb::Redeliver => ConsumerSteer::Redeliver,
         };
         let consumer = name.to_owned();
-        self.manage(topic, Deed::Steer { consumer, steer }).await.map(drop)
+        self.manage(topic, ManageDeed::Steer { consumer, steer }).await.map(drop)
     }
 
     /// Removes a consumer with all that it has not finished. Its members are told.
@@ -70,7 +70,7 @@ impl Hub {
     /// [`Error::UnknownStream`], [`Error::UnknownConsumer`] and failures of the store; the consumer
     /// is as it was then.
     pub async fn remove_consumer(&self, topic: &Topic, name: &str) -> Result<(), Error> {
-        self.manage(topic, Deed::RemoveConsumer(name.to_owned())).await.map(drop)
+        self.manage(topic, ManageDeed::RemoveConsumer(name.to_owned())).await.map(drop)
     }
 
     /// Messages of a stream that are held back.
@@ -94,7 +94,7 @@ impl Hub {
         if id.is_empty() || id.len() > MAX_ID_BYTES {
             return Err(Error::parameter("id", "is not 1 to 128 bytes"));
         }
-        let cancelled = self.manage(topic, Deed::Cancel { id: id.clone() }).await?;
+        let cancelled = self.manage(topic, ManageDeed::Cancel { id: id.clone() }).await?;
         Ok(Cancelled { stream: topic.clone(), id, cancelled })
     }
 
@@ -103,19 +103,19 @@ impl Hub {
     /// # Errors
     /// [`Error::UnknownStream`], [`Error::BeyondEnd`] and failures of the store; the stream is as
     /// it was then.
-    pub async fn purge(&self, topic: &Topic, before: Start) -> Result<Purged, Error> {
+    pub async fn purge(&self, topic: &Topic, before: ReadStart) -> Result<Purged, Error> {
         let before = self.place(topic, before).await?;
         // The writer decides how many went. Between place and commit retention may have taken some.
-        let purged = self.manage(topic, Deed::Purge { before }).await?;
+        let purged = self.manage(topic, ManageDeed::Purge { before }).await?;
         let stream = self.find(topic)?;
         let state = stream.state.lock();
         Ok(Purged { stream: topic.clone(), purged, first: state.first, next: state.next })
     }
 
     /// The offset of a place that must not be beyond the end.
-    async fn place(&self, topic: &Topic, start: Start) -> Result<u64, Error> {
+    async fn place(&self, topic: &Topic, start: ReadStart) -> Result<u64, Error> {
         let stream = self.find(topic)?;
-        if let Start::Offset(offset) = start {
+        if let ReadStart::Offset(offset) = start {
             let (first, next) = {
                 let state = stream.state.lock();
                 (state.first, state.next)
@@ -126,16 +126,20 @@ impl Hub {
         start_offset(&self.registry, &stream, start).await
     }
 
-    async fn manage(&self, topic: &Topic, deed: Deed) -> Result<u64, Error> {
+    async fn manage(&self, topic: &Topic, deed: ManageDeed) -> Result<u64, Error> {
         let (reply, answer) = oneshot::channel();
-        self.registry.send(Command::Manage(Manage { topic: topic.clone(), deed, reply }))?;
+        self.registry.send(WriterCommand::Manage(ManageCommand {
+            topic: topic.clone(),
+            deed,
+            reply,
+        }))?;
         answer.await.unwrap_or(Err(Error::Draining))
     }
 
     /// The state of consumers of a stream, but for their connections and messages.
     async fn inform(
         &self,
-        stream: &Arc<Stream>,
+        stream: &Arc<StreamEntry>,
         entries: &[Arc<ConsumerEntry>],
     ) -> Result<Vec<ConsumerInfo>, Error> {
         let (first, next, now_ms) = {
@@ -155,7 +159,11 @@ impl Hub {
     }
 
     /// When messages were stored; what is not among the recent ones is looked for on disk.
-    async fn times_of(&self, stream: &Arc<Stream>, offsets: Vec<u64>) -> Result<Vec<u64>, Error> {
+    async fn times_of(
+        &self,
+        stream: &Arc<StreamEntry>,
+        offsets: Vec<u64>,
+    ) -> Result<Vec<u64>, Error> {
         let recent: Vec<Option<u64>> = {
             let state = stream.state.lock();
             offsets.iter().map(|offset| state.time_of(*offset)).collect()
@@ -170,7 +178,7 @@ impl Hub {
 }
 
 impl ConsumerEntry {
-    fn inform(&self, stream: &Stream, offsets: RangeInclusive<u64>) -> ConsumerInfo {
+    fn inform(&self, stream: &StreamEntry, offsets: RangeInclusive<u64>) -> ConsumerInfo {
         let state = self.describe();
         let consumer = self.state.lock();
         // Messages that retention took are behind nobody.

@@ -3,23 +3,24 @@
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_protocol::{ConsumerChange, ListDelayed, Mark, Op, Outcome};
+use sealane_protocol::{AckMark, ConsumerChange, EnqueueOutcome, ListDelayed, Op};
 
 use super::*;
-use crate::Item;
-use crate::consumer::Steer;
+use crate::SessionItem;
+use crate::consumer::ConsumerSteer;
 use crate::limits::{MAX_GROUP_STREAMS, MAX_IDEMPOTENCY_AGE_MS, MAX_STREAMS};
-use crate::writer::{Deed, Manage};
+use crate::writer::{ManageCommand, ManageDeed};
 
-fn open(folder: &tempfile::TempDir) -> Hub {
+fn open(folder: &tempfile::TempDir) -> StreamHub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
-    Hub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap()
+    StreamHub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap()
 }
 
-fn messages(hub: &Hub, topic: &str, count: usize) -> Enqueue {
-    let read = |_| Envelope::read(&mut Transcoder::new(), &hub.ids, Codec::Json, b"{}").unwrap();
+fn messages(hub: &StreamHub, topic: &str, count: usize) -> StreamEnqueue {
+    let read =
+        |_| StreamEnvelope::read(&mut Transcoder::new(), &hub.ids, Codec::Json, b"{}").unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), (0..count).map(read).collect());
-    Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
+    StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
 }
 
 async fn sleep_ms(ms: u64) {
@@ -34,7 +35,7 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
     let hub = open(&folder);
     let topic: Topic = "m".parse().unwrap();
     let (level, max_age_ms) = (Some(Level::Memory), Some(20));
-    let change = Change { level, max_age_ms, ..Change::default() };
+    let change = StreamChange { level, max_age_ms, ..StreamChange::default() };
     hub.configure(&topic, change).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     assert_eq!(hub.enqueue(messages(&hub, "m", 5)).await.unwrap().offset, 0);
@@ -43,20 +44,22 @@ async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
         let _copying = hub.registry.log.copying.lock();
         std::thread::sleep(Duration::from_millis(400));
         hub.store_trouble.end();
-        hub.store_trouble.fail_at(1, store::Fault::Full, false);
+        hub.store_trouble.fail_at(1, store::StoreFault::Full, false);
     }
     while hub.stream(&topic).unwrap().first == 0 {
         sleep_ms(1).await;
     }
-    hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
+    hub.store_trouble.fail_at(1, store::StoreFault::Failed("the process is dead".into()), true);
     let _ = hub.close();
 
     let hub = open(&folder);
     let info = hub.stream(&topic).unwrap();
-    hub.configure(&topic, Change { max_age_ms: Some(0), ..Change::default() }).await.unwrap();
+    hub.configure(&topic, StreamChange { max_age_ms: Some(0), ..StreamChange::default() })
+        .await
+        .unwrap();
     let offset = hub.enqueue(messages(&hub, "m", 1)).await.unwrap().offset;
-    let page = hub.read(&topic, Start::Offset(offset), 10).await.unwrap();
-    let is_read = page.events.iter().any(|event| matches!(event, Output::Deliver(_)));
+    let page = hub.read(&topic, ReadStart::Offset(offset), 10).await.unwrap();
+    let is_read = page.events.iter().any(|event| matches!(event, SubscriptionOutput::Deliver(_)));
     let (first, next) = (info.first, info.next);
     assert!(is_read, "first {first}, next {next}: offset {offset} was acknowledged");
 }
@@ -68,7 +71,7 @@ async fn nothing_is_stored_of_a_stream_that_was_removed() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(&folder);
     let gone = "gone".parse().unwrap();
-    let memory = Change { level: Some(Level::Memory), ..Change::default() };
+    let memory = StreamChange { level: Some(Level::Memory), ..StreamChange::default() };
     hub.configure(&gone, memory).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     hub.enqueue(messages(&hub, "gone", 1)).await.unwrap();
@@ -99,13 +102,13 @@ async fn reading_from_a_time_finds_what_is_not_stored_yet() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(&folder);
     let topic: Topic = "m".parse().unwrap();
-    let memory = Change { level: Some(Level::Memory), ..Change::default() };
+    let memory = StreamChange { level: Some(Level::Memory), ..StreamChange::default() };
     hub.configure(&topic, memory).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     hub.enqueue(messages(&hub, "m", 3)).await.unwrap();
-    let first = hub.read(&topic, Start::First, 10).await.unwrap();
+    let first = hub.read(&topic, ReadStart::First, 10).await.unwrap();
     assert_eq!(first.events.len(), 3, "they can be read");
-    let since = hub.read(&topic, Start::Time(1), 10).await.unwrap();
+    let since = hub.read(&topic, ReadStart::Time(1), 10).await.unwrap();
     hub.store_trouble.end();
     assert_eq!(since.events.len(), 3, "they all came after 1970");
 }
@@ -117,18 +120,18 @@ async fn no_two_messages_share_generation_and_offset_when_a_level_changes() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(&folder);
     let topic: Topic = "m".parse().unwrap();
-    let level = |level| Change { level: Some(level), ..Change::default() };
+    let level = |level| StreamChange { level: Some(level), ..StreamChange::default() };
     hub.configure(&topic, level(Level::Memory)).await.unwrap();
     hub.store_trouble.refuse_blocks(true);
     let lost = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
     let refused = hub.configure(&topic, level(Level::Disk)).await;
     assert_eq!(refused.map(|_| ()), Err(Error::StorageFull), "it is not stored with the rest");
-    hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
+    hub.store_trouble.fail_at(1, store::StoreFault::Failed("the process is dead".into()), true);
     let _ = hub.close();
 
     let hub = open(&folder);
     let other = hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-    let position = |appended: &Appended| (appended.generation, appended.offset);
+    let position = |appended: &AppendedMessages| (appended.generation, appended.offset);
     assert_ne!(lost.ids, other.ids);
     assert_ne!(position(&lost), position(&other), "two messages have one position");
 }
@@ -141,16 +144,21 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
     let topic: Topic = "m".parse().unwrap();
     hub.enqueue(messages(&hub, "m", 5)).await.unwrap();
     let (name, owner) = ("c".to_owned(), String::new());
-    let who = Who::Member { name, owner, start: Start::First, change: Default::default() };
+    let who = SubscriptionReader::Member {
+        name,
+        owner,
+        start: ReadStart::First,
+        change: Default::default(),
+    };
     let (mut member, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
     member.apply(Op::Credit(5)).unwrap();
     member.take(5, 1 << 20, &mut Vec::new()).await.unwrap();
     hub.store_trouble.set_full(true);
     let refused = hub.enqueue(messages(&hub, "m", 1)).await;
     assert_eq!(refused.map(|_| ()), Err(Error::StorageFull));
-    member.apply(Op::Ack(vec![Mark::Range { stream: None, from: 0, to: 3 }])).unwrap();
+    member.apply(Op::Ack(vec![AckMark::Range { stream: None, from: 0, to: 3 }])).unwrap();
     sleep_ms(200).await;
-    hub.store_trouble.fail_at(1, store::Fault::Failed("the process is dead".into()), true);
+    hub.store_trouble.fail_at(1, store::StoreFault::Failed("the process is dead".into()), true);
     drop(member);
     let _ = hub.close();
 
@@ -182,7 +190,7 @@ async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
             has_purged: false,
             consumers: Vec::new(),
         };
-        hub.registry.insert(&Arc::new(Stream::new(row)));
+        hub.registry.insert(&Arc::new(StreamEntry::new(row)));
     };
     let first = 1_000_000;
     (0..MAX_STREAMS as u32).for_each(|n| known(format!("flood/{n}"), first + n));
@@ -198,7 +206,7 @@ async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
     hub.remove(&"groups/0a1b2c3d".parse().unwrap()).await.unwrap();
     assert_eq!(make("more").await, refused("streams", MAX_STREAMS));
     assert_eq!(make("groups/more").await, Ok(()));
-    hub.store_trouble.fail_at(1, store::Fault::Failed("the rows are not there".into()), true);
+    hub.store_trouble.fail_at(1, store::StoreFault::Failed("the rows are not there".into()), true);
     let _ = hub.close();
 }
 
@@ -210,18 +218,18 @@ async fn a_session_goes_on_whichever_statement_fails() {
     let hub = open(&folder);
     let session = hub.publishing("", "session").unwrap();
     for n in 1..=40 {
-        hub.store_trouble.fail_at(1 + n % 5, store::Fault::Busy, false);
+        hub.store_trouble.fail_at(1 + n % 5, store::StoreFault::Busy, false);
         loop {
             let envelope = messages(&hub, "m", 1).envelopes.remove(0);
             let topic = "m".parse().unwrap();
-            let items = vec![Item { topic, n, envelope, expect: None, delay_ms: None }];
+            let items = vec![SessionItem { topic, n, envelope, expect: None, delay_ms: None }];
             let room = session.room(&items).await.unwrap();
             session.publish(items, 8, room).unwrap();
             let mut answers = Vec::new();
             let answered = session.answers(&mut answers);
             tokio::time::timeout(Duration::from_secs(10), answered).await.unwrap().unwrap();
             if let Ok(placed) = &answers[0].result {
-                assert!(matches!(placed.first, Outcome::At(place) if place.offset == n - 1));
+                assert!(matches!(placed.first, EnqueueOutcome::At(place) if place.offset == n - 1));
                 break;
             }
         }
@@ -238,8 +246,8 @@ async fn a_message_that_comes_while_an_idle_stream_goes_is_not_lost() {
     let hub = open(&folder);
     let topic: Topic = "reply/1".parse().unwrap();
     let readable = async || {
-        let page = hub.read(&topic, Start::First, 10).await.unwrap();
-        page.events.iter().filter(|event| matches!(event, Output::Deliver(_))).count()
+        let page = hub.read(&topic, ReadStart::First, 10).await.unwrap();
+        page.events.iter().filter(|event| matches!(event, SubscriptionOutput::Deliver(_))).count()
     };
     let first = hub.enqueue(messages(&hub, "reply/1", 1)).await.unwrap();
     let seen = hub.stream(&topic).unwrap();
@@ -280,7 +288,7 @@ async fn a_purge_that_was_meant_for_an_earlier_stream_takes_nothing() {
     let (removed, made, purged) = tokio::join!(
         hub.remove(&topic),
         hub.enqueue(messages(&hub, "a", 2)),
-        hub.purge(&topic, Start::Offset(4)),
+        hub.purge(&topic, ReadStart::Offset(4)),
     );
     assert!(removed.is_ok() && made.is_ok());
     assert_eq!(purged, Err(Error::BeyondEnd { next: 2 }));
@@ -295,14 +303,14 @@ async fn a_reset_that_was_meant_for_an_earlier_stream_changes_nothing() {
     let hub = open(&folder);
     let topic: Topic = "a".parse().unwrap();
     hub.enqueue(messages(&hub, "a", 2)).await.unwrap();
-    let (start, change) = (Start::First, ConsumerChange::default());
-    let who = Who::Member { name: "c".into(), owner: String::new(), start, change };
+    let (start, change) = (ReadStart::First, ConsumerChange::default());
+    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
     let _member = hub.subscribe("a".parse().unwrap(), who).await.unwrap();
     let reset = async |offset| {
         let (reply, answer) = oneshot::channel();
-        let deed = Deed::Steer { consumer: "c".into(), steer: Steer::Reset(offset) };
-        let manage = Manage { topic: topic.clone(), deed, reply };
-        hub.registry.send(Command::Manage(manage)).unwrap();
+        let deed = ManageDeed::Steer { consumer: "c".into(), steer: ConsumerSteer::Reset(offset) };
+        let manage = ManageCommand { topic: topic.clone(), deed, reply };
+        hub.registry.send(WriterCommand::Manage(manage)).unwrap();
         let said = answer.await.unwrap();
         (said, hub.consumer(&topic, "c").await.unwrap().state.next)
     };
@@ -319,22 +327,22 @@ async fn what_changes_for_good_is_on_the_disk_before_anybody_is_told() {
     let synced = || hub.store_trouble.synced();
     let (os, disk): (Topic, Topic) = ("os".parse().unwrap(), "disk".parse().unwrap());
     hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
-    let (start, change) = (Start::First, ConsumerChange::default());
-    let who = Who::Member { name: "c".into(), owner: String::new(), start, change };
+    let (start, change) = (ReadStart::First, ConsumerChange::default());
+    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
     let _member = hub.subscribe("os".parse().unwrap(), who).await.unwrap();
     let before = synced();
     hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
     assert_eq!(synced(), before);
-    let later = Enqueue { delay_ms: Some(3_600_000), ..messages(&hub, "os", 1) };
+    let later = StreamEnqueue { delay_ms: Some(3_600_000), ..messages(&hub, "os", 1) };
     hub.enqueue(later).await.unwrap();
     assert_eq!(synced(), before);
 
-    let level = Change { level: Some(Level::Disk), ..Change::default() };
+    let level = StreamChange { level: Some(Level::Disk), ..StreamChange::default() };
     hub.configure(&disk, level).await.unwrap();
     assert_eq!(synced(), before + 1, "a setting");
     hub.enqueue(messages(&hub, "disk", 1)).await.unwrap();
     assert_eq!(synced(), before + 2, "a message of level disk");
-    let later = Enqueue { delay_ms: Some(3_600_000), ..messages(&hub, "disk", 1) };
+    let later = StreamEnqueue { delay_ms: Some(3_600_000), ..messages(&hub, "disk", 1) };
     hub.enqueue(later).await.unwrap();
     assert_eq!(synced(), before + 3, "a delayed message of level disk");
     hub.remove_consumer(&os, "c").await.unwrap();
@@ -348,7 +356,7 @@ async fn an_idempotency_key_is_forgotten_once_it_is_old() {
     let folder = tempfile::tempdir().unwrap();
     let store = || rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
     let key = || IdempotencyKey::new(b"", b"once", b"{}").unwrap();
-    let keyed = |hub: &Hub| Enqueue { key: Some(key()), ..messages(hub, "a", 1) };
+    let keyed = |hub: &StreamHub| StreamEnqueue { key: Some(key()), ..messages(hub, "a", 1) };
     let hub = open(&folder);
     for _ in 0..2 {
         assert_eq!(hub.enqueue(keyed(&hub)).await.unwrap().offset, 0);
@@ -371,16 +379,17 @@ async fn what_is_read_or_awaits_a_message_is_not_idle() {
     let topic: Topic = "reply/1".parse().unwrap();
     hub.enqueue(messages(&hub, "reply/1", 1)).await.unwrap();
     let seen = hub.stream(&topic).unwrap();
-    let later = || Enqueue { delay_ms: Some(3_600_000), ..messages(&hub, "reply/1", 1) };
+    let later = || StreamEnqueue { delay_ms: Some(3_600_000), ..messages(&hub, "reply/1", 1) };
     let (held, went) = tokio::join!(hub.enqueue(later()), hub.remove_idle(&seen));
     assert_eq!((held.is_ok(), went), (true, Ok(false)));
     assert_eq!(hub.remove_idle(&seen).await, Ok(false), "it is held back on disk now");
     let list = ListDelayed { after: None, limit: 10 };
     let held = hub.delayed(&topic, list).await.unwrap().delayed.remove(0);
     hub.cancel(&topic, held.id).await.unwrap();
-    let (owner, start) = (String::new(), Start::First);
-    let reader = Who::Reader { start, generation: None };
-    let member = Who::Member { name: "c".into(), owner, start, change: Default::default() };
+    let (owner, start) = (String::new(), ReadStart::First);
+    let reader = SubscriptionReader::Reader { start, generation: None };
+    let member =
+        SubscriptionReader::Member { name: "c".into(), owner, start, change: Default::default() };
     for who in [reader, member] {
         let reading = hub.subscribe(topic.clone().into(), who).await.unwrap();
         assert_eq!(hub.remove_idle(&seen).await, Ok(false));

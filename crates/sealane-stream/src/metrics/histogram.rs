@@ -27,7 +27,7 @@ const BOUNDS_US: [u64; 17] = [
 /// The durations that were recorded so far. The library that writes metrics has histograms as well.
 /// They lock for each value and take one value at a time.
 #[derive(Debug, Default)]
-pub struct Histogram {
+pub struct TimingHistogram {
     bounded: [AtomicU64; BOUNDS_US.len()],
     beyond: AtomicU64,
     sum_us: AtomicU64,
@@ -35,7 +35,7 @@ pub struct Histogram {
 
 /// How often something took up to so long, and longer than the bucket before says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bucket {
+pub struct HistogramBucket {
     /// In seconds; infinite in the last one.
     pub upper: f64,
     /// How often.
@@ -44,14 +44,14 @@ pub struct Bucket {
 
 /// The values of a histogram at one time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spread {
+pub struct HistogramSpread {
     /// By ascending bounds.
-    pub buckets: Vec<Bucket>,
+    pub buckets: Vec<HistogramBucket>,
     /// All times together, in seconds.
     pub sum: f64,
 }
 
-impl Histogram {
+impl TimingHistogram {
     /// Takes down that something took so long.
     pub fn note(&self, took: Duration) {
         self.note_many(took, 1);
@@ -69,19 +69,19 @@ impl Histogram {
     }
 
     /// The durations that were recorded so far.
-    pub fn read(&self) -> Spread {
+    pub fn read(&self) -> HistogramSpread {
         let uppers = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
         let counts = self.bounded.iter().chain([&self.beyond]);
         let bucket = |(upper, count): (f64, &AtomicU64)| {
             let count = count.load(Ordering::Relaxed);
-            Bucket { upper, count }
+            HistogramBucket { upper, count }
         };
         let sum = self.sum_us.load(Ordering::Relaxed) as f64 / 1e6;
-        Spread { buckets: uppers.zip(counts).map(bucket).collect(), sum }
+        HistogramSpread { buckets: uppers.zip(counts).map(bucket).collect(), sum }
     }
 }
 
-impl Spread {
+impl HistogramSpread {
     /// How many times were taken down.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|bucket| bucket.count).sum()
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn each_time_is_in_the_first_bucket_that_holds_it() {
-        let histogram = Histogram::default();
+        let histogram = TimingHistogram::default();
         let at = |us| Duration::from_micros(us);
         for us in [0, 100, 101, 1_000, 300_000_000, 300_000_001] {
             histogram.note(at(us));
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_time_that_is_longer_than_time_breaks_nothing() {
-        let histogram = Histogram::default();
+        let histogram = TimingHistogram::default();
         histogram.note_many(Duration::MAX, u64::MAX);
         assert_eq!(histogram.read().count(), u64::MAX);
     }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::limits::{MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
-use crate::registry::Registry;
-use crate::stream::{ConsumerEntry, Stream};
+use crate::registry::StreamRegistry;
+use crate::stream::{ConsumerEntry, StreamEntry};
 
 /// The counts of a stream.
 #[derive(Debug, Default)]
@@ -29,12 +29,12 @@ pub(crate) struct ConsumerCounts {
 
 /// Counts that have a series of their own, once it was asked for and there was a place.
 #[derive(Debug, Default)]
-pub(crate) struct Own<C> {
+pub(crate) struct OwnSeries<C> {
     counts: C,
-    place: OnceLock<Option<Place>>,
+    place: OnceLock<Option<SeriesPlace>>,
 }
 
-impl<C> Own<C> {
+impl<C> OwnSeries<C> {
     fn is_shown(&self) -> bool {
         matches!(self.place.get(), Some(Some(_)))
     }
@@ -53,16 +53,16 @@ impl<C> Own<C> {
 
 /// One of a bounded number, given back once: when it is left, at the latest when it is dropped.
 #[derive(Debug)]
-struct Place {
+struct SeriesPlace {
     taken: Arc<AtomicUsize>,
     is_left: AtomicBool,
 }
 
-impl Place {
-    fn take(taken: &Arc<AtomicUsize>, limit: usize) -> Option<Place> {
+impl SeriesPlace {
+    fn take(taken: &Arc<AtomicUsize>, limit: usize) -> Option<SeriesPlace> {
         let more = |taken: usize| (taken < limit).then_some(taken + 1);
         let is_taken = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        let place = || Place { taken: taken.clone(), is_left: AtomicBool::new(false) };
+        let place = || SeriesPlace { taken: taken.clone(), is_left: AtomicBool::new(false) };
         is_taken.is_ok().then(place)
     }
 
@@ -73,7 +73,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SeriesPlace {
     fn drop(&mut self) {
         self.leave();
     }
@@ -81,31 +81,31 @@ impl Drop for Place {
 
 /// The places, and the counts of those who have none.
 #[derive(Debug, Default)]
-pub(crate) struct Series {
+pub(crate) struct SeriesPlaces {
     streams: Arc<AtomicUsize>,
     consumers: Arc<AtomicUsize>,
     other_streams: StreamCounts,
     other_consumers: ConsumerCounts,
 }
 
-impl Series {
+impl SeriesPlaces {
     /// Gives a stream that is new here a place, if there is one, and so its consumers.
-    pub(crate) fn admit(&self, stream: &Stream) {
-        let place = || Place::take(&self.streams, MAX_METRIC_STREAMS);
+    pub(crate) fn admit(&self, stream: &StreamEntry) {
+        let place = || SeriesPlace::take(&self.streams, MAX_METRIC_STREAMS);
         stream.counts.place.get_or_init(place);
         let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
         consumers.iter().for_each(|entry| self.admit_consumer(stream, entry));
     }
 
     /// The same of a consumer. To ask again changes nothing.
-    pub(crate) fn admit_consumer(&self, stream: &Stream, entry: &ConsumerEntry) {
-        let take = || Place::take(&self.consumers, MAX_METRIC_CONSUMERS);
+    pub(crate) fn admit_consumer(&self, stream: &StreamEntry, entry: &ConsumerEntry) {
+        let take = || SeriesPlace::take(&self.consumers, MAX_METRIC_CONSUMERS);
         entry.counts.place.get_or_init(|| if stream.counts.is_shown() { take() } else { None });
     }
 
     /// Takes the places of a stream that was removed and of its consumers. Its readers may hold the
     /// stream for long after, and whoever comes next finds the places free.
-    pub(crate) fn dismiss(&self, stream: &Stream) {
+    pub(crate) fn dismiss(&self, stream: &StreamEntry) {
         stream.counts.leave();
         stream.state.lock().consumers.values().for_each(|entry| entry.counts.leave());
     }
@@ -116,7 +116,7 @@ impl Series {
     }
 
     /// Where to count what a stream does.
-    pub(crate) fn of<'a>(&'a self, stream: &'a Stream) -> &'a StreamCounts {
+    pub(crate) fn of<'a>(&'a self, stream: &'a StreamEntry) -> &'a StreamCounts {
         stream.counts.or(&self.other_streams)
     }
 
@@ -166,7 +166,7 @@ pub struct ConsumerFigures {
 
 /// Figures by stream and by consumer; the last of each are of all others.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub struct SeriesFigures {
     /// At most [`MAX_METRIC_STREAMS`] and one.
     pub streams: Vec<StreamFigures>,
     /// At most [`MAX_METRIC_CONSUMERS`] and one.
@@ -174,11 +174,11 @@ pub struct Figures {
 }
 
 /// The figures now. This call looks at every stream.
-pub(crate) fn figures(registry: &Registry) -> Figures {
+pub(crate) fn figures(registry: &StreamRegistry) -> SeriesFigures {
     let series = &registry.series;
     let mut other = StreamFigures::counted(&series.other_streams);
     let mut others = ConsumerFigures::counted(&series.other_consumers);
-    let mut figures = Figures::default();
+    let mut figures = SeriesFigures::default();
     for stream in registry.streams() {
         let mut own = StreamFigures::counted(&stream.counts.counts);
         let is_shown = stream.counts.is_shown();
@@ -214,7 +214,7 @@ impl StreamFigures {
     }
 
     /// Adds what a stream is now; returns its consumers.
-    fn look(&mut self, stream: &Stream) -> Vec<Arc<ConsumerEntry>> {
+    fn look(&mut self, stream: &StreamEntry) -> Vec<Arc<ConsumerEntry>> {
         self.readers += stream.readers.load(Ordering::Relaxed) as u64;
         let state = stream.state.lock();
         self.messages += state.next - state.first;
@@ -234,7 +234,7 @@ impl ConsumerFigures {
     }
 
     /// Adds what a consumer is now.
-    fn look(&mut self, stream: &Stream, entry: &ConsumerEntry) {
+    fn look(&mut self, stream: &StreamEntry, entry: &ConsumerEntry) {
         let visible = stream.state.lock().visible();
         self.members += entry.members.lock().len() as u64;
         let consumer = entry.state.lock();
@@ -252,19 +252,19 @@ mod tests {
     #[test]
     fn places_are_bounded_and_come_back() {
         let taken = Arc::new(AtomicUsize::new(0));
-        let mut places: Vec<_> = (0..3).filter_map(|_| Place::take(&taken, 2)).collect();
+        let mut places: Vec<_> = (0..3).filter_map(|_| SeriesPlace::take(&taken, 2)).collect();
         assert_eq!(places.len(), 2);
         places.pop();
-        assert!(Place::take(&taken, 2).is_some(), "and this one goes at once");
+        assert!(SeriesPlace::take(&taken, 2).is_some(), "and this one goes at once");
         assert_eq!(taken.load(Ordering::Relaxed), 1);
-        places.iter().chain(&places).for_each(Place::leave);
+        places.iter().chain(&places).for_each(SeriesPlace::leave);
         drop(places);
         assert_eq!(taken.load(Ordering::Relaxed), 0, "each comes back once");
     }
 
     #[test]
     fn what_is_removed_gives_its_places_back_though_somebody_holds_it() {
-        let stream = Stream::new(StreamRow {
+        let stream = StreamEntry::new(StreamRow {
             number: 1,
             topic: "a".parse().unwrap(),
             level: Level::Os,
@@ -280,7 +280,7 @@ mod tests {
             has_purged: false,
             consumers: Vec::new(),
         });
-        let series = Series::default();
+        let series = SeriesPlaces::default();
         let taken = || [&series.streams, &series.consumers].map(|all| all.load(Ordering::Relaxed));
         let held = ["b", "c"].map(|name| stream.consumer(name, "", 0).unwrap());
         series.admit(&stream);

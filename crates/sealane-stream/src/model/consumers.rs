@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 
 use sealane_message::Topic;
-use sealane_protocol::{ConsumerVerb, Mark, Op, Position};
+use sealane_protocol::{AckMark, ConsumerVerb, Op, StreamPosition};
 
-use super::Random;
-use super::world::World;
+use super::ModelRandom;
+use super::world::ModelWorld;
 
-use crate::{ConsumerChange, Error, Hub, Output, Start, Subscription, Who};
+use crate::{
+    ConsumerChange, Error, ReadStart, StreamHub, StreamSubscription, SubscriptionOutput,
+    SubscriptionReader,
+};
 
 /// Deliveries after which a message of the consumer `c1` is a dead letter.
 const ATTEMPTS: u32 = 2;
 
 /// The last known state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum ModelLast {
     Held {
         by: u64,
         attempt: u32,
@@ -35,8 +38,8 @@ enum Last {
 
 /// The known state of one consumer of one stream.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    last: BTreeMap<Position, Last>,
+pub(super) struct ConsumerLedger {
+    last: BTreeMap<StreamPosition, ModelLast>,
     /// The greatest offset that came for the first time since the hub was opened.
     first: Option<u64>,
     is_paused: bool,
@@ -46,18 +49,18 @@ pub(super) struct Ledger {
 
 /// An action on a consumer or on the beginning of its stream.
 #[derive(Debug, Clone)]
-pub(super) enum Verb {
+pub(super) enum ModelVerb {
     Steer(ConsumerVerb),
     Remove,
 }
 
-impl Ledger {
+impl ConsumerLedger {
     /// Everything that was done is stored.
     pub(super) fn flushed(&mut self) {
         for last in self.last.values_mut() {
             match last {
-                Last::Acked { is_sure } | Last::Dead { is_sure } => *is_sure = true,
-                Last::Held { .. } | Last::Back | Last::Passed => {}
+                ModelLast::Acked { is_sure } | ModelLast::Dead { is_sure } => *is_sure = true,
+                ModelLast::Held { .. } | ModelLast::Back | ModelLast::Passed => {}
             }
         }
     }
@@ -67,8 +70,10 @@ impl Ledger {
         self.first = None;
         for last in self.last.values_mut() {
             match last {
-                Last::Acked { is_sure: true } | Last::Dead { is_sure: true } | Last::Passed => {}
-                _ => *last = Last::Back,
+                ModelLast::Acked { is_sure: true }
+                | ModelLast::Dead { is_sure: true }
+                | ModelLast::Passed => {}
+                _ => *last = ModelLast::Back,
             }
         }
     }
@@ -78,7 +83,7 @@ impl Ledger {
         if self.was_reset {
             return 0;
         }
-        self.last.values().filter(|last| matches!(last, Last::Dead { is_sure: true })).count()
+        self.last.values().filter(|last| matches!(last, ModelLast::Dead { is_sure: true })).count()
     }
 
     /// Holds the dead letters of the stream against what became of its messages.
@@ -90,11 +95,11 @@ impl Ledger {
             let count = letters.iter().filter(is_meant).count();
             let can_be = topic.as_str().starts_with("s/");
             match last {
-                Last::Dead { is_sure: true } if can_be && !self.was_reset => {
+                ModelLast::Dead { is_sure: true } if can_be && !self.was_reset => {
                     assert_eq!(count, 1, "seed {seed}: {topic} {name} {position:?}: letters");
                 }
                 _ if self.was_reset => {}
-                Last::Acked { .. } => {
+                ModelLast::Acked { .. } => {
                     assert_eq!(count, 0, "seed {seed}: {topic} {name} {position:?} was done");
                 }
                 _ => assert!(count <= 1, "seed {seed}: {topic} {name} {position:?}: {count}"),
@@ -102,12 +107,12 @@ impl Ledger {
         }
     }
 
-    fn delivered(&mut self, position: Position, attempt: u32, by: u64, what: &str) {
-        let last = self.last.insert(position, Last::Held { by, attempt });
+    fn delivered(&mut self, position: StreamPosition, attempt: u32, by: u64, what: &str) {
+        let last = self.last.insert(position, ModelLast::Held { by, attempt });
         let may_come = match last {
-            None | Some(Last::Back | Last::Dead { is_sure: false }) => true,
-            Some(Last::Held { .. } | Last::Acked { .. } | Last::Passed) => false,
-            Some(Last::Dead { is_sure: true }) => false,
+            None | Some(ModelLast::Back | ModelLast::Dead { is_sure: false }) => true,
+            Some(ModelLast::Held { .. } | ModelLast::Acked { .. } | ModelLast::Passed) => false,
+            Some(ModelLast::Dead { is_sure: true }) => false,
         };
         assert!(!self.is_paused, "{what} {position:?} comes to a paused consumer");
         assert!(may_come, "{what} {position:?} comes again (attempt {attempt}), it was {last:?}");
@@ -119,16 +124,16 @@ impl Ledger {
     }
 
     /// Messages of these positions do not come any more.
-    pub(super) fn pass(&mut self, positions: impl IntoIterator<Item = Position>) {
-        self.last.extend(positions.into_iter().map(|position| (position, Last::Passed)));
+    pub(super) fn pass(&mut self, positions: impl IntoIterator<Item = StreamPosition>) {
+        self.last.extend(positions.into_iter().map(|position| (position, ModelLast::Passed)));
     }
 
     /// Repeats the hub's action in the model; `all` are the messages of the stream.
-    pub(super) fn steer(&mut self, verb: &ConsumerVerb, all: &[Position], name: &str) {
+    pub(super) fn steer(&mut self, verb: &ConsumerVerb, all: &[StreamPosition], name: &str) {
         match verb {
             ConsumerVerb::Pause => self.is_paused = true,
             ConsumerVerb::Resume => self.is_paused = false,
-            ConsumerVerb::Reset(Start::Offset(to)) => {
+            ConsumerVerb::Reset(ReadStart::Offset(to)) => {
                 self.last.retain(|position, _| position.offset < *to);
                 self.pass(all.iter().filter(|position| position.offset < *to).copied());
                 self.first = None;
@@ -136,12 +141,14 @@ impl Ledger {
             }
             ConsumerVerb::Reset(_) => unreachable!("the model resets to offsets"),
             ConsumerVerb::Skip(offsets) => {
-                let is_meant = |position: &&Position| offsets.contains(&position.offset);
+                let is_meant = |position: &&StreamPosition| offsets.contains(&position.offset);
                 self.pass(all.iter().filter(is_meant).copied());
             }
             ConsumerVerb::Redeliver => {
-                let is_held = |(_, last): &(&Position, &Last)| matches!(last, Last::Held { .. });
-                let held: Vec<Position> =
+                let is_held = |(_, last): &(&StreamPosition, &ModelLast)| {
+                    matches!(last, ModelLast::Held { .. })
+                };
+                let held: Vec<StreamPosition> =
                     self.last.iter().filter(is_held).map(|(position, _)| *position).collect();
                 held.into_iter().for_each(|position| self.back(position, name));
             }
@@ -149,36 +156,41 @@ impl Ledger {
     }
 
     /// A message that a member had goes back, or is out of attempts.
-    fn back(&mut self, position: Position, name: &str) {
+    fn back(&mut self, position: StreamPosition, name: &str) {
         if let Some(last) = self.last.get_mut(&position) {
             *last = match *last {
-                Last::Held { attempt, .. } if name == "c1" && attempt >= ATTEMPTS => {
-                    Last::Dead { is_sure: false }
+                ModelLast::Held { attempt, .. } if name == "c1" && attempt >= ATTEMPTS => {
+                    ModelLast::Dead { is_sure: false }
                 }
-                _ => Last::Back,
+                _ => ModelLast::Back,
             };
         }
     }
 }
 
-struct Member {
+struct ModelMember {
     topic: Topic,
     name: &'static str,
     number: u64,
-    subscription: Subscription,
-    held: Vec<Position>,
+    subscription: StreamSubscription,
+    held: Vec<StreamPosition>,
 }
 
 /// The members that read now.
 #[derive(Default)]
-pub(super) struct Members {
-    all: Vec<Member>,
+pub(super) struct ModelMembers {
+    all: Vec<ModelMember>,
     count: u64,
 }
 
-impl Members {
+impl ModelMembers {
     /// Lets somebody come, take, finish or go; returns how many steps that were.
-    pub(super) async fn step(&mut self, hub: &Hub, world: &mut World, random: &mut Random) -> u64 {
+    pub(super) async fn step(
+        &mut self,
+        hub: &StreamHub,
+        world: &mut ModelWorld,
+        random: &mut ModelRandom,
+    ) -> u64 {
         let steps = 1 + random.below(4);
         for _ in 0..steps {
             match random.below(10) {
@@ -194,7 +206,7 @@ impl Members {
         steps
     }
 
-    async fn come(&mut self, hub: &Hub, world: &mut World, random: &mut Random) {
+    async fn come(&mut self, hub: &StreamHub, world: &mut ModelWorld, random: &mut ModelRandom) {
         let topics = world.topics();
         let can_read = |topic: &&Topic| topic.as_str().starts_with(['s', 'p']);
         let topics: Vec<&Topic> = topics.iter().filter(can_read).collect();
@@ -206,15 +218,20 @@ impl Members {
         let max_attempts = (name == "c1").then_some(ATTEMPTS);
         let change = ConsumerChange { max_attempts, ..ConsumerChange::default() };
         let owner = String::new();
-        let who = Who::Member { name: name.into(), owner, start: Start::First, change };
+        let who = SubscriptionReader::Member {
+            name: name.into(),
+            owner,
+            start: ReadStart::First,
+            change,
+        };
         let (subscription, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
         world.stream(&topic).consumers.entry(name.into()).or_default();
         self.count += 1;
         let number = self.count;
-        self.all.push(Member { topic, name, number, subscription, held: Vec::new() });
+        self.all.push(ModelMember { topic, name, number, subscription, held: Vec::new() });
     }
 
-    async fn take(&mut self, world: &mut World, random: &mut Random) {
+    async fn take(&mut self, world: &mut ModelWorld, random: &mut ModelRandom) {
         if self.all.is_empty() {
             return;
         }
@@ -234,12 +251,12 @@ impl Members {
             Err(error) => panic!("{what}: {error}"),
         }
         for event in events {
-            let Output::Deliver(delivery) = event else {
-                assert!(matches!(event, Output::Status(_)));
+            let SubscriptionOutput::Deliver(delivery) = event else {
+                assert!(matches!(event, SubscriptionOutput::Status(_)));
                 continue;
             };
             let (generation, offset) = (delivery.generation(), delivery.offset());
-            let position = Position { generation, offset };
+            let position = StreamPosition { generation, offset };
             let known = world.stream(&member.topic);
             let ledger = known.consumers.get_mut(member.name).unwrap();
             ledger.delivered(position, delivery.attempt(), member.number, &what);
@@ -254,7 +271,7 @@ impl Members {
     }
 
     /// Acknowledges or sets back some of what a member has.
-    fn finish(&mut self, world: &mut World, random: &mut Random) {
+    fn finish(&mut self, world: &mut ModelWorld, random: &mut ModelRandom) {
         if self.all.is_empty() {
             return;
         }
@@ -264,7 +281,7 @@ impl Members {
         let sets_back = random.one_in(3);
         for position in member.held.drain(..count) {
             let marks =
-                vec![Mark::Range { stream: None, from: position.offset, to: position.offset }];
+                vec![AckMark::Range { stream: None, from: position.offset, to: position.offset }];
             let op = if sets_back { Op::Nack(marks, 0) } else { Op::Ack(marks) };
             member.subscription.apply(op).unwrap();
             // Of a stream that is gone, or was made again, nothing is known.
@@ -273,25 +290,27 @@ impl Members {
                 continue;
             };
             let mine = matches!(ledger.last.get(&position),
-                Some(Last::Held { by, .. }) if *by == member.number);
+                Some(ModelLast::Held { by, .. }) if *by == member.number);
             match (mine, sets_back) {
                 (false, _) => {}
                 (true, true) => ledger.back(position, member.name),
-                (true, false) => drop(ledger.last.insert(position, Last::Acked { is_sure: false })),
+                (true, false) => {
+                    drop(ledger.last.insert(position, ModelLast::Acked { is_sure: false }))
+                }
             }
         }
     }
 }
 
 /// A member goes: what it had comes to others.
-fn leave(member: Member, world: &mut World) {
-    let Member { topic, name, number, subscription, held } = member;
+fn leave(member: ModelMember, world: &mut ModelWorld) {
+    let ModelMember { topic, name, number, subscription, held } = member;
     drop(subscription);
     let Some(ledger) = world.known(&topic).and_then(|known| known.consumers.get_mut(name)) else {
         return;
     };
     for position in held {
-        if matches!(ledger.last.get(&position), Some(Last::Held { by, .. }) if *by == number) {
+        if matches!(ledger.last.get(&position), Some(ModelLast::Held { by, .. }) if *by == number) {
             ledger.back(position, name);
         }
     }

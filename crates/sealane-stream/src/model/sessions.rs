@@ -4,13 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use sealane_message::Topic;
-use sealane_protocol::Outcome;
+use sealane_protocol::EnqueueOutcome;
 use tokio::time::timeout;
 
-use super::Random;
+use super::ModelRandom;
 use super::requests::envelope;
-use super::world::{Message, World};
-use crate::{Answered, Error, Hub, Item, Level, Placed, Publishing};
+use super::world::{ModelMessage, ModelWorld};
+use crate::{Error, Level, PublishAnswered, PublishSession, SessionItem, StoredPlace, StreamHub};
 
 /// Owner and name of each session; two differ in their owners alone.
 const SESSIONS: [(&str, &str); 3] = [("", "p"), ("a", "p"), ("", "q")];
@@ -19,7 +19,7 @@ const KEEP: u64 = 6;
 
 /// One numbered message.
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
+pub(super) struct ModelAsk {
     topic: Topic,
     n: u64,
     id: String,
@@ -29,21 +29,22 @@ pub(super) struct Ask {
 
 /// Where the messages of one session are in one stream; the first has the number 1.
 #[derive(Debug, Default)]
-pub(super) struct Numbers(Vec<Outcome>);
+pub(super) struct ModelNumbers(Vec<EnqueueOutcome>);
 
-impl Numbers {
+impl ModelNumbers {
     fn last(&self) -> u64 {
         self.0.len() as u64
     }
 
-    fn place(&self, n: u64) -> Option<Outcome> {
+    fn place(&self, n: u64) -> Option<EnqueueOutcome> {
         let index = usize::try_from(n.checked_sub(1)?).ok()?;
         self.0.get(index).copied()
     }
 
     /// The stream has lost everything from this offset on, and what was numbered behind it.
     pub(super) fn lose(&mut self, from: u64, what: &str) {
-        let is_lost = |place: &Outcome| matches!(place, Outcome::At(at) if at.offset >= from);
+        let is_lost =
+            |place: &EnqueueOutcome| matches!(place, EnqueueOutcome::At(at) if at.offset >= from);
         let kept = self.0.iter().take_while(|place| !is_lost(place)).count();
         let lost = self.0.split_off(kept);
         assert!(lost.iter().all(is_lost), "{what}: a number outlives the one before it: {lost:?}");
@@ -52,11 +53,11 @@ impl Numbers {
 
 /// The connections of the sessions.
 #[derive(Default)]
-pub(super) struct Publishers([Option<Publishing>; SESSIONS.len()]);
+pub(super) struct ModelPublishers([Option<PublishSession>; SESSIONS.len()]);
 
-impl Publishers {
+impl ModelPublishers {
     /// Lets every session have a connection; one that has may be taken over by another.
-    pub(super) async fn step(&mut self, hub: &Hub, random: &mut Random) {
+    pub(super) async fn step(&mut self, hub: &StreamHub, random: &mut ModelRandom) {
         for ((owner, name), connection) in SESSIONS.iter().zip(&mut self.0) {
             if connection.is_some() && !random.one_in(12) {
                 continue;
@@ -72,16 +73,16 @@ impl Publishers {
     /// Publishes as a session; what became of each message.
     pub(super) async fn publish(
         &self,
-        hub: &Hub,
+        hub: &StreamHub,
         session: usize,
-        asked: &[Ask],
-    ) -> Vec<Result<Placed, Error>> {
+        asked: &[ModelAsk],
+    ) -> Vec<Result<StoredPlace, Error>> {
         let connection = self.0[session].as_ref().unwrap();
-        let item = |ask: &Ask| {
-            let Ask { topic, n, id, expect, delay_ms } = ask.clone();
-            Item { topic, n, envelope: envelope(hub, &id), expect, delay_ms }
+        let item = |ask: &ModelAsk| {
+            let ModelAsk { topic, n, id, expect, delay_ms } = ask.clone();
+            SessionItem { topic, n, envelope: envelope(hub, &id), expect, delay_ms }
         };
-        let items: Vec<Item> = asked.iter().map(item).collect();
+        let items: Vec<SessionItem> = asked.iter().map(item).collect();
         let room = connection.try_room(&items).expect("room in the queue");
         connection.publish(items, KEEP, room).unwrap();
         let mut told: HashMap<(Topic, u64), VecDeque<_>> = HashMap::new();
@@ -90,11 +91,11 @@ impl Publishers {
             let mut answers = Vec::new();
             let came = timeout(PATIENCE, connection.answers(&mut answers)).await;
             came.expect("an answer to each message").unwrap();
-            for Answered { stream, from, to, result } in answers {
+            for PublishAnswered { stream, from, to, result } in answers {
                 for n in from..=to {
-                    let behind = |placed: Placed| {
+                    let behind = |placed: StoredPlace| {
                         let first = placed.first.behind(n - from);
-                        Placed { first, ..placed }
+                        StoredPlace { first, ..placed }
                     };
                     let result = result.clone().map(behind);
                     told.entry((stream.clone(), n)).or_default().push_back(result);
@@ -102,7 +103,7 @@ impl Publishers {
                 }
             }
         }
-        let mut result = |ask: &Ask| {
+        let mut result = |ask: &ModelAsk| {
             let of_number = told.get_mut(&(ask.topic.clone(), ask.n));
             of_number.and_then(VecDeque::pop_front).expect("an answer to this message")
         };
@@ -114,7 +115,7 @@ impl Publishers {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Messages of a session: mostly the next ones, now and then others.
-pub(super) fn ask(world: &mut World, random: &mut Random) -> (usize, Vec<Ask>) {
+pub(super) fn ask(world: &mut ModelWorld, random: &mut ModelRandom) -> (usize, Vec<ModelAsk>) {
     let session = random.below(SESSIONS.len() as u64) as usize;
     let mut asked = Vec::new();
     for _ in 0..1 + random.below(2) {
@@ -124,7 +125,7 @@ pub(super) fn ask(world: &mut World, random: &mut Random) -> (usize, Vec<Ask>) {
             false => world.topic(random),
         };
         let last = world.known(&topic).and_then(|known| known.sessions.get(&session));
-        let mut n = 1 + last.map_or(0, Numbers::last);
+        let mut n = 1 + last.map_or(0, ModelNumbers::last);
         for _ in 0..1 + random.below(4) {
             let number = match random.below(8) {
                 0 => n.saturating_sub(1 + random.below(2 * KEEP)),
@@ -134,7 +135,13 @@ pub(super) fn ask(world: &mut World, random: &mut Random) -> (usize, Vec<Ask>) {
             let next = world.next(&topic);
             let delay_ms = (is_given && random.one_in(2)).then(|| random.below(30));
             let expect = (!is_given && random.one_in(8)).then(|| next + random.below(2));
-            asked.push(Ask { topic: topic.clone(), n: number, id: world.id(), expect, delay_ms });
+            asked.push(ModelAsk {
+                topic: topic.clone(),
+                n: number,
+                id: world.id(),
+                expect,
+                delay_ms,
+            });
             n = n.max(number + 1);
         }
     }
@@ -143,16 +150,16 @@ pub(super) fn ask(world: &mut World, random: &mut Random) -> (usize, Vec<Ask>) {
 
 /// Holds what became of messages, in the order in which they were asked for, against the model.
 pub(super) fn answered(
-    world: &mut World,
+    world: &mut ModelWorld,
     session: usize,
-    asked: Vec<Ask>,
-    results: Vec<Result<Placed, Error>>,
+    asked: Vec<ModelAsk>,
+    results: Vec<Result<StoredPlace, Error>>,
 ) {
     for (ask, result) in asked.into_iter().zip(results) {
         let what = format!("seed {}: session {session} {} {}", world.seed, ask.topic, ask.n);
         let next = world.next(&ask.topic);
         let known = world.known(&ask.topic).and_then(|known| known.sessions.get(&session));
-        let last = known.map_or(0, Numbers::last);
+        let last = known.map_or(0, ModelNumbers::last);
         match result {
             Ok(placed) => stored(world, session, ask, &placed, &what),
             Err(Error::StorageFull | Error::StorageBusy | Error::StorageFailed(_)) => {}
@@ -173,7 +180,7 @@ pub(super) fn answered(
 }
 
 /// A message is stored, now or since an earlier time.
-fn stored(world: &mut World, session: usize, ask: Ask, placed: &Placed, what: &str) {
+fn stored(world: &mut ModelWorld, session: usize, ask: ModelAsk, placed: &StoredPlace, what: &str) {
     let next = world.next(&ask.topic);
     let known = world.stream(&ask.topic);
     let numbers = known.sessions.entry(session).or_default();
@@ -184,7 +191,7 @@ fn stored(world: &mut World, session: usize, ask: Ask, placed: &Placed, what: &s
     assert_eq!(ask.n, numbers.last() + 1, "{what}: it is stored behind a gap");
     numbers.0.push(placed.first);
     match placed.first {
-        Outcome::At(place) => {
+        EnqueueOutcome::At(place) => {
             assert_eq!(ask.delay_ms, None, "{what}: it is held back");
             // Among what is held back messages come of themselves.
             let is_given = ask.topic.as_str().starts_with("d/");
@@ -192,9 +199,9 @@ fn stored(world: &mut World, session: usize, ask: Ask, placed: &Placed, what: &s
             assert!(is_next, "{what}: offset {} after {next}", place.offset);
             assert!(ask.expect.is_none_or(|expect| expect == place.offset), "{what}");
             let (generation, is_sure) = (place.generation, placed.level > Level::Memory);
-            known.messages.insert(place.offset, Message { id: ask.id, generation, is_sure });
+            known.messages.insert(place.offset, ModelMessage { id: ask.id, generation, is_sure });
         }
-        Outcome::Due(_) => {
+        EnqueueOutcome::Due(_) => {
             assert!(ask.delay_ms.is_some(), "{what}: it is not held back");
             known.delayed.insert(ask.id);
         }

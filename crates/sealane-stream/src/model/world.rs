@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use sealane_codec::Codec;
 use sealane_message::Topic;
-use sealane_protocol::Position;
+use sealane_protocol::StreamPosition;
 
-use super::consumers::{Ledger, Verb};
-use super::requests::Request;
-use super::sessions::Numbers;
-use super::{Random, until};
-use crate::{Error, Hub, Level, Output, Start, StreamState};
+use super::consumers::{ConsumerLedger, ModelVerb};
+use super::requests::ModelRequest;
+use super::sessions::ModelNumbers;
+use super::{ModelRandom, until};
+use crate::{Error, Level, ReadStart, StreamHub, StreamState, SubscriptionOutput};
 
 /// The known state of a message that was acknowledged.
 #[derive(Debug, Clone)]
-pub(super) struct Message {
+pub(super) struct ModelMessage {
     pub(super) id: String,
     pub(super) generation: u64,
     /// Whether a kill must not take it.
@@ -23,7 +23,7 @@ pub(super) struct Message {
 
 /// One stream, from when it was made until it is removed.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ModelStream {
     pub(super) level: Level,
     pub(super) max_count: u64,
     /// Whether it ever had a bound.
@@ -31,46 +31,47 @@ pub(super) struct Known {
     /// Everything before was purged.
     pub(super) purged: u64,
     /// By offset.
-    pub(super) messages: BTreeMap<u64, Message>,
+    pub(super) messages: BTreeMap<u64, ModelMessage>,
     /// The messages that came with an idempotency key, and their offset.
     pub(super) keys: HashMap<u64, (Vec<String>, u64)>,
     /// Ids that are held back.
     pub(super) delayed: HashSet<String>,
-    pub(super) consumers: BTreeMap<String, Ledger>,
+    pub(super) consumers: BTreeMap<String, ConsumerLedger>,
     /// The messages that publishing sessions have had stored.
-    pub(super) sessions: BTreeMap<usize, Numbers>,
+    pub(super) sessions: BTreeMap<usize, ModelNumbers>,
     /// Names of consumers that were removed: those who have them now are not the first.
     pub(super) loose: BTreeSet<String>,
 }
 
-impl Known {
-    fn positions(&self) -> Vec<Position> {
+impl ModelStream {
+    fn positions(&self) -> Vec<StreamPosition> {
         let all = self.messages.iter();
-        all.map(|(&offset, message)| Position { generation: message.generation, offset }).collect()
+        all.map(|(&offset, message)| StreamPosition { generation: message.generation, offset })
+            .collect()
     }
 }
 
-pub(super) struct World {
+pub(super) struct ModelWorld {
     pub(super) seed: u64,
-    streams: BTreeMap<Topic, Known>,
+    streams: BTreeMap<Topic, ModelStream>,
     /// Every message that was ever seen, by topic, generation and offset.
     seen: HashMap<(Topic, u64, u64), String>,
     ids: u64,
     /// Requests with a key, to be sent again.
-    pub(super) asked: Vec<Request>,
+    pub(super) asked: Vec<ModelRequest>,
     /// Streams as they were seen at some time, to be removed if they still are so.
     pub(super) looked: Vec<StreamState>,
 }
 
 /// The result of one look at a stream.
 #[derive(Default)]
-struct Found {
-    messages: BTreeMap<u64, Message>,
+struct ModelFound {
+    messages: BTreeMap<u64, ModelMessage>,
     /// Offsets that retention took, both ends included.
     trimmed: Vec<(u64, u64)>,
 }
 
-impl World {
+impl ModelWorld {
     pub(super) fn new(seed: u64) -> Self {
         let (streams, seen) = (BTreeMap::new(), HashMap::new());
         Self { seed, streams, seen, ids: 0, asked: Vec::new(), looked: Vec::new() }
@@ -82,7 +83,7 @@ impl World {
     }
 
     /// A topic to be published to: some streams have bounds, and one can have no dead letters.
-    pub(super) fn topic(&self, random: &mut Random) -> Topic {
+    pub(super) fn topic(&self, random: &mut ModelRandom) -> Topic {
         const DEEP: &str = "p/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16";
         random.pick(&["s/0", "s/1", "s/2", "s/3", "r/0", DEEP]).parse().unwrap()
     }
@@ -92,12 +93,12 @@ impl World {
     }
 
     /// The stream, which comes to be known by being made.
-    pub(super) fn stream(&mut self, topic: &Topic) -> &mut Known {
-        let fresh = || Known { level: Level::Os, ..Known::default() };
+    pub(super) fn stream(&mut self, topic: &Topic) -> &mut ModelStream {
+        let fresh = || ModelStream { level: Level::Os, ..ModelStream::default() };
         self.streams.entry(topic.clone()).or_insert_with(fresh)
     }
 
-    pub(super) fn known(&mut self, topic: &Topic) -> Option<&mut Known> {
+    pub(super) fn known(&mut self, topic: &Topic) -> Option<&mut ModelStream> {
         self.streams.get_mut(topic)
     }
 
@@ -122,7 +123,7 @@ impl World {
     }
 
     /// The stream did not go: it was not idle, or not the one that was seen.
-    pub(super) fn stayed(&mut self, hub: &Hub, seen: &StreamState) {
+    pub(super) fn stayed(&mut self, hub: &StreamHub, seen: &StreamState) {
         let (topic, seed) = (&seen.stream, self.seed);
         let known = self.streams.get(topic).unwrap_or_else(|| panic!("seed {seed}: {topic}"));
         let last = known.messages.last_key_value();
@@ -137,17 +138,17 @@ impl World {
         assert!(!is_same || is_used, "seed {seed}: {topic} stays, and nobody uses it");
     }
 
-    pub(super) fn manage(&mut self, topic: &Topic, consumer: &str, verb: &Verb) {
+    pub(super) fn manage(&mut self, topic: &Topic, consumer: &str, verb: &ModelVerb) {
         let known = self.stream(topic);
         let all = known.positions();
         // A member of an earlier stream of this topic may have made it, and has not been told yet
         // that that one is gone.
         match verb {
-            Verb::Remove => {
+            ModelVerb::Remove => {
                 known.consumers.remove(consumer);
                 known.loose.insert(consumer.to_owned());
             }
-            Verb::Steer(verb) => {
+            ModelVerb::Steer(verb) => {
                 let ledger = known.consumers.entry(consumer.to_owned()).or_default();
                 ledger.steer(verb, &all, consumer);
             }
@@ -167,7 +168,7 @@ impl World {
     }
 
     /// Looks at one stream.
-    pub(super) async fn check(&mut self, hub: &Hub, random: &mut Random) {
+    pub(super) async fn check(&mut self, hub: &StreamHub, random: &mut ModelRandom) {
         let topics = self.topics();
         if !topics.is_empty() {
             let topic = topics[random.below(topics.len() as u64) as usize].clone();
@@ -176,7 +177,7 @@ impl World {
     }
 
     /// Holds all that can be read of a stream against what is known.
-    pub(super) async fn look(&mut self, hub: &Hub, topic: &Topic) {
+    pub(super) async fn look(&mut self, hub: &StreamHub, topic: &Topic) {
         let seed = self.seed;
         let found = read(hub, topic, seed).await;
         for (offset, message) in &found.messages {
@@ -216,14 +217,14 @@ impl World {
     }
 
     /// Lets what consumers did meet the store as it is now.
-    pub(super) async fn meet(&mut self, hub: &Hub) {
+    pub(super) async fn meet(&mut self, hub: &StreamHub) {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         let answer = hub.remove(&"never/there".parse().unwrap()).await;
         assert!(answer.is_err(), "seed {}: {answer:?}", self.seed);
     }
 
     /// Waits until everything that consumers did is stored.
-    pub(super) async fn flush(&mut self, hub: &Hub) {
+    pub(super) async fn flush(&mut self, hub: &StreamHub) {
         let nowhere = "never/there".parse().unwrap();
         loop {
             until("consumers are stored", self.seed, || !hub.has_unstored()).await;
@@ -236,7 +237,7 @@ impl World {
         }
         for known in self.streams.values_mut() {
             known.messages.values_mut().for_each(|message| message.is_sure = true);
-            known.consumers.values_mut().for_each(Ledger::flushed);
+            known.consumers.values_mut().for_each(ConsumerLedger::flushed);
         }
     }
 
@@ -244,20 +245,20 @@ impl World {
     pub(super) fn left(&mut self) {
         for known in self.streams.values_mut() {
             known.messages.values_mut().for_each(|message| message.is_sure = true);
-            known.consumers.values_mut().for_each(Ledger::flushed);
-            known.consumers.values_mut().for_each(Ledger::reopened);
+            known.consumers.values_mut().for_each(ConsumerLedger::flushed);
+            known.consumers.values_mut().for_each(ConsumerLedger::reopened);
         }
     }
 
     /// The hub was killed: what was not sure may be gone.
     pub(super) fn killed(&mut self) {
         for known in self.streams.values_mut() {
-            known.consumers.values_mut().for_each(Ledger::reopened);
+            known.consumers.values_mut().for_each(ConsumerLedger::reopened);
         }
     }
 
     /// The hub was opened again: takes over what is left where it could be lost.
-    pub(super) async fn opened(&mut self, hub: &Hub) {
+    pub(super) async fn opened(&mut self, hub: &StreamHub) {
         let seed = self.seed;
         for topic in self.topics() {
             let known = self.streams.get_mut(&topic).unwrap();
@@ -286,7 +287,7 @@ impl World {
     }
 
     /// Lets everything come that is still to come, and looks at all of it once more.
-    pub(super) async fn end(&mut self, hub: &Hub) {
+    pub(super) async fn end(&mut self, hub: &StreamHub) {
         for topic in self.topics() {
             let known = &self.streams[&topic];
             let next = (known.messages.len() + known.delayed.len()) as u64;
@@ -297,7 +298,7 @@ impl World {
         }
         for topic in self.topics() {
             let known = &self.streams[&topic];
-            let wanted: usize = known.consumers.values().map(Ledger::dead).sum();
+            let wanted: usize = known.consumers.values().map(ConsumerLedger::dead).sum();
             let start = std::time::Instant::now();
             let mut all = letters(hub, &topic, self.seed).await;
             while topic.as_str().starts_with("s/") && all.len() < wanted {
@@ -306,7 +307,7 @@ impl World {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                 all = letters(hub, &topic, self.seed).await;
             }
-            let is_first = |(name, _): &(&String, &Ledger)| !known.loose.contains(*name);
+            let is_first = |(name, _): &(&String, &ConsumerLedger)| !known.loose.contains(*name);
             for (name, ledger) in known.consumers.iter().filter(is_first) {
                 ledger.end(&topic, name, &all, self.seed);
             }
@@ -315,27 +316,27 @@ impl World {
 }
 
 /// Everything that can be read of a stream.
-async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
-    let mut found = Found::default();
+async fn read(hub: &StreamHub, topic: &Topic, seed: u64) -> ModelFound {
+    let mut found = ModelFound::default();
     let mut from = 0;
     loop {
-        let page = match hub.read(topic, Start::Offset(from), 1000).await {
+        let page = match hub.read(topic, ReadStart::Offset(from), 1000).await {
             Ok(page) => page,
             Err(Error::UnknownStream(_)) => panic!("seed {seed}: {topic} is not there"),
             Err(error) => panic!("seed {seed}: {topic}: {error}"),
         };
         for event in page.events {
             match event {
-                Output::Deliver(delivery) => {
+                SubscriptionOutput::Deliver(delivery) => {
                     let frame = delivery.frame(Codec::Json);
                     let value = sealane_codec::decode(Codec::Json, &frame).unwrap();
                     let envelope = value.field("deliver").unwrap();
                     let id = envelope.field("id").unwrap().as_text().unwrap().to_owned();
                     let generation = delivery.generation();
-                    let message = Message { id, generation, is_sure: true };
+                    let message = ModelMessage { id, generation, is_sure: true };
                     found.messages.insert(delivery.offset(), message);
                 }
-                Output::Status(frame) => match frame {
+                SubscriptionOutput::Status(frame) => match frame {
                     sealane_protocol::ServerFrame::Gap { from, to, reason, .. } => {
                         assert_eq!(reason, "retention", "seed {seed}: {topic} {from} to {to}");
                         found.trimmed.push((from, to));
@@ -352,12 +353,14 @@ async fn read(hub: &Hub, topic: &Topic, seed: u64) -> Found {
 }
 
 /// The dead letters of a stream: consumer, generation and offset of each.
-async fn letters(hub: &Hub, topic: &Topic, seed: u64) -> Vec<(String, u64, u64)> {
+async fn letters(hub: &StreamHub, topic: &Topic, seed: u64) -> Vec<(String, u64, u64)> {
     let Ok(grave) = format!("dead/{topic}").parse::<Topic>() else { return Vec::new() };
     let (mut all, mut from) = (Vec::new(), 0);
-    while let Ok(page) = hub.read(&grave, Start::Offset(from), 1000).await {
+    while let Ok(page) = hub.read(&grave, ReadStart::Offset(from), 1000).await {
         for event in page.events {
-            let Output::Deliver(delivery) = event else { panic!("seed {seed}: {grave}: a gap") };
+            let SubscriptionOutput::Deliver(delivery) = event else {
+                panic!("seed {seed}: {grave}: a gap")
+            };
             let frame = delivery.frame(Codec::Json);
             let value = sealane_codec::decode(Codec::Json, &frame).unwrap();
             let letter = value.field("deliver").unwrap();

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use sealane_message::Pattern;
 
 use crate::Error;
-use crate::consumer::Member;
+use crate::consumer::ConsumerMember;
 use crate::limits::MAX_FOLLOWED_STREAMS;
-use crate::signal::{Met, Signal};
-use crate::stream::Stream;
+use crate::signal::{StreamMet, SubscriptionSignal};
+use crate::stream::StreamEntry;
 
 /// Subscriptions by pattern, and how much all subscriptions follow.
 ///
@@ -19,7 +19,7 @@ use crate::stream::Stream;
 /// that has something for it, and the writer tells it then.
 #[derive(Default)]
 pub(super) struct PatternFollowers {
-    patterns: Mutex<Patterns>,
+    patterns: Mutex<PatternIndex>,
     /// How many subscriptions by pattern have come so far.
     met: AtomicU64,
     followed: AtomicUsize,
@@ -28,15 +28,15 @@ pub(super) struct PatternFollowers {
 /// Subscriptions by pattern, in the order in which they came, to be told of streams that they have
 /// not met.
 #[derive(Default)]
-struct Patterns {
-    all: BTreeMap<u64, (Pattern, Arc<Signal>)>,
-    of_member: HashMap<Member, u64>,
+struct PatternIndex {
+    all: BTreeMap<u64, (Pattern, Arc<SubscriptionSignal>)>,
+    of_member: HashMap<ConsumerMember, u64>,
 }
 
 impl PatternFollowers {
     /// Tells the subscriptions by pattern that came since the stream had something last: each is
     /// looked at once for each stream, however often that is published to.
-    pub(super) fn meet(&self, stream: &Arc<Stream>, offset: u64) {
+    pub(super) fn meet(&self, stream: &Arc<StreamEntry>, offset: u64) {
         // Together with the fence of `watch`: either this finds the new subscription, or that one
         // finds what the stream has got.
         fence(Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl PatternFollowers {
         let patterns = self.patterns.lock();
         for (pattern, signal) in patterns.all.range(met + 1..).map(|(_, watch)| watch) {
             if pattern.matches(&stream.topic) {
-                signal.join(Met { stream: stream.clone(), offset });
+                signal.join(StreamMet { stream: stream.clone(), offset });
             }
         }
         stream.met.store(self.met.load(Ordering::Acquire), Ordering::Release);
@@ -55,7 +55,12 @@ impl PatternFollowers {
 
     /// Has `signal` told of the streams that come to match. Those that match now are to be looked
     /// for after this: a stream that is made between comes twice then, and not never.
-    pub(super) fn watch(&self, member: Member, pattern: &Pattern, signal: &Arc<Signal>) {
+    pub(super) fn watch(
+        &self,
+        member: ConsumerMember,
+        pattern: &Pattern,
+        signal: &Arc<SubscriptionSignal>,
+    ) {
         {
             let mut patterns = self.patterns.lock();
             let number = self.met.fetch_add(1, Ordering::AcqRel) + 1;
@@ -65,7 +70,7 @@ impl PatternFollowers {
         fence(Ordering::SeqCst);
     }
 
-    pub(super) fn unwatch(&self, member: Member) {
+    pub(super) fn unwatch(&self, member: ConsumerMember) {
         let mut patterns = self.patterns.lock();
         if let Some(number) = patterns.of_member.remove(&member) {
             patterns.all.remove(&number);

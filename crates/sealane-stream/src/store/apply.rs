@@ -5,7 +5,7 @@
 
 use rusqlite::params;
 
-use super::{Fault, Swept, Writes, key};
+use super::{StoreFault, StoreWrites, SweptRows, key};
 use crate::commit::{
     ConsumerRecord, NewStream, RowExpiry, StoreChange, StoreCommit, StoreCounter, StreamExtent,
 };
@@ -28,15 +28,15 @@ pub(crate) struct AppliedCounts {
     /// Delayed messages that were given to their streams or cancelled.
     pub(crate) delayed_ended: u64,
     /// The removed stream of which something went.
-    pub(crate) swept: Option<(u32, Swept)>,
+    pub(crate) swept: Option<(u32, SweptRows)>,
     /// Bytes that purges took off streams.
     pub(crate) purged: Vec<(u32, u64)>,
 }
 
-impl Writes {
+impl StoreWrites {
     /// Applies a commit within a transaction that has begun. After a fault the transaction is to
     /// be rolled back: what was applied before it has no meaning alone.
-    pub(crate) fn apply(&mut self, commit: &StoreCommit) -> Result<AppliedCounts, Fault> {
+    pub(crate) fn apply(&mut self, commit: &StoreCommit) -> Result<AppliedCounts, StoreFault> {
         debug_assert!(commit.holds_together(), "{commit:?}");
         // Counts are of this attempt alone: the one before it was rolled back.
         let mut counts = AppliedCounts::default();
@@ -50,7 +50,7 @@ impl Writes {
         &mut self,
         change: &StoreChange,
         counts: &mut AppliedCounts,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         match change {
             StoreChange::Raise { counter, value } => self.raise(*counter, *value),
             StoreChange::MakeStream(new) => self.make_stream(new),
@@ -89,7 +89,7 @@ impl Writes {
         &mut self,
         change: &StoreChange,
         counts: &mut AppliedCounts,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         match change {
             StoreChange::DelayMessages { stream, due_ms, records } => {
                 counts.delayed_added += records.len() as u64;
@@ -122,7 +122,7 @@ impl Writes {
         Ok(())
     }
 
-    fn raise(&self, counter: StoreCounter, value: u64) -> Result<(), Fault> {
+    fn raise(&self, counter: StoreCounter, value: u64) -> Result<(), StoreFault> {
         let name = match counter {
             StoreCounter::Stream => "stream",
             StoreCounter::Generation => "generation",
@@ -133,7 +133,7 @@ impl Writes {
         )
     }
 
-    fn make_stream(&self, new: &NewStream) -> Result<(), Fault> {
+    fn make_stream(&self, new: &NewStream) -> Result<(), StoreFault> {
         self.run(
             "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, ?8)",
             params![
@@ -155,7 +155,7 @@ impl Writes {
         stream: u32,
         level: Option<Level>,
         retention: &Retention,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         self.run(
             // The extent stays: another change of the same commit may set it.
             "UPDATE stream SET level = coalesce(?2, level), max_age_ms = ?3, max_count = ?4,
@@ -170,7 +170,7 @@ impl Writes {
         )
     }
 
-    pub(super) fn set_extent(&self, extent: StreamExtent) -> Result<(), Fault> {
+    pub(super) fn set_extent(&self, extent: StreamExtent) -> Result<(), StoreFault> {
         let StreamExtent { stream, first, next, bytes } = extent;
         self.run(
             "UPDATE stream SET first = ?2, next = ?3, bytes = ?4 WHERE number = ?1",
@@ -178,7 +178,7 @@ impl Writes {
         )
     }
 
-    fn trim(&self, extent: StreamExtent, through: u64, from: u64) -> Result<(), Fault> {
+    fn trim(&self, extent: StreamExtent, through: u64, from: u64) -> Result<(), StoreFault> {
         // A range of keys, and not the age or count that led to it: those depend on a clock and on
         // what was in memory.
         let blocks = [key(extent.stream, 0), key(extent.stream, through)];
@@ -188,7 +188,7 @@ impl Writes {
         self.set_extent(extent)
     }
 
-    fn consumer(&self, consumer: &ConsumerRecord) -> Result<(), Fault> {
+    fn consumer(&self, consumer: &ConsumerRecord) -> Result<(), StoreFault> {
         self.run(
             // Name and owner are as they were made: a consumer never changes them.
             "INSERT INTO consumer VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
@@ -221,7 +221,10 @@ struct ExpiredRows {
 
 impl RowExpiry {
     /// Runs `expire`, which removes at most so many of the oldest rows from before a time.
-    fn run(&self, expire: impl Fn(u64, u64) -> Result<u64, Fault>) -> Result<ExpiredRows, Fault> {
+    fn run(
+        &self,
+        expire: impl Fn(u64, u64) -> Result<u64, StoreFault>,
+    ) -> Result<ExpiredRows, StoreFault> {
         let old = expire(self.before, self.rows_max)?;
         // The excess was counted with the old rows, so that those are part of it.
         let more = match self.excess.saturating_sub(old) {

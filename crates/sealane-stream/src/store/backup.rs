@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::fault::{DAMAGED, Fault, NO_STORE};
+use super::fault::{DAMAGED, NO_STORE, StoreFault};
 use super::schema::{VERSION, open_for_reading};
 use crate::Error;
 
@@ -18,7 +18,7 @@ const PART: &str = "streams.db.part";
 
 /// The content of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backup {
+pub struct StoreBackup {
     /// Streams.
     pub streams: u64,
     /// Messages in them.
@@ -35,7 +35,7 @@ pub struct Backup {
 /// # Errors
 /// [`Error::NoStore`], [`Error::TargetExists`] where `to` is in use, [`Error::NotAStore`] where the
 /// store is damaged; [`Error::StorageFull`] and [`Error::StorageFailed`].
-pub fn backup(folder: &Path, to: &Path) -> Result<Backup, Error> {
+pub fn backup(folder: &Path, to: &Path) -> Result<StoreBackup, Error> {
     if !folder.join(STORE).is_file() {
         return Err(Error::NoStore(said(folder, "there is no store")));
     }
@@ -56,7 +56,7 @@ pub fn backup(folder: &Path, to: &Path) -> Result<Backup, Error> {
 /// [`Error::NoStore`] where there is no copy, [`Error::NotAStore`] where it is damaged,
 /// [`Error::StoreTooNew`], and [`Error::TargetExists`] where `folder` has a store;
 /// [`Error::StorageFull`] and [`Error::StorageFailed`].
-pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
+pub fn restore(from: &Path, folder: &Path) -> Result<StoreBackup, Error> {
     let copy = from.join(STORE);
     if !copy.is_file() {
         return Err(Error::NoStore(said(from, "there is no backup")));
@@ -80,7 +80,7 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Backup, Error> {
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`] naming the first damage, [`Error::StoreTooNew`], and
 /// [`Error::StorageFailed`] where the file cannot be read.
-pub fn check(folder: &Path) -> Result<Backup, Error> {
+pub fn check(folder: &Path) -> Result<StoreBackup, Error> {
     let store = folder.join(STORE);
     if !store.is_file() {
         return Err(Error::NoStore(said(folder, "there is no store")));
@@ -113,7 +113,7 @@ fn into_new(
     folder: &Path,
     source: &Path,
     copy: impl FnOnce(&Path) -> Result<(), Error>,
-) -> Result<Backup, Error> {
+) -> Result<StoreBackup, Error> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|cause| file_failed(folder, &cause))?;
     let (part, store) = (folder.join(PART), folder.join(STORE));
@@ -155,12 +155,12 @@ fn private(part: &Path) -> Result<File, Error> {
 /// Says in the copy that it is one: the store that it was made of may have gone on, so that the
 /// same offsets would name other messages.
 fn mark(part: &Path, source: &Path) -> Result<(), Error> {
-    let connection = Connection::open(part).map_err(Fault::from)?;
+    let connection = Connection::open(part).map_err(StoreFault::from)?;
     known(&connection, source)?;
     // One file without a log beside it: the copy of a copy may be in either mode.
     let single = connection.pragma_update(None, "journal_mode", "DELETE");
     let insert = "INSERT OR REPLACE INTO meta VALUES ('copied', 1)";
-    single.and_then(|()| connection.execute(insert, [])).map_err(Fault::from)?;
+    single.and_then(|()| connection.execute(insert, [])).map_err(StoreFault::from)?;
     Ok(())
 }
 
@@ -176,9 +176,9 @@ fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
 }
 
 /// Looks at every page of the file at `path`, and tells what is wrong of `source`.
-fn check_file(path: &Path, source: &Path) -> Result<Backup, Error> {
+fn check_file(path: &Path, source: &Path) -> Result<StoreBackup, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(Fault::from)?;
+    let connection = Connection::open_with_flags(path, flags).map_err(StoreFault::from)?;
     known(&connection, source)?;
     let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
     let found: String = found.map_err(|error| unreadable(source, error))?;
@@ -187,9 +187,9 @@ fn check_file(path: &Path, source: &Path) -> Result<Backup, Error> {
     }
     let count = |sql: &str| -> Result<u64, Error> {
         let count = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).optional();
-        Ok(count.map_err(Fault::from)?.unwrap_or_default() as u64)
+        Ok(count.map_err(StoreFault::from)?.unwrap_or_default() as u64)
     };
-    Ok(Backup {
+    Ok(StoreBackup {
         streams: count("SELECT count(*) FROM stream")?,
         messages: count("SELECT coalesce(sum(count), 0) FROM block")?,
         bytes: fs::metadata(path).map_err(|cause| file_failed(path, &cause))?.len(),
@@ -198,8 +198,8 @@ fn check_file(path: &Path, source: &Path) -> Result<Backup, Error> {
 
 /// The damage of a file that SQLite takes for no database, or for a damaged one.
 fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
-    match Fault::from(error) {
-        Fault::NotAStore(what) => Error::NotAStore(said(path, &what)),
+    match StoreFault::from(error) {
+        StoreFault::NotAStore(what) => Error::NotAStore(said(path, &what)),
         other => other.into(),
     }
 }

@@ -8,9 +8,9 @@ pub(super) const NO_STORE: &str = "this is no store of streams";
 pub(super) const DAMAGED: &str = "pages of the store are damaged";
 
 /// A failure of the store itself. It ends a commit, and with it everything in the commit; the
-/// refusal of one command is a [`crate::writer::Refusal`], and neither becomes the other.
+/// refusal of one command is a [`crate::writer::CommandRefusal`], and neither becomes the other.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Fault {
+pub(crate) enum StoreFault {
     /// There is no room on the disk.
     Full,
     /// Another process holds the store.
@@ -25,27 +25,29 @@ pub(crate) enum Fault {
     Failed(String),
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for StoreFault {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Fault::Full,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Fault::Busy,
-            Some(ErrorCode::NotADatabase) => Fault::NotAStore(NO_STORE.to_owned()),
-            Some(ErrorCode::DatabaseCorrupt) => Fault::NotAStore(DAMAGED.to_owned()),
-            _ => Fault::Failed(error.to_string()),
+            Some(ErrorCode::DiskFull) => StoreFault::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreFault::Busy,
+            Some(ErrorCode::NotADatabase) => StoreFault::NotAStore(NO_STORE.to_owned()),
+            Some(ErrorCode::DatabaseCorrupt) => StoreFault::NotAStore(DAMAGED.to_owned()),
+            _ => StoreFault::Failed(error.to_string()),
         }
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<StoreFault> for Error {
+    fn from(fault: StoreFault) -> Self {
         match fault {
-            Fault::Full => Error::StorageFull,
-            Fault::Busy => Error::StorageBusy,
-            Fault::InUse(folder) => Error::FolderInUse(folder),
-            Fault::NotAStore(cause) => Error::NotAStore(cause),
-            Fault::TooNew(found) => Error::StoreTooNew { found, known: super::schema::VERSION },
-            Fault::Failed(cause) => Error::StorageFailed(cause),
+            StoreFault::Full => Error::StorageFull,
+            StoreFault::Busy => Error::StorageBusy,
+            StoreFault::InUse(folder) => Error::FolderInUse(folder),
+            StoreFault::NotAStore(cause) => Error::NotAStore(cause),
+            StoreFault::TooNew(found) => {
+                Error::StoreTooNew { found, known: super::schema::VERSION }
+            }
+            StoreFault::Failed(cause) => Error::StorageFailed(cause),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::Fault;
+use super::StoreFault;
 use super::schema::VERSION;
 
 /// The tables that version 3 brought, for new stores and for old ones.
@@ -90,7 +90,7 @@ const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
 ];
 
 /// Brings a store of an earlier version to this one, all or nothing.
-pub(super) fn run(connection: &Connection, version: i64) -> Result<(), Fault> {
+pub(super) fn run(connection: &Connection, version: i64) -> Result<(), StoreFault> {
     let transaction = connection.unchecked_transaction()?;
     let steps = MIGRATIONS.iter().skip(usize::try_from(version - 1).unwrap_or(0));
     for step in steps.copied().flatten() {

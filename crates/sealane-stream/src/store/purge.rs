@@ -2,14 +2,14 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::{Fault, Writes, key, offset_of};
+use super::{StoreFault, StoreWrites, key, offset_of};
 use crate::commit::StreamExtent;
 
 /// Bytes before the next record of a block: its length, which does not count itself.
 const LENGTH_BYTES: usize = 4;
 
 /// A block of which some goes and some stays.
-struct Cut {
+struct PurgeCut {
     generation: u64,
     /// Messages that stay.
     count: u64,
@@ -19,14 +19,14 @@ struct Cut {
     data: Vec<u8>,
 }
 
-impl Writes {
+impl StoreWrites {
     /// Removes the messages of a stream before `extent.first`. The block that the offset stands in
     /// is made shorter now; those before it are left to retention. Returns the bytes that went.
-    pub(super) fn purge(&self, extent: StreamExtent) -> Result<u64, Fault> {
+    pub(super) fn purge(&self, extent: StreamExtent) -> Result<u64, StoreFault> {
         let (stream, before) = (extent.stream, extent.first);
         let old = self.block_around(stream, before)?;
         let mut cut_bytes = 0;
-        if let Some((old, Cut { generation, count, last_ms, at, data })) = old {
+        if let Some((old, PurgeCut { generation, count, last_ms, at, data })) = old {
             let rest = data.get(at..).unwrap_or_default();
             // The key says the first offset, so that a shorter block is another row. Records keep
             // their sums, which cover their own places and not the block's.
@@ -44,13 +44,17 @@ impl Writes {
 
     /// The block that begins before an offset and ends behind it, with its key; none where there is
     /// none, or where damage hides where it could be cut.
-    fn block_around(&self, stream: u32, offset: u64) -> Result<Option<(i64, Cut)>, Fault> {
+    fn block_around(
+        &self,
+        stream: u32,
+        offset: u64,
+    ) -> Result<Option<(i64, PurgeCut)>, StoreFault> {
         let mut query = self.connection.prepare_cached(
             "SELECT key, generation, count, last_ms, data FROM block
              WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1",
         )?;
         let row = query.query_row([key(stream, 0), key(stream, offset)], |row| {
-            let cut = Cut {
+            let cut = PurgeCut {
                 generation: row.get(1)?,
                 count: row.get(2)?,
                 last_ms: row.get(3)?,
@@ -69,16 +73,16 @@ impl Writes {
         // If a length in the block is damaged, the block stays whole. Cutting elsewhere would lose
         // good messages.
         let at = (0..gone).try_fold(0, |at, _| behind(&cut.data, at));
-        Ok(at.map(|at| (block, Cut { at, count: cut.count - gone, ..cut })))
+        Ok(at.map(|at| (block, PurgeCut { at, count: cut.count - gone, ..cut })))
     }
 
     /// Removes a consumer. What it did is in rows that others share, and that are passed over.
-    pub(super) fn remove_consumer(&self, number: u64) -> Result<(), Fault> {
+    pub(super) fn remove_consumer(&self, number: u64) -> Result<(), StoreFault> {
         self.run("DELETE FROM consumer WHERE number = ?1", [number])
     }
 
     /// Whether messages are held back for the stream.
-    pub(crate) fn has_delayed(&self, stream: u32) -> Result<bool, Fault> {
+    pub(crate) fn has_delayed(&self, stream: u32) -> Result<bool, StoreFault> {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self
@@ -93,7 +97,7 @@ impl Writes {
         stream: u32,
         id: &[u8],
         limit: usize,
-    ) -> Result<Vec<i64>, Fault> {
+    ) -> Result<Vec<i64>, StoreFault> {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self

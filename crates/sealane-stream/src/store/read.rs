@@ -7,16 +7,16 @@ use sealane_message::Topic;
 use sealane_protocol::{DelayedMessage, DelayedPlace};
 
 use super::schema::open_for_reading;
-use super::{Fault, key, last_key, offset_of};
-use crate::block::{Block, Offsets, read_block};
+use super::{StoreFault, key, last_key, offset_of};
+use crate::block::{BlockOffsets, StreamBlock, read_block};
 
 /// Connections for readers, as many as read at the same time.
-pub(crate) struct Reads {
+pub(crate) struct StoreReads {
     folder: PathBuf,
     idle: Mutex<Vec<Connection>>,
 }
 
-impl Reads {
+impl StoreReads {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, idle: Mutex::new(Vec::new()) }
     }
@@ -27,7 +27,7 @@ impl Reads {
         topic: &Topic,
         stream: u32,
         offset: u64,
-    ) -> Result<Option<Block>, Fault> {
+    ) -> Result<Option<StreamBlock>, StoreFault> {
         self.with(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT key, generation, count, data FROM block WHERE key >= coalesce(
@@ -45,7 +45,7 @@ impl Reads {
                 ))
             });
             Ok(row.optional()?.map(|(key, generation, count, data)| {
-                let stored = Offsets { first: offset_of(key), count: count as u64 };
+                let stored = BlockOffsets { first: offset_of(key), count: count as u64 };
                 read_block(topic.clone(), stream, generation as u64, stored, data)
             }))
         })
@@ -58,7 +58,7 @@ impl Reads {
         stream: u32,
         offsets: Range<u64>,
         time_ms: u64,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, StoreFault> {
         let (mut low, mut high) = (offsets.start, offsets.end);
         self.with(|connection| {
             let mut query = connection.prepare_cached(
@@ -94,7 +94,7 @@ impl Reads {
     /// When each of these messages was stored; 0 for those that are not there. Blocks.
     ///
     /// The messages of a block were stored together.
-    pub(crate) fn times_of(&self, stream: u32, offsets: &[u64]) -> Result<Vec<u64>, Fault> {
+    pub(crate) fn times_of(&self, stream: u32, offsets: &[u64]) -> Result<Vec<u64>, StoreFault> {
         self.with(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT last_ms FROM block WHERE key >= ?1 AND key <= ?2
@@ -116,7 +116,7 @@ impl Reads {
         stream: u32,
         after: DelayedPlace,
         limit: usize,
-    ) -> Result<(Vec<DelayedMessage>, Option<DelayedPlace>), Fault> {
+    ) -> Result<(Vec<DelayedMessage>, Option<DelayedPlace>), StoreFault> {
         self.with(|connection| {
             let mut query = connection.prepare_cached(
                 "SELECT due_ms, number, id, length(data) FROM delayed
@@ -139,7 +139,10 @@ impl Reads {
         })
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn with<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,

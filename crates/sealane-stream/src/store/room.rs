@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::{Fault, PAGE_BYTES};
+use super::{PAGE_BYTES, StoreFault};
 use crate::limits::MAX_LOG_BYTES;
 
 /// The least that is kept aside, however small the disk is.
@@ -25,7 +25,7 @@ const SPARE_PAGES: u64 = 16;
 /// appended ones the log cannot be copied and grows, and without room in the log nothing can be
 /// removed either. So the database always owns blocks for all that a full log may append, and the
 /// log owns its own: what frees room then never needs any.
-pub(crate) struct Room {
+pub(crate) struct DiskRoom {
     /// Held as long as SQLite has the file open: closing it would drop SQLite's locks.
     store: File,
     log: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Room {
     is_kept: bool,
 }
 
-impl Room {
+impl DiskRoom {
     /// Sets room aside in `folder`, as far as there is any.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join("streams.db");
@@ -83,8 +83,8 @@ impl Room {
     /// Takes room for `bytes` more in the database.
     ///
     /// # Errors
-    /// [`Fault::Full`] where there is none; what was kept aside for removing is not touched.
-    pub(crate) fn take(&mut self, connection: &Connection, bytes: u64) -> Result<(), Fault> {
+    /// [`StoreFault::Full`] where there is none; what was kept aside for removing is not touched.
+    pub(crate) fn take(&mut self, connection: &Connection, bytes: u64) -> Result<(), StoreFault> {
         let pages = bytes.div_ceil(PAGE_BYTES as u64) + SPARE_PAGES;
         if self.free_pages < pages {
             self.free_pages = self.look(connection, pages)?;
@@ -96,13 +96,13 @@ impl Room {
                 self.free_pages = left;
                 Ok(())
             }
-            None => Err(Fault::Full),
+            None => Err(StoreFault::Full),
         }
     }
 
     /// Pages that may be added: those that the database has free, and those of blocks that it owns
     /// beyond what is kept aside. Takes blocks ahead where `wanted` is more.
-    fn look(&mut self, connection: &Connection, wanted: u64) -> Result<u64, Fault> {
+    fn look(&mut self, connection: &Connection, wanted: u64) -> Result<u64, StoreFault> {
         let ask = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
         let (pages, free) = (ask("page_count")? as u64, ask("freelist_count")? as u64);
         let page = PAGE_BYTES as u64;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
-use super::{Fault, key, last_key, migrate, offset_of};
+use super::{StoreFault, key, last_key, migrate, offset_of};
 use crate::consumer::pieces;
 use crate::{ConsumerSettings, Level, Retention};
 
@@ -83,17 +83,17 @@ CREATE INDEX idempotency_time ON idempotency (time_ms);
 ";
 
 /// A store as it was found.
-pub(crate) struct Opened {
+pub(crate) struct OpenedStore {
     pub(crate) connection: Connection,
     /// Keeps others out of the folder for as long as it is held.
     pub(crate) lock: File,
     pub(crate) streams: Vec<StreamRow>,
-    pub(crate) next: Next,
+    pub(crate) next: StoreNext,
 }
 
 /// The counters at which the hub goes on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Next {
+pub(crate) struct StoreNext {
     /// No new stream has a generation below.
     pub(crate) generation: u64,
     /// The number of the next stream.
@@ -137,12 +137,12 @@ pub(crate) struct ConsumerRow {
     pub(crate) dead_dropped: u64,
     pub(crate) state: Vec<u8>,
     /// The changes since `state` was written.
-    pub(crate) changes: Changes,
+    pub(crate) changes: ConsumerChanges,
 }
 
 /// The changes of a consumer since its row was written, a piece for each commit, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct ConsumerChanges {
     pub(crate) pieces: Vec<Vec<u8>>,
     /// The row of `progress` that holds the first piece; 0: there is none.
     pub(crate) first: u64,
@@ -150,15 +150,15 @@ pub(crate) struct Changes {
 
 /// Opens or makes the store in `folder`, and gives streams whose acknowledged messages may have
 /// been lost a new generation.
-pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<Opened, Fault> {
+pub(crate) fn open(folder: &Path, now_ms: u64) -> Result<OpenedStore, StoreFault> {
     let path = folder.join("streams.db");
     open_file(folder, &path, now_ms).map_err(|fault| match fault {
-        Fault::NotAStore(what) => Fault::NotAStore(format!("{}: {what}", path.display())),
+        StoreFault::NotAStore(what) => StoreFault::NotAStore(format!("{}: {what}", path.display())),
         other => other,
     })
 }
 
-fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<Opened, Fault> {
+fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, StoreFault> {
     make_private(folder, path)?;
     let connection = Connection::open(path)?;
     // The lock is taken before the first pragma, which would already change a store in use.
@@ -168,7 +168,7 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<Opened, Fault> {
     let mut streams = read_streams(&connection)?;
     let progress = read_progress(&connection, &mut streams)?;
     renew_generations(&connection, &mut streams, &running_at, now_ms)?;
-    let next = Next {
+    let next = StoreNext {
         generation: read_number(&connection, "SELECT value FROM meta WHERE name = 'generation'")?,
         stream: read_number(&connection, "SELECT value FROM meta WHERE name = 'stream'")? as u32,
         consumer: 1 + read_number(
@@ -178,15 +178,16 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<Opened, Fault> {
         progress_first: progress.0,
         progress: progress.1,
     };
-    Ok(Opened { connection, lock, streams, next })
+    Ok(OpenedStore { connection, lock, streams, next })
 }
 
 /// Makes the folder and the file for their owner alone: the bodies of open streams are in it. If
 /// the owner has widened an existing folder by hand, it stays so. The file is made private again,
 /// since no other user needs it.
-fn make_private(folder: &Path, path: &Path) -> Result<(), Fault> {
+fn make_private(folder: &Path, path: &Path) -> Result<(), StoreFault> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-    let failed = |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", folder.display()));
+    let failed =
+        |cause: std::io::Error| StoreFault::Failed(format!("{}: {cause}", folder.display()));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     let mut options = std::fs::OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(path) {
@@ -209,13 +210,13 @@ fn make_private(folder: &Path, path: &Path) -> Result<(), Fault> {
     }
 }
 
-fn read_number(connection: &Connection, query: &str) -> Result<u64, Fault> {
+fn read_number(connection: &Connection, query: &str) -> Result<u64, StoreFault> {
     let number: Option<i64> = connection.query_row(query, [], |row| row.get(0)).optional()?;
     Ok(number.unwrap_or_default() as u64)
 }
 
 /// Opens the store for reading beside its writer.
-pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, Fault> {
+pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, StoreFault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(folder.join("streams.db"), flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
@@ -224,14 +225,14 @@ pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, Fault> {
 
 /// Takes the folder for this hub: SQLite would let two hubs share the file, and each would give
 /// out offsets of its own. A killed process leaves no lock behind.
-fn lock(connection: &Connection, folder: &Path) -> Result<File, Fault> {
+fn lock(connection: &Connection, folder: &Path) -> Result<File, StoreFault> {
     let path = folder.join("lock");
-    let failed = |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", path.display()));
+    let failed = |cause: std::io::Error| StoreFault::Failed(format!("{}: {cause}", path.display()));
     let file = File::create(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
-            return Err(Fault::InUse(folder.display().to_string()));
+            return Err(StoreFault::InUse(folder.display().to_string()));
         }
         Err(std::fs::TryLockError::Error(cause)) => return Err(failed(cause)),
     }
@@ -239,11 +240,11 @@ fn lock(connection: &Connection, folder: &Path) -> Result<File, Fault> {
     Ok(file)
 }
 
-fn create(connection: &Connection) -> Result<(), Fault> {
+fn create(connection: &Connection) -> Result<(), StoreFault> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     // A newer store may mean something else by the same tables. It is not even read.
     if version > VERSION {
-        return Err(Fault::TooNew(version));
+        return Err(StoreFault::TooNew(version));
     }
     if version == 0 {
         // The page size counts only before the first table is written.
@@ -263,7 +264,7 @@ fn create(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Fault> {
+fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, StoreFault> {
     let mut query = connection.prepare(
         "SELECT number, topic, level, created_ms, max_age_ms, max_count, max_bytes, first, next,
                 bytes, sealed FROM stream ORDER BY number",
@@ -283,7 +284,7 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Fault> {
             number,
             topic: topic
                 .parse()
-                .map_err(|_| Fault::NotAStore(format!("stream {number}: no topic")))?,
+                .map_err(|_| StoreFault::NotAStore(format!("stream {number}: no topic")))?,
             level: Level::from_id(row.get(2)?).unwrap_or_default(),
             created_ms: row.get::<_, u64>(3)?,
             retention,
@@ -305,7 +306,7 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, Fault> {
 
 /// The stream row is only brought up to date now and then; the blocks from its `next` on say the
 /// rest.
-fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Fault> {
+fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), StoreFault> {
     let (from, end) = (key(stream.number, stream.next), last_key(stream.number));
     let bytes: i64 = connection
         .prepare_cached(
@@ -335,7 +336,11 @@ fn read_extent(connection: &Connection, stream: &mut StreamRow) -> Result<(), Fa
     Ok(())
 }
 
-fn read_pairs(connection: &Connection, stream: u32, what: &str) -> Result<Vec<(u64, u64)>, Fault> {
+fn read_pairs(
+    connection: &Connection,
+    stream: u32,
+    what: &str,
+) -> Result<Vec<(u64, u64)>, StoreFault> {
     let query = format!("SELECT {what} WHERE stream = ?1 ORDER BY 1, 2");
     let mut query = connection.prepare_cached(&query)?;
     let rows =
@@ -343,7 +348,7 @@ fn read_pairs(connection: &Connection, stream: u32, what: &str) -> Result<Vec<(u
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRow>, Fault> {
+fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRow>, StoreFault> {
     let mut query = connection.prepare_cached(
         "SELECT number, name, owner, max_in_flight, ack_wait_ms, max_attempts, dead_lettered,
                 dead_dropped, state, paused_ms FROM consumer WHERE stream = ?1",
@@ -362,7 +367,7 @@ fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRo
             dead_lettered: row.get::<_, u64>(6)?,
             dead_dropped: row.get::<_, u64>(7)?,
             state: row.get(8)?,
-            changes: Changes::default(),
+            changes: ConsumerChanges::default(),
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -370,9 +375,12 @@ fn read_consumers(connection: &Connection, stream: u32) -> Result<Vec<ConsumerRo
 
 /// Gives consumers what they did since their rows were written; returns the first row of
 /// `progress` that stands and the number of the next one.
-fn read_progress(connection: &Connection, streams: &mut [StreamRow]) -> Result<(u64, u64), Fault> {
+fn read_progress(
+    connection: &Connection,
+    streams: &mut [StreamRow],
+) -> Result<(u64, u64), StoreFault> {
     let since = read_since(connection)?;
-    let mut changes: HashMap<u64, Changes> = HashMap::new();
+    let mut changes: HashMap<u64, ConsumerChanges> = HashMap::new();
     let (mut first, mut last) = (None, since.values().copied().max().unwrap_or_default());
     let mut query = connection.prepare("SELECT number, data FROM progress ORDER BY number")?;
     let mut rows = query.query([])?;
@@ -396,7 +404,7 @@ fn read_progress(connection: &Connection, streams: &mut [StreamRow]) -> Result<(
 }
 
 /// The last row of `progress` that each consumer's state holds.
-fn read_since(connection: &Connection) -> Result<HashMap<u64, u64>, Fault> {
+fn read_since(connection: &Connection) -> Result<HashMap<u64, u64>, StoreFault> {
     let mut query = connection.prepare("SELECT number, since FROM consumer")?;
     let rows = query.query_map([], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -410,7 +418,7 @@ fn renew_generations(
     streams: &mut [StreamRow],
     running_at: &str,
     now_ms: u64,
-) -> Result<(), Fault> {
+) -> Result<(), StoreFault> {
     let running: Option<String> = connection
         .query_row("SELECT value FROM meta WHERE name = 'running'", [], |row| row.get(0))
         .optional()?;

@@ -4,17 +4,17 @@
 use std::collections::VecDeque;
 
 use rusqlite::{OptionalExtension, params};
-use sealane_protocol::{Outcome, Position};
+use sealane_protocol::{EnqueueOutcome, StreamPosition};
 
-use super::{Fault, Writes};
+use super::{StoreFault, StoreWrites};
 
 /// The messages that one session has had stored in one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Session {
+pub(crate) struct StoredSession {
     /// The number of the last message that was stored.
     n: u64,
     /// Where the last messages are, oldest first; the last run ends with `n`.
-    places: VecDeque<Run>,
+    places: VecDeque<SessionRun>,
     /// Messages in `places`.
     kept: u64,
     /// The hour that its row has; none: it has no row.
@@ -25,9 +25,9 @@ pub(crate) struct Session {
 
 /// Messages with numbers and places that follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct SessionRun {
     count: u64,
-    first: Outcome,
+    first: EnqueueOutcome,
 }
 
 /// A session's row, as a commit writes it.
@@ -49,30 +49,30 @@ impl SessionRow {
 
 /// The meaning of a message number for a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum SessionNext {
     /// The one that comes next.
     New,
     /// It was stored before, here.
-    Stored(Outcome),
+    Stored(EnqueueOutcome),
     /// It is too low for its place to be known.
     Forgotten,
     /// It is too high: this one comes next.
     Skipped(u64),
 }
 
-impl Session {
+impl StoredSession {
     /// The meaning of the number `n`.
-    pub(crate) fn look(&self, n: u64) -> Next {
+    pub(crate) fn look(&self, n: u64) -> SessionNext {
         // Numbers follow without a gap. A gap means that a message was lost on the way, and storing
         // on would hide it.
         match n.checked_sub(self.n) {
-            Some(1) => Next::New,
-            Some(ahead) if ahead > 1 => Next::Skipped(self.n + 1),
-            _ => self.place(n).map_or(Next::Forgotten, Next::Stored),
+            Some(1) => SessionNext::New,
+            Some(ahead) if ahead > 1 => SessionNext::Skipped(self.n + 1),
+            _ => self.place(n).map_or(SessionNext::Forgotten, SessionNext::Stored),
         }
     }
 
-    fn place(&self, n: u64) -> Option<Outcome> {
+    fn place(&self, n: u64) -> Option<EnqueueOutcome> {
         let mut end = self.n;
         for run in self.places.iter().rev() {
             // A run is never longer than what was numbered before its end.
@@ -87,14 +87,14 @@ impl Session {
 
     /// Notes where the next `count` messages were stored, the first of them here, and forgets all
     /// but about the last `keep` places.
-    pub(crate) fn push(&mut self, place: Outcome, count: u64, keep: u64) {
+    pub(crate) fn push(&mut self, place: EnqueueOutcome, count: u64, keep: u64) {
         self.n += count;
         self.kept += count;
         match self.places.back_mut() {
             // Messages of a session mostly stand side by side. One run then holds thousands of
             // places.
             Some(run) if run.first.behind(run.count) == place => run.count += count,
-            _ => self.places.push_back(Run { count, first: place }),
+            _ => self.places.push_back(SessionRun { count, first: place }),
         }
         // Only places that may still be unanswered are needed. A client repeats none that it has
         // seen answered.
@@ -137,11 +137,11 @@ impl Session {
     /// a generation and an offset; generation 0: when a delayed message is due.
     fn write_places(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.places.len() * 4 + 12);
-        let mut before: Option<Position> = None;
+        let mut before: Option<StreamPosition> = None;
         for run in &self.places {
             let place = match run.first {
-                Outcome::At(position) => position,
-                Outcome::Due(due_ms) => Position { generation: 0, offset: due_ms },
+                EnqueueOutcome::At(position) => position,
+                EnqueueOutcome::Due(due_ms) => StreamPosition { generation: 0, offset: due_ms },
             };
             // Most runs follow the one before in the same generation, and then cost two short
             // numbers.
@@ -157,7 +157,7 @@ impl Session {
                 }
             }
             let offset = place.offset.saturating_add(run.count);
-            before = Some(Position { offset, ..place });
+            before = Some(StreamPosition { offset, ..place });
         }
         out
     }
@@ -173,25 +173,25 @@ impl Session {
     }
 }
 
-fn read_places(mut bytes: &[u8]) -> Option<VecDeque<Run>> {
+fn read_places(mut bytes: &[u8]) -> Option<VecDeque<SessionRun>> {
     let mut places = VecDeque::new();
-    let mut before = Position { generation: 0, offset: 0 };
+    let mut before = StreamPosition { generation: 0, offset: 0 };
     while !bytes.is_empty() {
         let head = read_number(&mut bytes)?;
         let place = if head & 1 == 1 {
             let generation = read_number(&mut bytes)?;
-            Position { generation, offset: read_number(&mut bytes)? }
+            StreamPosition { generation, offset: read_number(&mut bytes)? }
         } else {
             let offset = before.offset.checked_add(read_number(&mut bytes)?)?;
-            Position { offset, ..before }
+            StreamPosition { offset, ..before }
         };
         let first = match place.generation {
-            0 => Outcome::Due(place.offset),
-            _ => Outcome::At(place),
+            0 => EnqueueOutcome::Due(place.offset),
+            _ => EnqueueOutcome::At(place),
         };
         let count = head >> 1;
-        before = Position { offset: place.offset.checked_add(count)?, ..place };
-        places.push_back(Run { count, first });
+        before = StreamPosition { offset: place.offset.checked_add(count)?, ..place };
+        places.push_back(SessionRun { count, first });
     }
     Some(places)
 }
@@ -218,9 +218,13 @@ fn read_number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-impl Writes {
+impl StoreWrites {
     /// The stored state of a session in a stream.
-    pub(crate) fn find_session(&self, stream: u32, session: &[u8]) -> Result<Session, Fault> {
+    pub(crate) fn find_session(
+        &self,
+        stream: u32,
+        session: &[u8],
+    ) -> Result<StoredSession, StoreFault> {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
@@ -228,7 +232,7 @@ impl Writes {
         )?;
         let row = query.query_row(params![stream, session], |row| {
             let places = row.get_ref(1)?.as_blob()?;
-            Ok(Session::read(row.get::<_, u64>(0)?, places, row.get::<_, u64>(2)?))
+            Ok(StoredSession::read(row.get::<_, u64>(0)?, places, row.get::<_, u64>(2)?))
         });
         Ok(row.optional()?.unwrap_or_default())
     }
@@ -240,7 +244,7 @@ impl Writes {
         stream: u32,
         session: &[u8],
         row: &SessionRow,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         let SessionRow { n, places, hour, before } = row;
         if *before == Some(*hour) {
             let query = "UPDATE session SET n = ?3, places = ?4 WHERE stream = ?1 AND session = ?2";
@@ -258,12 +262,12 @@ impl Writes {
     }
 
     /// How many rows of sessions there are.
-    pub(crate) fn count_sessions(&self) -> Result<u64, Fault> {
+    pub(crate) fn count_sessions(&self) -> Result<u64, StoreFault> {
         self.number("SELECT count(*) FROM session")
     }
 
     /// Forgets up to `limit` of the oldest sessions of before `hour`; returns how many.
-    pub(super) fn drop_sessions(&self, hour: u64, limit: u64) -> Result<u64, Fault> {
+    pub(super) fn drop_sessions(&self, hour: u64, limit: u64) -> Result<u64, StoreFault> {
         self.change(
             "DELETE FROM session WHERE (stream, session) IN (SELECT stream, session
              FROM session WHERE hour < ?1 ORDER BY hour LIMIT ?2)",
@@ -272,7 +276,7 @@ impl Writes {
     }
 
     /// Removes up to `limit` rows that a removed stream has left; returns how many.
-    pub(super) fn sweep_sessions(&self, stream: u32, limit: u64) -> Result<u64, Fault> {
+    pub(super) fn sweep_sessions(&self, stream: u32, limit: u64) -> Result<u64, StoreFault> {
         self.change(
             "DELETE FROM session WHERE stream = ?1 AND session IN
              (SELECT session FROM session WHERE stream = ?1 ORDER BY session LIMIT ?2)",
@@ -286,24 +290,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn at(generation: u64, offset: u64) -> Outcome {
-        Outcome::At(Position { generation, offset })
+    fn at(generation: u64, offset: u64) -> EnqueueOutcome {
+        EnqueueOutcome::At(StreamPosition { generation, offset })
     }
 
     #[test]
     fn a_number_is_new_stored_skipped_or_forgotten() {
-        let mut session = Session::default();
-        assert_eq!(session.look(1), Next::New);
-        assert_eq!((session.look(0), session.look(3)), (Next::Forgotten, Next::Skipped(1)));
-        for place in [at(9, 4), at(9, 5), at(9, 8), Outcome::Due(70), at(10, 2)] {
+        let mut session = StoredSession::default();
+        assert_eq!(session.look(1), SessionNext::New);
+        assert_eq!(
+            (session.look(0), session.look(3)),
+            (SessionNext::Forgotten, SessionNext::Skipped(1))
+        );
+        for place in [at(9, 4), at(9, 5), at(9, 8), EnqueueOutcome::Due(70), at(10, 2)] {
             session.push(place, 1, 3);
         }
-        assert_eq!((session.look(6), session.look(7)), (Next::New, Next::Skipped(6)));
-        assert_eq!(session.look(5), Next::Stored(at(10, 2)));
-        assert_eq!(session.look(4), Next::Stored(Outcome::Due(70)));
-        assert_eq!(session.look(3), Next::Stored(at(9, 8)));
+        assert_eq!((session.look(6), session.look(7)), (SessionNext::New, SessionNext::Skipped(6)));
+        assert_eq!(session.look(5), SessionNext::Stored(at(10, 2)));
+        assert_eq!(session.look(4), SessionNext::Stored(EnqueueOutcome::Due(70)));
+        assert_eq!(session.look(3), SessionNext::Stored(at(9, 8)));
         // The first two are more than were to be kept.
-        assert_eq!((session.look(2), session.look(1)), (Next::Forgotten, Next::Forgotten));
+        assert_eq!(
+            (session.look(2), session.look(1)),
+            (SessionNext::Forgotten, SessionNext::Forgotten)
+        );
     }
 
     proptest! {
@@ -312,27 +322,27 @@ mod tests {
             gaps in proptest::collection::vec((0..4_u64, 0..3_u64), 1..60),
             keep in 1..40_u64,
         ) {
-            let (mut session, mut places) = (Session::default(), Vec::new());
+            let (mut session, mut places) = (StoredSession::default(), Vec::new());
             let (mut generation, mut offset) = (1_700_000_000, 0);
             for (gap, kind) in gaps {
                 offset += gap;
                 generation += u64::from(kind == 2);
                 let place = match kind {
-                    1 => Outcome::Due(offset),
+                    1 => EnqueueOutcome::Due(offset),
                     _ => at(generation, offset),
                 };
                 offset += u64::from(kind != 1);
                 session.push(place, 1, keep);
                 places.push(place);
             }
-            let read = Session::read(session.n, &session.write_places(), 0);
+            let read = StoredSession::read(session.n, &session.write_places(), 0);
             prop_assert_eq!(&read.places, &session.places);
             for (n, place) in (1..).zip(&places) {
                 let is_kept = n + keep > places.len() as u64;
                 match read.look(n) {
-                    Next::Stored(found) => prop_assert_eq!(found, *place),
+                    SessionNext::Stored(found) => prop_assert_eq!(found, *place),
                     other => {
-                        prop_assert!(!is_kept && other == Next::Forgotten, "{} {:?}", n, other);
+                        prop_assert!(!is_kept && other == SessionNext::Forgotten, "{} {:?}", n, other);
                     }
                 }
             }
@@ -343,7 +353,7 @@ mod tests {
             runs in proptest::collection::vec((0..3_u64, 1..9_u64), 1..30),
             keep in 1..40_u64,
         ) {
-            let (mut single, mut many) = (Session::default(), Session::default());
+            let (mut single, mut many) = (StoredSession::default(), StoredSession::default());
             let mut offset = 0;
             for (gap, count) in runs {
                 offset += gap;
@@ -358,7 +368,7 @@ mod tests {
 
         #[test]
         fn damaged_places_are_no_places(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let session = Session::read(7, &bytes, 0);
+            let session = StoredSession::read(7, &bytes, 0);
             prop_assert!(session.kept <= 7);
             (0..9).for_each(|n| { session.look(n); });
         }

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Fault;
+use super::StoreFault;
 use crate::commit::StoreCommit;
 
 /// The planned faults. Every statement of the writer asks here first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trouble(Arc<Mutex<Planned>>);
+pub(crate) struct PlannedTrouble(Arc<Mutex<TroublePlan>>);
 
 #[derive(Debug, Default)]
-struct Planned {
+struct TroublePlan {
     /// Statements until one fails; 0: none does.
     statements: u64,
     /// How it fails, and each one after it too, where that is said.
-    fault: Option<Fault>,
+    fault: Option<StoreFault>,
     lasts: bool,
     /// Whether there is no room for anything more.
     is_full: bool,
@@ -31,9 +31,9 @@ struct Planned {
     commits: Option<Vec<StoreCommit>>,
 }
 
-impl Trouble {
+impl PlannedTrouble {
     /// Lets the `statements`th statement from now on fail; `lasts`: and all that follow.
-    pub(crate) fn fail_at(&self, statements: u64, fault: Fault, lasts: bool) {
+    pub(crate) fn fail_at(&self, statements: u64, fault: StoreFault, lasts: bool) {
         let mut state = self.0.lock();
         (state.statements, state.fault, state.lasts) = (statements, Some(fault), lasts);
     }
@@ -48,10 +48,10 @@ impl Trouble {
         self.0.lock().refuses_blocks = refuses_blocks;
     }
 
-    pub(crate) fn block(&self) -> Result<(), Fault> {
+    pub(crate) fn block(&self) -> Result<(), StoreFault> {
         let mut state = self.0.lock();
         state.failed += u64::from(state.refuses_blocks);
-        if state.refuses_blocks { Err(Fault::Full) } else { Ok(()) }
+        if state.refuses_blocks { Err(StoreFault::Full) } else { Ok(()) }
     }
 
     /// Says how many pages the database may have: SQLite itself says that it is full then.
@@ -68,7 +68,7 @@ impl Trouble {
         let mut state = self.0.lock();
         let (failed, synced) = (state.failed, state.synced);
         let pages = Some(i64::from(u32::MAX) - 1);
-        *state = Planned { failed, synced, pages, ..Planned::default() };
+        *state = TroublePlan { failed, synced, pages, ..TroublePlan::default() };
     }
 
     /// Notes a commit.
@@ -102,13 +102,13 @@ impl Trouble {
         self.0.lock().failed
     }
 
-    pub(crate) fn statement(&self) -> Result<(), Fault> {
+    pub(crate) fn statement(&self) -> Result<(), StoreFault> {
         let mut state = self.0.lock();
         match state.statements {
             0 => Ok(()),
             1 => {
                 state.failed += 1;
-                let fault = state.fault.clone().unwrap_or(Fault::Full);
+                let fault = state.fault.clone().unwrap_or(StoreFault::Full);
                 if !state.lasts {
                     state.statements = 0;
                 }
@@ -121,7 +121,7 @@ impl Trouble {
         }
     }
 
-    pub(crate) fn room(&self) -> Result<(), Fault> {
-        if self.0.lock().is_full { Err(Fault::Full) } else { Ok(()) }
+    pub(crate) fn room(&self) -> Result<(), StoreFault> {
+        if self.0.lock().is_full { Err(StoreFault::Full) } else { Ok(()) }
     }
 }

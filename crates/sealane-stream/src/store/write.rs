@@ -7,28 +7,28 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Fault, PAGE_BYTES, Room, key, last_key, offset_of};
-use crate::block::{Record, write_record};
-use crate::{Change, Level, Retention};
+use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
+use crate::block::{BlockRecord, write_record};
+use crate::{Level, Retention, StreamChange};
 
-/// The writer's connection. Every call but [`Writes::begin`], [`Writes::commit`] and those that
+/// The writer's connection. Every call but [`StoreWrites::begin`], [`StoreWrites::commit`] and those that
 /// look something up belongs into a transaction.
-pub(crate) struct Writes {
+pub(crate) struct StoreWrites {
     pub(super) connection: Connection,
     synced: bool,
     buffer: BytesMut,
     /// Pages of the write-ahead log, as the last commit left it.
     log_pages: Arc<AtomicU64>,
-    room: Room,
+    room: DiskRoom,
     /// The folder is another hub's to take when the last write is done.
     _lock: File,
     #[cfg(test)]
-    pub(crate) trouble: super::trouble::Trouble,
+    pub(crate) trouble: super::trouble::PlannedTrouble,
 }
 
 /// The fields by which an idempotency key is found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct StoredRequestKey {
     /// The token's and the client's key.
     pub(crate) key: Vec<u8>,
     /// A hash of the body that came with it.
@@ -54,14 +54,14 @@ pub(crate) struct DelayedRow {
 
 /// The settings that a stream's owner chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub(crate) struct StreamSettings {
     pub(crate) level: Level,
     pub(crate) retention: Retention,
 }
 
-impl Settings {
+impl StreamSettings {
     /// Takes what an owner changes.
-    pub(crate) fn change(&mut self, change: Change) {
+    pub(crate) fn change(&mut self, change: StreamChange) {
         self.level = change.level.unwrap_or(self.level);
         let retention = &mut self.retention;
         retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
@@ -72,7 +72,7 @@ impl Settings {
 
 /// What goes off a stream's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Trimmed {
+pub(crate) struct TrimmedBlocks {
     /// The last offset that was removed.
     pub(crate) last: u64,
     /// Bytes at rest.
@@ -85,7 +85,7 @@ pub(crate) struct ExpiredBlocks {
     /// Where the last of them begins.
     pub(crate) through: u64,
     /// What goes with them.
-    pub(crate) trimmed: Trimmed,
+    pub(crate) trimmed: TrimmedBlocks,
 }
 
 /// How long the store is waited for while another process holds it.
@@ -93,12 +93,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The same, once it was waited for in vain.
 const IMPATIENCE: Duration = Duration::from_millis(100);
 
-impl Writes {
+impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
         lock: File,
         folder: &Path,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, StoreFault> {
         // The default keeps 16 statements, fewer than a commit's changes use in turn.
         connection.set_prepared_statement_cache_capacity(64);
         let log_pages = Arc::new(AtomicU64::new(0));
@@ -108,10 +108,10 @@ impl Writes {
             Ok(())
         }))?;
         let failed =
-            |cause: std::io::Error| Fault::Failed(format!("{}: {cause}", folder.display()));
+            |cause: std::io::Error| StoreFault::Failed(format!("{}: {cause}", folder.display()));
         // The log is this connection's as long as the transaction lasts.
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let room = Room::open(folder).map_err(failed);
+        let room = DiskRoom::open(folder).map_err(failed);
         connection.execute_batch("ROLLBACK")?;
         let room = room?;
         Ok(Self {
@@ -126,7 +126,7 @@ impl Writes {
         })
     }
 
-    pub(crate) fn begin(&self) -> Result<(), Fault> {
+    pub(crate) fn begin(&self) -> Result<(), StoreFault> {
         #[cfg(test)]
         if let Some(pages) = self.trouble.take_pages() {
             self.connection.pragma_update(None, "max_page_count", pages)?;
@@ -134,7 +134,7 @@ impl Writes {
         self.run("BEGIN IMMEDIATE", [])
     }
 
-    pub(crate) fn commit(&self) -> Result<(), Fault> {
+    pub(crate) fn commit(&self) -> Result<(), StoreFault> {
         self.run("COMMIT", [])?;
         #[cfg(test)]
         self.trouble.committed(self.synced);
@@ -142,7 +142,7 @@ impl Writes {
     }
 
     /// Says whether the next transaction is synced when it commits; not allowed within one.
-    pub(crate) fn set_sync(&mut self, sync: bool) -> Result<(), Fault> {
+    pub(crate) fn set_sync(&mut self, sync: bool) -> Result<(), StoreFault> {
         // The pragma costs a statement. Commits of one level follow each other.
         if sync != self.synced {
             let level = if sync { "FULL" } else { "NORMAL" };
@@ -172,7 +172,7 @@ impl Writes {
     }
 
     /// Takes room for so many bytes more, which a commit is going to add.
-    pub(crate) fn take_room(&mut self, bytes: u64) -> Result<(), Fault> {
+    pub(crate) fn take_room(&mut self, bytes: u64) -> Result<(), StoreFault> {
         #[cfg(test)]
         self.trouble.room()?;
         self.room.take(&self.connection, bytes)
@@ -189,8 +189,8 @@ impl Writes {
         &mut self,
         stream: u32,
         generation: u64,
-        records: &[Record],
-    ) -> Result<(), Fault> {
+        records: &[BlockRecord],
+    ) -> Result<(), StoreFault> {
         #[cfg(test)]
         self.trouble.block()?;
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(()) };
@@ -210,8 +210,8 @@ impl Writes {
     }
 
     /// Removes a stream. Its messages, keys and delayed messages belong to nobody from now on, and
-    /// [`Writes::sweep`] removes them little by little.
-    pub(super) fn remove(&self, stream: u32) -> Result<(), Fault> {
+    /// [`StoreWrites::sweep`] removes them little by little.
+    pub(super) fn remove(&self, stream: u32) -> Result<(), StoreFault> {
         for table in ["generation", "damage", "consumer"] {
             self.run(&format!("DELETE FROM {table} WHERE stream = ?1"), [stream])?;
         }
@@ -224,7 +224,7 @@ impl Writes {
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
     /// keys, sessions and delayed messages were among them, and whether nothing is left. Each look
     /// has an order: without one, two stores with the same rows might remove others.
-    pub(super) fn sweep(&self, stream: u32, limit: u64) -> Result<Swept, Fault> {
+    pub(super) fn sweep(&self, stream: u32, limit: u64) -> Result<SweptRows, StoreFault> {
         let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1)];
         let blocks = self.change(
             "DELETE FROM block WHERE key IN (SELECT key FROM block
@@ -233,7 +233,7 @@ impl Writes {
         )?;
         // Blocks are the large part, and one commit that removed all kinds would hold others up.
         if blocks > 0 {
-            return Ok(Swept::default());
+            return Ok(SweptRows::default());
         }
         let keys = self.change(
             "DELETE FROM idempotency WHERE stream = ?1 AND key IN
@@ -250,28 +250,33 @@ impl Writes {
         if done {
             self.run("DELETE FROM removed WHERE stream = ?1", [stream])?;
         }
-        Ok(Swept { keys, delayed, sessions, done })
+        Ok(SweptRows { keys, delayed, sessions, done })
     }
 
     /// Streams that were removed and have left something.
-    pub(crate) fn removed(&self) -> Result<Vec<u32>, Fault> {
+    pub(crate) fn removed(&self) -> Result<Vec<u32>, StoreFault> {
         let mut query = self.connection.prepare_cached("SELECT stream FROM removed")?;
         let rows = query.query_map([], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Stores what consumers did since their rows were written.
-    pub(super) fn progress(&self, number: u64, data: &[u8]) -> Result<(), Fault> {
+    pub(super) fn progress(&self, number: u64, data: &[u8]) -> Result<(), StoreFault> {
         self.run("INSERT INTO progress VALUES (?1, ?2)", params![number, data])
     }
 
     /// Removes the rows of `progress` below `number`, which are part of consumers' rows by now.
-    pub(super) fn drop_progress(&self, number: u64) -> Result<(), Fault> {
+    pub(super) fn drop_progress(&self, number: u64) -> Result<(), StoreFault> {
         self.run("DELETE FROM progress WHERE number < ?1", [number])
     }
 
     /// Notes that the offsets `first..=last` cannot be read.
-    pub(super) fn damage(&self, stream: u32, range: (u64, u64), now_ms: u64) -> Result<(), Fault> {
+    pub(super) fn damage(
+        &self,
+        stream: u32,
+        range: (u64, u64),
+        now_ms: u64,
+    ) -> Result<(), StoreFault> {
         self.run(
             "INSERT OR REPLACE INTO damage VALUES (?1, ?2, ?3, ?4)",
             params![stream, range.0, range.1, now_ms],
@@ -279,7 +284,7 @@ impl Writes {
     }
 
     /// The earlier answer to `key`.
-    pub(crate) fn find_key(&self, stream: u32, key: &[u8]) -> Result<Option<KeyRow>, Fault> {
+    pub(crate) fn find_key(&self, stream: u32, key: &[u8]) -> Result<Option<KeyRow>, StoreFault> {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
@@ -305,7 +310,7 @@ impl Writes {
         key: &[u8],
         row: &KeyRow,
         now_ms: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         self.run(
             "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             params![
@@ -322,12 +327,12 @@ impl Writes {
     }
 
     /// How many idempotency keys there are.
-    pub(crate) fn count_keys(&self) -> Result<u64, Fault> {
+    pub(crate) fn count_keys(&self) -> Result<u64, StoreFault> {
         self.number("SELECT count(*) FROM idempotency")
     }
 
     /// Forgets up to `limit` of the oldest keys that came before `before_ms`; returns how many.
-    pub(super) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, Fault> {
+    pub(super) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, StoreFault> {
         self.change(
             "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
              FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2)",
@@ -336,7 +341,12 @@ impl Writes {
     }
 
     /// Holds a message back until `due_ms`.
-    pub(super) fn delay(&mut self, stream: u32, due_ms: u64, record: &Record) -> Result<(), Fault> {
+    pub(super) fn delay(
+        &mut self,
+        stream: u32,
+        due_ms: u64,
+        record: &BlockRecord,
+    ) -> Result<(), StoreFault> {
         self.buffer.clear();
         write_record(stream, record, &mut self.buffer);
         self.run(
@@ -346,7 +356,7 @@ impl Writes {
     }
 
     /// How many messages are held back.
-    pub(crate) fn count_delayed(&self) -> Result<u64, Fault> {
+    pub(crate) fn count_delayed(&self) -> Result<u64, StoreFault> {
         self.number("SELECT count(*) FROM delayed")
     }
 
@@ -357,7 +367,7 @@ impl Writes {
         now_ms: u64,
         limit: usize,
         max_bytes: u64,
-    ) -> Result<(Vec<DelayedRow>, Option<u64>), Fault> {
+    ) -> Result<(Vec<DelayedRow>, Option<u64>), StoreFault> {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
@@ -379,7 +389,7 @@ impl Writes {
         Ok((due, None))
     }
 
-    pub(super) fn drop_delayed(&self, number: i64) -> Result<(), Fault> {
+    pub(super) fn drop_delayed(&self, number: i64) -> Result<(), StoreFault> {
         self.run("DELETE FROM delayed WHERE number = ?1", [number])
     }
 
@@ -390,7 +400,7 @@ impl Writes {
         stream: u32,
         limit: usize,
         mut expired: impl FnMut(u64, u64, u64) -> bool,
-    ) -> Result<Option<ExpiredBlocks>, Fault> {
+    ) -> Result<Option<ExpiredBlocks>, StoreFault> {
         let mut query = self.connection.prepare_cached(
             "SELECT key, count, last_ms, length(data) FROM block WHERE key BETWEEN ?1 AND ?2
              ORDER BY key LIMIT ?3",
@@ -406,14 +416,17 @@ impl Writes {
                 break;
             }
             let bytes = found.map_or(0, |found| found.trimmed.bytes) + size;
-            found = Some(ExpiredBlocks { through, trimmed: Trimmed { last, bytes } });
+            found = Some(ExpiredBlocks { through, trimmed: TrimmedBlocks { last, bytes } });
         }
         Ok(found)
     }
 
     /// Has several looks see the same rows. Each look by itself would take and give back a lock of
     /// the file, which costs more than the look.
-    pub(crate) fn look<T>(&self, look: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(crate) fn look<T>(
+        &self,
+        look: impl FnOnce() -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
         #[cfg(test)]
         self.trouble.statement()?;
         let _looking = self.connection.unchecked_transaction()?;
@@ -422,7 +435,7 @@ impl Writes {
 
     /// Copies the write-ahead log into the database, so that it begins anew; waits for those who
     /// read it where `wait` says so. Returns whether all of it was copied.
-    pub(crate) fn checkpoint(&mut self, wait: bool) -> Result<bool, Fault> {
+    pub(crate) fn checkpoint(&mut self, wait: bool) -> Result<bool, StoreFault> {
         // RESTART waits for readers, and lets the next commit begin the log anew. PASSIVE copies
         // what it can, and never waits.
         let mode = if wait { "RESTART" } else { "PASSIVE" };
@@ -440,24 +453,28 @@ impl Writes {
     }
 
     /// Notes that everything acknowledged is stored, and closes.
-    pub(crate) fn close(self) -> Result<(), Fault> {
+    pub(crate) fn close(self) -> Result<(), StoreFault> {
         // The mark says that nothing was lost. It must not be gone before that is on the disk.
         self.connection.pragma_update(None, "synchronous", "FULL")?;
         self.run("DELETE FROM meta WHERE name = 'running'", [])?;
         self.connection.close().map_err(|(_, error)| error.into())
     }
 
-    pub(super) fn number(&self, query: &str) -> Result<u64, Fault> {
+    pub(super) fn number(&self, query: &str) -> Result<u64, StoreFault> {
         let number: i64 = self.connection.query_row(query, [], |row| row.get(0))?;
         Ok(number as u64)
     }
 
-    pub(super) fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), Fault> {
+    pub(super) fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), StoreFault> {
         self.change(query, params).map(|_| ())
     }
 
     /// Runs a statement; returns how many rows it changed.
-    pub(super) fn change(&self, query: &str, params: impl rusqlite::Params) -> Result<u64, Fault> {
+    pub(super) fn change(
+        &self,
+        query: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<u64, StoreFault> {
         #[cfg(test)]
         self.trouble.statement()?;
         Ok(self.connection.prepare_cached(query)?.execute(params)? as u64)
@@ -466,7 +483,7 @@ impl Writes {
 
 /// The rows of a removed stream that one sweep has removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Swept {
+pub(crate) struct SweptRows {
     pub(crate) keys: u64,
     pub(crate) delayed: u64,
     pub(crate) sessions: u64,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::block::Block;
+use crate::block::StreamBlock;
 use crate::limits::{MAX_TAIL_BYTES, MAX_TAILS_BYTES};
 
 /// Blocks shared by readers who catch up, for each stream.
@@ -17,15 +17,15 @@ static TAILS_BYTES: AtomicUsize = AtomicUsize::new(0);
 #[derive(Default)]
 pub(super) struct StreamTail {
     /// The most recent blocks, without holes up to the end of the stream.
-    blocks: VecDeque<Arc<Block>>,
+    blocks: VecDeque<Arc<StreamBlock>>,
     bytes: usize,
     /// A few older blocks that readers who catch up share.
-    recent: VecDeque<Arc<Block>>,
+    recent: VecDeque<Arc<StreamBlock>>,
 }
 
 impl StreamTail {
     /// The block that `offset` is in, as far as it is in memory.
-    pub(super) fn find(&self, offset: u64) -> Option<&Arc<Block>> {
+    pub(super) fn find(&self, offset: u64) -> Option<&Arc<StreamBlock>> {
         // The tail has no holes, so that its first offset decides. Older blocks are few, and read
         // by chance.
         if self.blocks.front().is_some_and(|block| block.first <= offset) {
@@ -38,7 +38,7 @@ impl StreamTail {
     }
 
     /// The first block from `from` on whose last message is not older than `time_ms`.
-    pub(super) fn find_time(&self, from: u64, time_ms: u64) -> Option<&Arc<Block>> {
+    pub(super) fn find_time(&self, from: u64, time_ms: u64) -> Option<&Arc<StreamBlock>> {
         self.blocks.iter().find(|block| {
             let last = block.records.last().map_or(0, |record| record.time_ms);
             block.first >= from && last >= time_ms
@@ -53,14 +53,14 @@ impl StreamTail {
     }
 
     /// Lets other readers who catch up share `block`.
-    pub(super) fn share(&mut self, block: Arc<Block>) {
+    pub(super) fn share(&mut self, block: Arc<StreamBlock>) {
         if self.recent.len() >= RECENT_BLOCKS {
             self.recent.pop_front();
         }
         self.recent.push_back(block);
     }
 
-    pub(super) fn push(&mut self, block: Arc<Block>, stored_next: u64) {
+    pub(super) fn push(&mut self, block: Arc<StreamBlock>, stored_next: u64) {
         let bytes = tail_bytes(&block);
         self.bytes += bytes;
         TAILS_BYTES.fetch_add(bytes, Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl StreamTail {
 }
 
 /// The size for which a block of the tail counts: itself and its frames in one codec.
-fn tail_bytes(block: &Block) -> usize {
+fn tail_bytes(block: &StreamBlock) -> usize {
     // Frames of further codecs are not counted: few streams are read in more than one.
     block.memory_bytes() * 2
 }

@@ -7,28 +7,28 @@ use std::time::Duration;
 
 use sealane_protocol::ServerFrame;
 
-use super::burst::{self, Burst, Piece};
-use super::in_flight::Delivered;
-use super::lane::{Lane, Work, describe};
-use super::{Delivery, Subscription, Turn};
-use crate::block::Block;
-use crate::consumer::{Handed, Member};
-use crate::metrics::Histogram;
-use crate::registry::Registry;
-use crate::stream::{ConsumerEntry, Found, Stream};
-use crate::writer::Command;
+use super::burst::{self, DeliveryBurst, DeliveryPiece};
+use super::in_flight::DeliveredMessage;
+use super::lane::{LaneWork, SubscriptionLane, describe};
+use super::{LaneTurn, StreamDelivery, StreamSubscription};
+use crate::block::StreamBlock;
+use crate::consumer::{ConsumerMember, HandedMessage};
+use crate::metrics::TimingHistogram;
+use crate::registry::StreamRegistry;
+use crate::stream::{ConsumerEntry, OffsetPlace, StreamEntry};
+use crate::writer::WriterCommand;
 use crate::{Error, now_ms};
 
 /// How long a reader waits for the commit that is about to store or to remove what it reads.
 const STORING: Duration = Duration::from_millis(5);
 
-impl Subscription {
+impl StreamSubscription {
     /// Takes a turn of one lane; returns whether there may be more.
     pub(super) async fn serve(
         &mut self,
         index: usize,
-        turn: Turn,
-        out: &mut Vec<Piece>,
+        turn: LaneTurn,
+        out: &mut Vec<DeliveryPiece>,
     ) -> Result<bool, Error> {
         let Some(lane) = self.lanes.get_mut(index) else { return Ok(false) };
         let stream = lane.stream.clone();
@@ -37,7 +37,7 @@ impl Subscription {
         }
         let at = out.len();
         let more = match &mut lane.work {
-            Work::Reader { next } => {
+            LaneWork::Reader { next } => {
                 let mut from = *next;
                 let more = read(&self.registry, &stream, &mut from, turn, out).await;
                 // The place moves even if the read failed halfway: what is in `out` has been
@@ -49,7 +49,7 @@ impl Subscription {
                     lane.waiter.arm();
                     // The lane asked for a wake first and looks again after. A message between the
                     // two is not missed.
-                    if !matches!(stream.find(from), Found::AtEnd)
+                    if !matches!(stream.find(from), OffsetPlace::AtEnd)
                         || stream.removed.load(Ordering::SeqCst)
                     {
                         lane.waiter.wake();
@@ -57,7 +57,7 @@ impl Subscription {
                 }
                 more
             }
-            Work::Member { entry } => {
+            LaneWork::Member { entry } => {
                 let entry = entry.clone();
                 self.serve_member(index, &stream, &entry, turn, out).await?
             }
@@ -68,18 +68,18 @@ impl Subscription {
     }
 
     /// Counts what a stream gave, and how long after its storing.
-    fn note_delivered(&self, index: usize, stream: &Stream, given: &[Piece]) {
+    fn note_delivered(&self, index: usize, stream: &StreamEntry, given: &[DeliveryPiece]) {
         let timings = &self.registry.timings;
         let (is_reader, now_ms) = match self.lanes.get(index).map(|lane| &lane.work) {
-            Some(Work::Reader { .. }) => (true, now_ms()),
-            Some(Work::Member { .. }) => (false, now_ms()),
+            Some(LaneWork::Reader { .. }) => (true, now_ms()),
+            Some(LaneWork::Member { .. }) => (false, now_ms()),
             None => return,
         };
         let timing = if is_reader { &timings.reader_delivery } else { &timings.consumer_delivery };
-        let (mut count, mut first) = (0, Run::default());
+        let (mut count, mut first) = (0, StoredRun::default());
         for piece in given {
             count += piece.messages() as u64;
-            let Piece::Burst(burst) = piece else { continue };
+            let DeliveryPiece::Burst(burst) = piece else { continue };
             for record in burst.records() {
                 if let Some(ended) = first.add(record.time_ms) {
                     ended.note(timing, now_ms);
@@ -95,10 +95,10 @@ impl Subscription {
     async fn serve_member(
         &mut self,
         index: usize,
-        stream: &Arc<Stream>,
+        stream: &Arc<StreamEntry>,
         entry: &Arc<ConsumerEntry>,
-        turn: Turn,
-        out: &mut Vec<Piece>,
+        turn: LaneTurn,
+        out: &mut Vec<DeliveryPiece>,
     ) -> Result<bool, Error> {
         let mut left = turn;
         while left.messages > 0 && left.bytes > 0 {
@@ -137,7 +137,7 @@ impl Subscription {
     }
 
     /// Nothing is left for this lane until it is woken.
-    fn rest(&mut self, index: usize, stream: &Stream, entry: &ConsumerEntry) {
+    fn rest(&mut self, index: usize, stream: &StreamEntry, entry: &ConsumerEntry) {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         lane.queued = false;
         lane.waiter.arm();
@@ -151,14 +151,14 @@ impl Subscription {
     fn deliver(
         &mut self,
         index: usize,
-        stream: &Stream,
+        stream: &StreamEntry,
         entry: &ConsumerEntry,
-        block: &Arc<Block>,
-        handed: Vec<Handed>,
-        out: &mut Vec<Piece>,
+        block: &Arc<StreamBlock>,
+        handed: Vec<HandedMessage>,
+        out: &mut Vec<DeliveryPiece>,
     ) {
         let start = out.len();
-        for Handed { offset, attempt } in handed {
+        for HandedMessage { offset, attempt } in handed {
             let at = block.index_of(offset);
             if block.records.get(at).is_none_or(|record| record.offset != offset) {
                 // A damaged message would come back to every member for ever. It is named as a gap
@@ -167,21 +167,21 @@ impl Subscription {
                 out.push(gap(stream, offset, offset, "damaged"));
                 continue;
             }
-            let delivery = Delivery { block: block.clone(), index: at, attempt };
+            let delivery = StreamDelivery { block: block.clone(), index: at, attempt };
             let redelivered = u64::from(attempt > 1);
             self.registry.metrics.redelivered.fetch_add(redelivered, Ordering::Relaxed);
             let counts = self.registry.series.of_consumer(entry);
             counts.redelivered.fetch_add(redelivered, Ordering::Relaxed);
             // The id is known here before the message leaves, so that no acknowledgement can come
             // too early.
-            self.in_flight.insert(delivery.id(), Delivered { lane: index, offset });
+            self.in_flight.insert(delivery.id(), DeliveredMessage { lane: index, offset });
             burst::push(out, start, delivery);
         }
         self.in_flight.bound(self.member, &self.lanes);
     }
 
     /// Tells of the stream before its first delivery.
-    fn announce(&mut self, index: usize, at: usize, out: &mut Vec<Piece>) {
+    fn announce(&mut self, index: usize, at: usize, out: &mut Vec<DeliveryPiece>) {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         if lane.announced {
             return;
@@ -192,13 +192,13 @@ impl Subscription {
         let joined = describe(&lane.stream, first.offset, true);
         // Before the first message, and not when the pattern begins to match: most streams that
         // match never have anything for this subscription.
-        out.insert(at, Piece::Status(ServerFrame::Joined(joined)));
+        out.insert(at, DeliveryPiece::Status(ServerFrame::Joined(joined)));
     }
 
     /// The stream, or its consumer, was removed: a pattern goes on without it.
     pub(super) fn lose(&mut self, index: usize) -> Result<bool, Error> {
         if self.pattern.topic().is_some() {
-            let of_stream = |lane: &Lane| lane.stream.removed.load(Ordering::SeqCst);
+            let of_stream = |lane: &SubscriptionLane| lane.stream.removed.load(Ordering::SeqCst);
             let is_stream = self.lanes.get(index).is_none_or(of_stream);
             return Err(if is_stream { Error::StreamRemoved } else { Error::ConsumerRemoved });
         }
@@ -214,21 +214,21 @@ impl Subscription {
 
 /// Messages that follow each other and were stored at the same time: most of a commit's.
 #[derive(Default)]
-struct Run {
+struct StoredRun {
     time_ms: u64,
     count: u64,
 }
 
-impl Run {
+impl StoredRun {
     /// Adds a message; returns the run that ended with the one before.
-    fn add(&mut self, time_ms: u64) -> Option<Run> {
+    fn add(&mut self, time_ms: u64) -> Option<StoredRun> {
         let ended = (self.time_ms != time_ms).then(|| std::mem::take(self));
         self.time_ms = time_ms;
         self.count += 1;
         ended
     }
 
-    fn note(&self, timing: &Histogram, now_ms: u64) {
+    fn note(&self, timing: &TimingHistogram, now_ms: u64) {
         if self.count > 0 {
             let age_ms = now_ms.saturating_sub(self.time_ms);
             timing.note_many(Duration::from_millis(age_ms), self.count);
@@ -238,28 +238,28 @@ impl Run {
 
 /// Takes a turn from `next` on, in bursts; returns whether there may be more.
 pub(crate) async fn read(
-    registry: &Arc<Registry>,
-    stream: &Arc<Stream>,
+    registry: &Arc<StreamRegistry>,
+    stream: &Arc<StreamEntry>,
     next: &mut u64,
-    turn: Turn,
-    out: &mut Vec<Piece>,
+    turn: LaneTurn,
+    out: &mut Vec<DeliveryPiece>,
 ) -> Result<bool, Error> {
     let (mut left, mut bytes) = (turn.messages, 0);
     while left > 0 && bytes < turn.bytes {
         let block = match stream.find(*next) {
-            Found::Block(block) => block,
-            Found::AtEnd => return Ok(false),
-            Found::Trimmed(first) => {
+            OffsetPlace::Block(block) => block,
+            OffsetPlace::AtEnd => return Ok(false),
+            OffsetPlace::Trimmed(first) => {
                 out.push(gap(stream, *next, first - 1, "retention"));
                 *next = first;
                 continue;
             }
-            Found::Damaged(after) => {
+            OffsetPlace::Damaged(after) => {
                 out.push(gap(stream, *next, after - 1, "damaged"));
                 *next = after;
                 continue;
             }
-            Found::Behind => match load(registry, stream, *next).await? {
+            OffsetPlace::Behind => match load(registry, stream, *next).await? {
                 Some(block) => block,
                 // Without this look a removed stream would be asked for again and again.
                 None if stream.removed.load(Ordering::SeqCst) => return Ok(false),
@@ -279,7 +279,7 @@ pub(crate) async fn read(
             bytes += record.body.len();
         }
         if end > from {
-            out.push(Piece::Burst(Burst::new(block, from..end)));
+            out.push(DeliveryPiece::Burst(DeliveryBurst::new(block, from..end)));
         }
     }
     Ok(true)
@@ -288,11 +288,11 @@ pub(crate) async fn read(
 /// Takes what comes next of a block for a member, as much as a turn may have.
 fn hand(
     entry: &ConsumerEntry,
-    member: Member,
-    block: &Block,
+    member: ConsumerMember,
+    block: &StreamBlock,
     offsets: Range<u64>,
-    left: &mut Turn,
-) -> Vec<Handed> {
+    left: &mut LaneTurn,
+) -> Vec<HandedMessage> {
     let mut bytes = left.bytes;
     let fits = |offset| {
         let fits = bytes > 0;
@@ -302,30 +302,30 @@ fn hand(
         fits
     };
     let handed = entry.state.lock().take(member, offsets, left.messages, now_ms(), fits);
-    *left = Turn { messages: left.messages - handed.len(), bytes };
+    *left = LaneTurn { messages: left.messages - handed.len(), bytes };
     handed
 }
 
 /// The block that holds `offset`; none where it is gone, which the consumer is told, or where its
 /// stream is.
 async fn locate(
-    registry: &Arc<Registry>,
-    stream: &Arc<Stream>,
+    registry: &Arc<StreamRegistry>,
+    stream: &Arc<StreamEntry>,
     entry: &Arc<ConsumerEntry>,
     offset: u64,
-    out: &mut Vec<Piece>,
-) -> Result<Option<Arc<Block>>, Error> {
+    out: &mut Vec<DeliveryPiece>,
+) -> Result<Option<Arc<StreamBlock>>, Error> {
     loop {
         let (end, reason) = match stream.find(offset) {
-            Found::Block(block) => return Ok(Some(block)),
-            Found::Behind => match load(registry, stream, offset).await? {
+            OffsetPlace::Block(block) => return Ok(Some(block)),
+            OffsetPlace::Behind => match load(registry, stream, offset).await? {
                 Some(block) => return Ok(Some(block)),
                 None if stream.removed.load(Ordering::SeqCst) => return Ok(None),
                 None => continue,
             },
-            Found::Trimmed(_) => (offset + 1, "retention"),
-            Found::Damaged(_) => (offset + 1, "damaged"),
-            Found::AtEnd => return Ok(None),
+            OffsetPlace::Trimmed(_) => (offset + 1, "retention"),
+            OffsetPlace::Damaged(_) => (offset + 1, "damaged"),
+            OffsetPlace::AtEnd => return Ok(None),
         };
         entry.state.lock().pass_over(offset..end);
         out.push(gap(stream, offset, end - 1, reason));
@@ -335,10 +335,10 @@ async fn locate(
 
 /// Reads the block that holds `offset` from disk. `None`: look again, more is known now.
 async fn load(
-    registry: &Arc<Registry>,
-    stream: &Arc<Stream>,
+    registry: &Arc<StreamRegistry>,
+    stream: &Arc<StreamEntry>,
     offset: u64,
-) -> Result<Option<Arc<Block>>, Error> {
+) -> Result<Option<Arc<StreamBlock>>, Error> {
     let (reader, topic, number) = (registry.clone(), stream.topic.clone(), stream.number);
     // The disk may take long. On a worker of the runtime every connection there would wait.
     let read = blocking(move || Ok(reader.reads.block(&topic, number, offset)?)).await;
@@ -382,7 +382,7 @@ async fn load(
 }
 
 /// The ranges of offsets that a block should hold and does not.
-fn holes(block: &Block) -> Vec<(u64, u64)> {
+fn holes(block: &StreamBlock) -> Vec<(u64, u64)> {
     let (mut holes, mut expected) = (Vec::new(), block.first);
     for record in block.records.iter() {
         if record.offset > expected {
@@ -398,20 +398,20 @@ fn holes(block: &Block) -> Vec<(u64, u64)> {
 }
 
 /// Damage is named and kept where it is; it is never a reason to delete.
-fn note_damage(registry: &Registry, stream: &Arc<Stream>, from: u64, to: u64) {
+fn note_damage(registry: &StreamRegistry, stream: &Arc<StreamEntry>, from: u64, to: u64) {
     // Many readers meet the same damage. Only the first one logs, counts and stores it.
     if stream.note_damage(from, to) {
         tracing::error!(stream = %stream.topic, from, to, "stored messages are damaged");
         registry.metrics.damaged.fetch_add(to - from + 1, Ordering::Relaxed);
-        if let Err(error) = registry.send(Command::Damage(stream.clone(), (from, to))) {
+        if let Err(error) = registry.send(WriterCommand::Damage(stream.clone(), (from, to))) {
             tracing::error!(%error, "the damage could not be noted");
         }
     }
 }
 
-fn gap(stream: &Stream, from: u64, to: u64, reason: &str) -> Piece {
+fn gap(stream: &StreamEntry, from: u64, to: u64, reason: &str) -> DeliveryPiece {
     let stream = stream.topic.clone();
-    Piece::Status(ServerFrame::Gap { stream, from, to, reason: reason.into() })
+    DeliveryPiece::Status(ServerFrame::Gap { stream, from, to, reason: reason.into() })
 }
 
 /// Runs what waits for the disk where it holds nobody up.

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use super::lane::{Lane, Work};
-use super::lanes::Lanes;
-use crate::consumer::Member;
+use super::lane::{LaneWork, SubscriptionLane};
+use super::lanes::SubscriptionLanes;
+use crate::consumer::ConsumerMember;
 
 /// A message that a member has in flight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Delivered {
+pub(super) struct DeliveredMessage {
     /// The index of its lane.
     pub(super) lane: usize,
     pub(super) offset: u64,
@@ -18,9 +18,9 @@ pub(super) struct Delivered {
 /// The messages that a member has in flight, by the hash of their id.
 #[derive(Default)]
 pub(super) struct InFlight {
-    first: HashMap<u64, Delivered, BuildHasherDefault<Hashed>>,
+    first: HashMap<u64, DeliveredMessage, BuildHasherDefault<HashedKey>>,
     /// The further messages of ids that are in flight more than once, which is rare.
-    repeats: HashMap<u64, BTreeSet<Delivered>>,
+    repeats: HashMap<u64, BTreeSet<DeliveredMessage>>,
     hash: RandomState,
     /// Messages acknowledged by offset, which are still here.
     stale: usize,
@@ -29,7 +29,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    pub(super) fn insert(&mut self, id: &[u8], delivered: Delivered) {
+    pub(super) fn insert(&mut self, id: &[u8], delivered: DeliveredMessage) {
         let hash = self.hash.hash_one(id);
         // Almost every id is in flight once, so that one small map serves nearly all.
         let first = *self.first.entry(hash).or_insert(delivered);
@@ -38,7 +38,7 @@ impl InFlight {
         }
     }
 
-    pub(super) fn remove(&mut self, id: &[u8], all: &mut Vec<Delivered>) {
+    pub(super) fn remove(&mut self, id: &[u8], all: &mut Vec<DeliveredMessage>) {
         let hash = self.hash.hash_one(id);
         all.extend(self.first.remove(&hash));
         if !self.repeats.is_empty() {
@@ -66,7 +66,12 @@ impl InFlight {
     }
 
     /// Forgets what was acknowledged by offset, once that is half of all.
-    pub(super) fn prune(&mut self, acked: usize, member: Member, lanes: &Lanes) {
+    pub(super) fn prune(
+        &mut self,
+        acked: usize,
+        member: ConsumerMember,
+        lanes: &SubscriptionLanes,
+    ) {
         self.stale += acked;
         // Acknowledgements by offset do not know ids. Cleaning at half keeps the cost of each
         // constant.
@@ -77,7 +82,7 @@ impl InFlight {
 
     /// Forgets what is in flight to this member no more, though it never acknowledged it, once
     /// that may be half of all.
-    pub(super) fn bound(&mut self, member: Member, lanes: &Lanes) {
+    pub(super) fn bound(&mut self, member: ConsumerMember, lanes: &SubscriptionLanes) {
         let repeats: usize = self.repeats.len();
         // Messages that time out go to others without a word here. This bound finds them.
         if self.first.len() + repeats > 1024 + 2 * self.held {
@@ -85,10 +90,10 @@ impl InFlight {
         }
     }
 
-    fn forget(&mut self, member: Member, lanes: &Lanes) {
+    fn forget(&mut self, member: ConsumerMember, lanes: &SubscriptionLanes) {
         self.stale = 0;
-        let held = |delivered: &Delivered| match lanes.get(delivered.lane) {
-            Some(Lane { work: Work::Member { entry }, .. }) => {
+        let held = |delivered: &DeliveredMessage| match lanes.get(delivered.lane) {
+            Some(SubscriptionLane { work: LaneWork::Member { entry }, .. }) => {
                 entry.state.lock().holds(member, delivered.offset)
             }
             _ => false,
@@ -115,9 +120,9 @@ impl InFlight {
 
 /// Passes on a key that is a hash already.
 #[derive(Default)]
-struct Hashed(u64);
+struct HashedKey(u64);
 
-impl Hasher for Hashed {
+impl Hasher for HashedKey {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -139,10 +144,10 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_no_more_is_forgotten_though_it_was_never_acknowledged() {
-        let (mut in_flight, lanes) = (InFlight::default(), Lanes::default());
+        let (mut in_flight, lanes) = (InFlight::default(), SubscriptionLanes::default());
         for offset in 0..100_000_u64 {
             // Retention, or the time to acknowledge, took each of them.
-            in_flight.insert(&offset.to_le_bytes(), Delivered { lane: 0, offset });
+            in_flight.insert(&offset.to_le_bytes(), DeliveredMessage { lane: 0, offset });
             in_flight.bound(1, &lanes);
             assert!(in_flight.first.len() <= 1025, "{} after {offset}", in_flight.first.len());
         }

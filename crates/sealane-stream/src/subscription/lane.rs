@@ -3,43 +3,43 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sealane_protocol::Joined;
+use sealane_protocol::StreamJoined;
 
-use super::Who;
-use crate::consumer::Member;
-use crate::registry::Registry;
-use crate::signal::{Signal, Waiter};
-use crate::stream::{ConsumerEntry, Stream};
-use crate::{Error, Start, now_ms};
+use super::SubscriptionReader;
+use crate::consumer::ConsumerMember;
+use crate::registry::StreamRegistry;
+use crate::signal::{LaneWaiter, SubscriptionSignal};
+use crate::stream::{ConsumerEntry, StreamEntry};
+use crate::{Error, ReadStart, now_ms};
 
-pub(super) struct Lane {
-    pub(super) stream: Arc<Stream>,
-    pub(super) waiter: Arc<Waiter>,
+pub(super) struct SubscriptionLane {
+    pub(super) stream: Arc<StreamEntry>,
+    pub(super) waiter: Arc<LaneWaiter>,
     /// Whether the lane is in its subscription's turn.
     pub(super) queued: bool,
     /// Whether the client was told of the stream.
     pub(super) announced: bool,
-    pub(super) work: Work,
+    pub(super) work: LaneWork,
 }
 
-pub(super) enum Work {
+pub(super) enum LaneWork {
     Reader { next: u64 },
     Member { entry: Arc<ConsumerEntry> },
 }
 
-impl Lane {
+impl SubscriptionLane {
     pub(super) async fn open(
-        registry: &Arc<Registry>,
-        stream: Arc<Stream>,
-        who: &Who,
-        signal: &Arc<Signal>,
-        member: Member,
+        registry: &Arc<StreamRegistry>,
+        stream: Arc<StreamEntry>,
+        who: &SubscriptionReader,
+        signal: &Arc<SubscriptionSignal>,
+        member: ConsumerMember,
         index: usize,
-    ) -> Result<(Lane, Joined), Error> {
+    ) -> Result<(SubscriptionLane, StreamJoined), Error> {
         match who {
-            Who::Reader { start, generation } => {
+            SubscriptionReader::Reader { start, generation } => {
                 let (joined, next) = match *start {
-                    Start::Offset(offset) => resume(&stream, offset, *generation),
+                    ReadStart::Offset(offset) => resume(&stream, offset, *generation),
                     start => {
                         let next = start_offset(registry, &stream, start).await?;
                         (describe(&stream, next, true), next)
@@ -47,7 +47,7 @@ impl Lane {
                 };
                 Ok((Self::reader(stream, next, signal, member, index), joined))
             }
-            Who::Member { name, owner, start, change } => {
+            SubscriptionReader::Member { name, owner, start, change } => {
                 let first = start_offset(registry, &stream, *start).await?;
                 let entry = stream.consumer(name, owner, first)?;
                 registry.series.admit_consumer(&stream, &entry);
@@ -65,8 +65,8 @@ impl Lane {
                 entry.wake();
                 registry.mark_dirty(&stream, &entry);
                 registry.mark_timed(&stream, &entry);
-                let lane = Self::new(stream, Work::Member { entry }, signal, member, index);
-                if let Work::Member { entry } = &lane.work {
+                let lane = Self::new(stream, LaneWork::Member { entry }, signal, member, index);
+                if let LaneWork::Member { entry } = &lane.work {
                     // The member is listed first and the removal looked at after. In the other
                     // order a removal could miss it.
                     entry.members.lock().insert(member, lane.waiter.clone());
@@ -89,42 +89,42 @@ impl Lane {
 
     /// Whether the consumer that this is a member of was removed.
     fn is_consumer_gone(&self) -> bool {
-        matches!(&self.work, Work::Member { entry } if entry.removed.load(Ordering::SeqCst))
+        matches!(&self.work, LaneWork::Member { entry } if entry.removed.load(Ordering::SeqCst))
     }
 
     /// A reader's lane, from `next` on.
     pub(super) fn reader(
-        stream: Arc<Stream>,
+        stream: Arc<StreamEntry>,
         next: u64,
-        signal: &Arc<Signal>,
-        member: Member,
+        signal: &Arc<SubscriptionSignal>,
+        member: ConsumerMember,
         index: usize,
     ) -> Self {
         stream.readers.fetch_add(1, Ordering::Relaxed);
-        Self::new(stream, Work::Reader { next }, signal, member, index)
+        Self::new(stream, LaneWork::Reader { next }, signal, member, index)
     }
 
     fn new(
-        stream: Arc<Stream>,
-        work: Work,
-        signal: &Arc<Signal>,
-        member: Member,
+        stream: Arc<StreamEntry>,
+        work: LaneWork,
+        signal: &Arc<SubscriptionSignal>,
+        member: ConsumerMember,
         index: usize,
     ) -> Self {
-        let waiter = Arc::new(Waiter::new(signal.clone(), index));
+        let waiter = Arc::new(LaneWaiter::new(signal.clone(), index));
         // The waiter is there before the first look, so that no message falls between look and
         // registration.
         stream.waiters.lock().insert(member, waiter.clone());
         Self { stream, waiter, queued: true, announced: false, work }
     }
 
-    pub(super) fn close(self, registry: &Registry, member: Member) {
+    pub(super) fn close(self, registry: &StreamRegistry, member: ConsumerMember) {
         self.stream.waiters.lock().remove(&member);
         match self.work {
-            Work::Reader { .. } => {
+            LaneWork::Reader { .. } => {
                 self.stream.readers.fetch_sub(1, Ordering::Relaxed);
             }
-            Work::Member { entry } => {
+            LaneWork::Member { entry } => {
                 // The member leaves the list before its messages come free, so that it is not woken
                 // for them.
                 entry.members.lock().remove(&member);
@@ -137,14 +137,18 @@ impl Lane {
 }
 
 /// Where a reader of `stream` goes on, and what it is told.
-pub(super) fn resume(stream: &Stream, offset: u64, generation: Option<u64>) -> (Joined, u64) {
+pub(super) fn resume(
+    stream: &StreamEntry,
+    offset: u64,
+    generation: Option<u64>,
+) -> (StreamJoined, u64) {
     let (next, recovered) = stream.state.lock().resume(offset, generation);
     (describe(stream, next, recovered), next)
 }
 
-pub(super) fn describe(stream: &Stream, offset: u64, recovered: bool) -> Joined {
+pub(super) fn describe(stream: &StreamEntry, offset: u64, recovered: bool) -> StreamJoined {
     let state = stream.state.lock();
-    Joined {
+    StreamJoined {
         stream: stream.topic.clone(),
         generation: state.generation(),
         offset,
@@ -156,20 +160,20 @@ pub(super) fn describe(stream: &Stream, offset: u64, recovered: bool) -> Joined 
 
 /// The first offset that a reader gets which begins at `start`.
 pub(crate) async fn start_offset(
-    registry: &Arc<Registry>,
-    stream: &Arc<Stream>,
-    start: Start,
+    registry: &Arc<StreamRegistry>,
+    stream: &Arc<StreamEntry>,
+    start: ReadStart,
 ) -> Result<u64, Error> {
     let (first, stored, next) = {
         let state = stream.state.lock();
         (state.first, state.stored_next.max(state.first), state.next)
     };
     match start {
-        Start::First => Ok(first),
-        Start::New => Ok(next),
+        ReadStart::First => Ok(first),
+        ReadStart::New => Ok(next),
         // Below `first` there is a gap, which whoever reads there is told.
-        Start::Offset(offset) => Ok(offset.min(next)),
-        Start::Time(time_ms) => {
+        ReadStart::Offset(offset) => Ok(offset.min(next)),
+        ReadStart::Time(time_ms) => {
             let (registry, number) = (registry.clone(), stream.number);
             let search = move || Ok(registry.reads.offset_at(number, first..stored, time_ms)?);
             let found = super::fetch::blocking(search).await?;

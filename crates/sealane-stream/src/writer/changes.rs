@@ -3,14 +3,14 @@
 //! All that a commit stores is collected here once. A second attempt stores the same, or the part
 //! of it that removes, and nothing is planned or encoded again for it.
 
-use super::plan::Plan;
-use super::staged::Staged;
+use super::plan::CommitPlan;
+use super::staged::StagedStream;
 use crate::commit::{StoreChange, StoreCommit};
-use crate::store::Next;
+use crate::store::StoreNext;
 
-impl Plan {
+impl CommitPlan {
     /// Everything that this plan stores, and what `memory` streams were answered for before.
-    pub(super) fn commit(&mut self, unsaved: &mut [Staged], next: &Next) -> StoreCommit {
+    pub(super) fn commit(&mut self, unsaved: &mut [StagedStream], next: &StoreNext) -> StoreCommit {
         let mut commit = StoreCommit::default();
         let now_ms = self.now_ms;
         self.streams.add_to(&mut commit, next);

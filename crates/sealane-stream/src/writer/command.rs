@@ -5,104 +5,104 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
-use sealane_protocol::Position;
+use sealane_protocol::StreamPosition;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::manage::Manage;
-use crate::envelope::Envelope;
-use crate::publishing::{Answered, Outbox, Placed};
-use crate::store::{Fault, Key};
-use crate::stream::Stream;
-use crate::{Change, Error, Level};
+use super::manage::ManageCommand;
+use crate::envelope::StreamEnvelope;
+use crate::publishing::{PublishAnswered, SessionOutbox, StoredPlace};
+use crate::store::{StoreFault, StoredRequestKey};
+use crate::stream::StreamEntry;
+use crate::{Error, Level, StreamChange};
 
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+pub(crate) type CommandReply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// A command to the writer. It names its stream by topic. The order of the queue decides which
 /// stream that is.
-pub(crate) enum Command {
-    Append(Append),
-    Publish(Publish),
-    Configure(Configure),
-    Remove(Remove),
-    Manage(Manage),
+pub(crate) enum WriterCommand {
+    Append(AppendCommand),
+    Publish(PublishCommand),
+    Configure(ConfigureCommand),
+    Remove(RemoveCommand),
+    Manage(ManageCommand),
     /// Note that offsets, both ends included, cannot be read.
-    Damage(Arc<Stream>, (u64, u64)),
+    Damage(Arc<StreamEntry>, (u64, u64)),
     /// Consumers have changed.
     Dirty,
-    Stop(Reply<()>),
+    Stop(CommandReply<()>),
 }
 
 /// Messages for one stream, all or none.
-pub(crate) struct Append {
+pub(crate) struct AppendCommand {
     pub(crate) topic: Topic,
-    pub(crate) envelopes: Vec<Envelope>,
+    pub(crate) envelopes: Vec<StreamEnvelope>,
     /// The group of the messages; none: they are open.
     pub(crate) group: Option<GroupTag>,
     pub(crate) expect: Option<u64>,
     pub(crate) due_ms: Option<u64>,
-    pub(crate) key: Option<Key>,
+    pub(crate) key: Option<StoredRequestKey>,
     /// The keys of the messages, if each is to be stored once by itself.
-    pub(crate) each: Vec<Key>,
-    pub(crate) reply: Reply<Appended>,
+    pub(crate) each: Vec<StoredRequestKey>,
+    pub(crate) reply: CommandReply<AppendedMessages>,
     /// The append's share of the queue, given back when the append is planned.
     pub(crate) _share: OwnedSemaphorePermit,
 }
 
 /// Numbered messages of a session, each accepted or refused by itself.
-pub(crate) struct Publish {
+pub(crate) struct PublishCommand {
     /// The key under which the session is stored.
     pub(crate) key: Arc<[u8]>,
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) outbox: Arc<SessionOutbox>,
     /// How many places of messages of one stream are remembered: as many as may be unanswered.
     pub(crate) keep: u64,
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<SessionItem>,
     /// Their share of the queue, given back when they are planned.
     pub(crate) share: OwnedSemaphorePermit,
 }
 
 /// One message of a session.
 #[derive(Debug, Clone)]
-pub struct Item {
+pub struct SessionItem {
     /// The stream.
     pub topic: Topic,
     /// The message's number in the session and the stream, from 1.
     pub n: u64,
     /// The message.
-    pub envelope: Envelope,
+    pub envelope: StreamEnvelope,
     /// The offset that it must get.
     pub expect: Option<u64>,
     /// How long it is held back.
     pub delay_ms: Option<u64>,
 }
 
-impl Item {
+impl SessionItem {
     /// The answer that its session gets for it.
-    pub(crate) fn told(&self, result: Result<Placed, Error>) -> Answered {
-        Answered { stream: self.topic.clone(), from: self.n, to: self.n, result }
+    pub(crate) fn told(&self, result: Result<StoredPlace, Error>) -> PublishAnswered {
+        PublishAnswered { stream: self.topic.clone(), from: self.n, to: self.n, result }
     }
 }
 
 /// A stream that is to be there, with settings.
-pub(crate) struct Configure {
+pub(crate) struct ConfigureCommand {
     pub(crate) topic: Topic,
-    pub(crate) change: Change,
+    pub(crate) change: StreamChange,
     /// The stream, and whether it was made.
-    pub(crate) reply: Reply<(Arc<Stream>, bool)>,
+    pub(crate) reply: CommandReply<(Arc<StreamEntry>, bool)>,
 }
 
 /// A stream that is to go.
-pub(crate) struct Remove {
+pub(crate) struct RemoveCommand {
     pub(crate) topic: Topic,
     /// It goes only if nothing came to it behind this place, nothing is held back for it and nobody
     /// reads it.
-    pub(crate) idle_since: Option<Position>,
+    pub(crate) idle_since: Option<StreamPosition>,
     /// Whether it went.
-    pub(crate) reply: Reply<bool>,
+    pub(crate) reply: CommandReply<bool>,
 }
 
 /// The result of an append.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Appended {
+pub struct AppendedMessages {
     /// The stream.
     pub stream: Topic,
     /// The messages' ids, in order.
@@ -121,7 +121,7 @@ pub struct Appended {
 
 /// Why one command is refused. Nobody else's is touched.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum CommandRefusal {
     /// `expect` is not the next offset.
     OffsetMismatch {
         next: u64,
@@ -154,39 +154,44 @@ pub(crate) enum Refusal {
         asked: GroupTag,
     },
     /// The store takes nothing that adds to it, for this reason.
-    Unstorable(Fault),
+    Unstorable(StoreFault),
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<CommandRefusal> for Error {
+    fn from(refusal: CommandRefusal) -> Self {
         match refusal {
-            Refusal::OffsetMismatch { next } => Error::OffsetMismatch { next },
-            Refusal::KeyReused => Error::KeyReused,
-            Refusal::TooMany { what, limit } => Error::TooMany { what, limit },
-            Refusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
-            Refusal::UnknownConsumer { stream, consumer } => {
+            CommandRefusal::OffsetMismatch { next } => Error::OffsetMismatch { next },
+            CommandRefusal::KeyReused => Error::KeyReused,
+            CommandRefusal::TooMany { what, limit } => Error::TooMany { what, limit },
+            CommandRefusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
+            CommandRefusal::UnknownConsumer { stream, consumer } => {
                 Error::UnknownConsumer { stream: stream.to_string(), consumer }
             }
-            Refusal::BeyondEnd { next } => Error::BeyondEnd { next },
-            Refusal::NotGivenYet => {
+            CommandRefusal::BeyondEnd { next } => Error::BeyondEnd { next },
+            CommandRefusal::NotGivenYet => {
                 Error::parameter("skip", "begins beyond the consumer's next offset")
             }
-            Refusal::NotDelayed { stream, id } => {
+            CommandRefusal::NotDelayed { stream, id } => {
                 Error::NotDelayed { stream: stream.to_string(), id }
             }
-            Refusal::NotSealed { group } => Error::NotSealed { group },
-            Refusal::SealMismatch { stream, asked } => Error::SealMismatch { stream, asked },
-            Refusal::Unstorable(fault) => fault.into(),
+            CommandRefusal::NotSealed { group } => Error::NotSealed { group },
+            CommandRefusal::SealMismatch { stream, asked } => Error::SealMismatch { stream, asked },
+            CommandRefusal::Unstorable(fault) => fault.into(),
         }
     }
 }
 
 /// Checks that a message of `group`, or an open one, is for what `stream` is.
-pub(crate) fn check_seal(stream: Option<GroupTag>, group: Option<GroupTag>) -> Result<(), Refusal> {
+pub(crate) fn check_seal(
+    stream: Option<GroupTag>,
+    group: Option<GroupTag>,
+) -> Result<(), CommandRefusal> {
     match (stream, group) {
         // The header's group is all that the hub can check. Members check the rest with their keys.
-        (stream, Some(asked)) if stream != group => Err(Refusal::SealMismatch { stream, asked }),
-        (Some(group), None) => Err(Refusal::NotSealed { group }),
+        (stream, Some(asked)) if stream != group => {
+            Err(CommandRefusal::SealMismatch { stream, asked })
+        }
+        (Some(group), None) => Err(CommandRefusal::NotSealed { group }),
         _ => Ok(()),
     }
 }
@@ -197,34 +202,38 @@ const APPEND_BYTES: u64 = 16 << 10;
 /// Bytes of a message beside its id and body, with its idempotency key.
 const MESSAGE_BYTES: u64 = 64;
 
-impl Command {
+impl WriterCommand {
     /// The one topic that it asks for.
     pub(super) fn topic(&self) -> Option<&Topic> {
         match self {
-            Command::Append(append) => Some(&append.topic),
-            Command::Configure(configure) => Some(&configure.topic),
-            Command::Remove(remove) => Some(&remove.topic),
-            Command::Manage(manage) => Some(&manage.topic),
-            Command::Publish(_) | Command::Damage(..) | Command::Dirty | Command::Stop(_) => None,
+            WriterCommand::Append(append) => Some(&append.topic),
+            WriterCommand::Configure(configure) => Some(&configure.topic),
+            WriterCommand::Remove(remove) => Some(&remove.topic),
+            WriterCommand::Manage(manage) => Some(&manage.topic),
+            WriterCommand::Publish(_)
+            | WriterCommand::Damage(..)
+            | WriterCommand::Dirty
+            | WriterCommand::Stop(_) => None,
         }
     }
 
     /// Messages that it brings; what brings none counts as one.
     pub(super) fn messages(&self) -> usize {
         match self {
-            Command::Append(append) => append.envelopes.len(),
-            Command::Publish(publish) => publish.items.len(),
+            WriterCommand::Append(append) => append.envelopes.len(),
+            WriterCommand::Publish(publish) => publish.items.len(),
             _ => 1,
         }
     }
 
     /// About how many bytes it adds to the store.
     pub(super) fn bytes(&self) -> u64 {
-        let size =
-            |envelope: &Envelope| (envelope.body.len() + envelope.id.len()) as u64 + MESSAGE_BYTES;
+        let size = |envelope: &StreamEnvelope| {
+            (envelope.body.len() + envelope.id.len()) as u64 + MESSAGE_BYTES
+        };
         let messages: u64 = match self {
-            Command::Append(append) => append.envelopes.iter().map(size).sum(),
-            Command::Publish(publish) => {
+            WriterCommand::Append(append) => append.envelopes.iter().map(size).sum(),
+            WriterCommand::Publish(publish) => {
                 publish.items.iter().map(|item| size(&item.envelope)).sum()
             }
             _ => return 0,
@@ -233,53 +242,58 @@ impl Command {
     }
 
     /// Tells whoever asked that the store failed.
-    pub(super) fn fail(self, fault: &Fault) {
+    pub(super) fn fail(self, fault: &StoreFault) {
         let error = Error::from(fault.clone());
         // A client that does not wait any more is not told.
         let _ = match self {
-            Command::Append(append) => append.reply.send(Err(error)).is_ok(),
-            Command::Publish(publish) => {
+            WriterCommand::Append(append) => append.reply.send(Err(error)).is_ok(),
+            WriterCommand::Publish(publish) => {
                 let all = publish.items.iter().map(|item| item.told(Err(error.clone())));
                 // Each message of a session has a number, and so needs an answer of its own.
                 publish.outbox.tell(all);
                 true
             }
-            Command::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
-            Command::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
-            Command::Remove(remove) => remove.reply.send(Err(error)).is_ok(),
-            Command::Stop(reply) => reply.send(Err(error)).is_ok(),
-            Command::Damage(..) | Command::Dirty => true,
+            WriterCommand::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
+            WriterCommand::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
+            WriterCommand::Remove(remove) => remove.reply.send(Err(error)).is_ok(),
+            WriterCommand::Stop(reply) => reply.send(Err(error)).is_ok(),
+            WriterCommand::Damage(..) | WriterCommand::Dirty => true,
         };
     }
 }
 
 /// The answer to a command when its commit has ended.
-pub(super) enum Answer {
-    Append(Reply<Appended>, Result<Appended, Refusal>),
-    Publish(Arc<Outbox>, Answered),
-    Configure(Reply<(Arc<Stream>, bool)>, Result<(Arc<Stream>, bool), Refusal>),
-    Remove(Reply<bool>, Result<bool, Refusal>),
+pub(super) enum CommandAnswer {
+    Append(CommandReply<AppendedMessages>, Result<AppendedMessages, CommandRefusal>),
+    Publish(Arc<SessionOutbox>, PublishAnswered),
+    Configure(
+        CommandReply<(Arc<StreamEntry>, bool)>,
+        Result<(Arc<StreamEntry>, bool), CommandRefusal>,
+    ),
+    Remove(CommandReply<bool>, Result<bool, CommandRefusal>),
     Manage {
-        reply: Reply<u64>,
-        result: Result<u64, Refusal>,
+        reply: CommandReply<u64>,
+        result: Result<u64, CommandRefusal>,
         /// Whether it only takes something off the store.
         removes: bool,
     },
 }
 
-impl Answer {
+impl CommandAnswer {
     /// The commit stands. Returns the session whose connection is to be told of its answers.
-    pub(super) fn send(self) -> Option<Arc<Outbox>> {
+    pub(super) fn send(self) -> Option<Arc<SessionOutbox>> {
         match self {
-            Answer::Append(reply, result) => drop(reply.send(result.map_err(Error::from))),
-            Answer::Publish(outbox, answered) => {
+            CommandAnswer::Append(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            CommandAnswer::Publish(outbox, answered) => {
                 // The connection is told once for all its answers of this commit. One send costs
                 // more than planning a message.
                 return outbox.add([answered]).then_some(outbox);
             }
-            Answer::Configure(reply, result) => drop(reply.send(result.map_err(Error::from))),
-            Answer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
-            Answer::Manage { reply, result, .. } => {
+            CommandAnswer::Configure(reply, result) => {
+                drop(reply.send(result.map_err(Error::from)))
+            }
+            CommandAnswer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            CommandAnswer::Manage { reply, result, .. } => {
                 drop(reply.send(result.map_err(Error::from)));
             }
         }
@@ -287,18 +301,18 @@ impl Answer {
     }
 
     /// The commit was given up. What was refused in it may have been for what did not come to be.
-    pub(super) fn fail(self, fault: &Fault) {
+    pub(super) fn fail(self, fault: &StoreFault) {
         let error = Error::from(fault.clone());
         match self {
-            Answer::Append(reply, _) => drop(reply.send(Err(error))),
-            Answer::Publish(outbox, answered) => {
+            CommandAnswer::Append(reply, _) => drop(reply.send(Err(error))),
+            CommandAnswer::Publish(outbox, answered) => {
                 // Even what was placed is answered as failed: the commit that held it does not
                 // exist.
-                outbox.tell([Answered { result: Err(error), ..answered }]);
+                outbox.tell([PublishAnswered { result: Err(error), ..answered }]);
             }
-            Answer::Configure(reply, _) => drop(reply.send(Err(error))),
-            Answer::Remove(reply, _) => drop(reply.send(Err(error))),
-            Answer::Manage { reply, .. } => drop(reply.send(Err(error))),
+            CommandAnswer::Configure(reply, _) => drop(reply.send(Err(error))),
+            CommandAnswer::Remove(reply, _) => drop(reply.send(Err(error))),
+            CommandAnswer::Manage { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

@@ -2,18 +2,22 @@
 
 use bytes::Bytes;
 
-use super::command::{Appended, Refusal};
+use super::command::{AppendedMessages, CommandRefusal};
 use crate::store::KeyRow;
-use crate::stream::Stream;
+use crate::stream::StreamEntry;
 
 /// Answers a repeated key as it was answered first.
-pub(super) fn replay(stream: &Stream, row: KeyRow, body: &[u8]) -> Result<Appended, Refusal> {
+pub(super) fn replay(
+    stream: &StreamEntry,
+    row: KeyRow,
+    body: &[u8],
+) -> Result<AppendedMessages, CommandRefusal> {
     // The same key with another body is a client's mistake. Answering it as before would hide a
     // lost request.
     if row.body != body {
-        return Err(Refusal::KeyReused);
+        return Err(CommandRefusal::KeyReused);
     }
-    Ok(Appended {
+    Ok(AppendedMessages {
         stream: stream.topic.clone(),
         ids: read_ids(&row.ids.into()),
         offset: row.offset,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 use sealane_protocol::write_sealed;
 
-use super::plan::{Grave, Plan, Planner};
-use crate::block::{Block, Record};
-use crate::consumer::Handed;
-use crate::envelope::{Content, Envelope};
-use crate::registry::Registry;
-use crate::store::Fault;
-use crate::stream::{ConsumerEntry, Found, Stream};
+use super::plan::{CommitPlan, CommitPlanner, LetterGrave};
+use crate::block::{BlockRecord, StreamBlock};
+use crate::consumer::HandedMessage;
+use crate::envelope::{EnvelopeContent, StreamEnvelope};
+use crate::registry::StreamRegistry;
+use crate::store::StoreFault;
+use crate::stream::{ConsumerEntry, OffsetPlace, StreamEntry};
 
 /// Dead letters of one commit.
 const LETTERS_MAX: usize = 1024;
@@ -26,7 +26,7 @@ const BLOCKS_READ_MAX: usize = 32;
 const SHARE_MIN: usize = 16;
 
 /// The effect of a commit on the messages of one consumer that are out of attempts.
-pub(super) struct Buried {
+pub(super) struct BuriedMessages {
     pub(super) entry: Arc<ConsumerEntry>,
     /// The messages that are done by it, ascending.
     pub(super) offsets: Vec<u64>,
@@ -39,9 +39,9 @@ pub(super) struct Buried {
 /// Plans dead letters for the consumers that changed, as many as fit one commit. The others'
 /// turn comes with the next one.
 pub(super) fn plan(
-    plan: &mut Plan,
-    planner: &mut Planner,
-    dirty: &[(Arc<Stream>, Arc<ConsumerEntry>)],
+    plan: &mut CommitPlan,
+    planner: &mut CommitPlanner,
+    dirty: &[(Arc<StreamEntry>, Arc<ConsumerEntry>)],
 ) {
     let with_dead: Vec<_> =
         dirty.iter().filter(|(_, entry)| entry.state.lock().has_dead()).collect();
@@ -51,7 +51,7 @@ pub(super) fn plan(
     }
     // Each consumer gets its part: one with 65,536 dead messages must not hold up the others.
     let share = (LETTERS_MAX / with_dead.len()).max(SHARE_MIN);
-    let mut budget = Budget { bytes: LETTERS_BYTES_MAX, blocks: BLOCKS_READ_MAX };
+    let mut budget = LetterBudget { bytes: LETTERS_BYTES_MAX, blocks: BLOCKS_READ_MAX };
     for (stream, entry) in with_dead {
         let is_leaving = plan.streams.removes(&stream.topic);
         let is_gone = entry.removed.load(Ordering::Relaxed);
@@ -60,13 +60,13 @@ pub(super) fn plan(
         }
         let dead = entry.state.lock().dead(share);
         let grave = match plan.grave(planner, stream) {
-            Grave::Stream(grave) => Some(grave),
-            Grave::None => None,
+            LetterGrave::Stream(grave) => Some(grave),
+            LetterGrave::None => None,
             // The stream of letters is being removed by this commit. The next one can make it anew.
-            Grave::Later => continue,
+            LetterGrave::Later => continue,
         };
         let mut buried =
-            Buried { entry: entry.clone(), offsets: Vec::new(), lettered: 0, dropped: 0 };
+            BuriedMessages { entry: entry.clone(), offsets: Vec::new(), lettered: 0, dropped: 0 };
         match grave {
             Some(grave) => {
                 bury(plan, planner.registry, &grave, stream, dead, &mut budget, &mut buried)
@@ -80,19 +80,19 @@ pub(super) fn plan(
 }
 
 /// The room that is left for the letters of one commit.
-struct Budget {
+struct LetterBudget {
     bytes: usize,
     blocks: usize,
 }
 
 fn bury(
-    plan: &mut Plan,
-    registry: &Registry,
-    grave: &Arc<Stream>,
-    stream: &Arc<Stream>,
-    dead: Vec<Handed>,
-    budget: &mut Budget,
-    buried: &mut Buried,
+    plan: &mut CommitPlan,
+    registry: &StreamRegistry,
+    grave: &Arc<StreamEntry>,
+    stream: &Arc<StreamEntry>,
+    dead: Vec<HandedMessage>,
+    budget: &mut LetterBudget,
+    buried: &mut BuriedMessages,
 ) {
     let mut block = None;
     for handed in dead {
@@ -103,7 +103,7 @@ fn bury(
             ControlFlow::Continue(()) => {}
             ControlFlow::Break(()) => break,
         }
-        let record = block.as_ref().and_then(|block: &Arc<Block>| {
+        let record = block.as_ref().and_then(|block: &Arc<StreamBlock>| {
             let record = block.records.get(block.index_of(handed.offset))?;
             (record.offset == handed.offset).then_some((block, record))
         });
@@ -127,7 +127,12 @@ fn bury(
 }
 
 /// Nobody can be told of these messages but by a count.
-fn drop_all(stream: &Stream, entry: &ConsumerEntry, dead: Vec<Handed>, buried: &mut Buried) {
+fn drop_all(
+    stream: &StreamEntry,
+    entry: &ConsumerEntry,
+    dead: Vec<HandedMessage>,
+    buried: &mut BuriedMessages,
+) {
     buried.dropped = dead.len() as u64;
     if entry.dead_dropped.load(Ordering::Relaxed) == 0 {
         tracing::warn!(stream = %stream.topic, consumer = %entry.name,
@@ -139,34 +144,34 @@ fn drop_all(stream: &Stream, entry: &ConsumerEntry, dead: Vec<Handed>, buried: &
 /// Puts the block that holds `offset` into `block`; none where the message is gone. Breaks where
 /// that has to wait for another commit.
 fn locate(
-    registry: &Registry,
-    stream: &Arc<Stream>,
+    registry: &StreamRegistry,
+    stream: &Arc<StreamEntry>,
     offset: u64,
-    block: &mut Option<Arc<Block>>,
-    budget: &mut Budget,
+    block: &mut Option<Arc<StreamBlock>>,
+    budget: &mut LetterBudget,
 ) -> ControlFlow<()> {
     if block.as_ref().is_some_and(|block| (block.first..=block.last).contains(&offset)) {
         return ControlFlow::Continue(());
     }
     *block = match stream.find(offset) {
-        Found::Block(block) => Some(block),
+        OffsetPlace::Block(block) => Some(block),
         // Reading from disk holds up every client of this commit, so that it has a bound of its
         // own.
-        Found::Behind if budget.blocks == 0 => return ControlFlow::Break(()),
-        Found::Behind => {
+        OffsetPlace::Behind if budget.blocks == 0 => return ControlFlow::Break(()),
+        OffsetPlace::Behind => {
             budget.blocks -= 1;
             match registry.reads.block(&stream.topic, stream.number, offset) {
                 Ok(block) => block.map(Arc::new),
                 Err(fault) => return unreadable(stream, offset, fault),
             }
         }
-        Found::AtEnd | Found::Trimmed(_) | Found::Damaged(_) => None,
+        OffsetPlace::AtEnd | OffsetPlace::Trimmed(_) | OffsetPlace::Damaged(_) => None,
     };
     ControlFlow::Continue(())
 }
 
 /// A block that cannot be read now is nobody else's trouble: its messages stay dead.
-fn unreadable(stream: &Stream, offset: u64, fault: Fault) -> ControlFlow<()> {
+fn unreadable(stream: &StreamEntry, offset: u64, fault: StoreFault) -> ControlFlow<()> {
     let error = crate::Error::from(fault);
     tracing::error!(stream = %stream.topic, offset, %error, "a dead letter waits");
     ControlFlow::Break(())
@@ -174,18 +179,23 @@ fn unreadable(stream: &Stream, offset: u64, fault: Fault) -> ControlFlow<()> {
 
 /// A dead letter is open, whatever its message is: what it says beside it the hub knows anyway. A
 /// frame stands in it as bytes, and whoever has the group's keys opens it there.
-fn write_letter(block: &Block, record: &Record, consumer: &str, attempts: u32) -> Envelope {
+fn write_letter(
+    block: &StreamBlock,
+    record: &BlockRecord,
+    consumer: &str,
+    attempts: u32,
+) -> StreamEnvelope {
     let mut sealed = Vec::new();
     let (codec, envelope) = match record.content {
-        Content::Open(codec) => (codec, record.body.as_ref()),
-        Content::Sealed => {
+        EnvelopeContent::Open(codec) => (codec, record.body.as_ref()),
+        EnvelopeContent::Sealed => {
             let codec = Codec::MsgPack;
             write_sealed(codec, Some(record.id_text()), &record.body, &mut sealed);
             (codec, sealed.as_slice())
         }
     };
     let mut body = Vec::with_capacity(envelope.len() + 160);
-    let mut writer = Writer::new(codec, &mut body);
+    let mut writer = DatumWriter::new(codec, &mut body);
     writer.map(8);
     let texts = [
         ("id", record.id_text()),
@@ -211,5 +221,5 @@ fn write_letter(block: &Block, record: &Record, consumer: &str, attempts: u32) -
     writer.end();
     // The record's id is a piece of its whole block, which the letter is not to hold on to.
     let id = Bytes::copy_from_slice(&record.id);
-    Envelope { content: Content::Open(codec), id, body: body.into() }
+    StreamEnvelope { content: EnvelopeContent::Open(codec), id, body: body.into() }
 }

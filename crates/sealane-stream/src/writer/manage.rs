@@ -8,29 +8,29 @@ use std::sync::Arc;
 
 use sealane_message::Topic;
 
-use super::command::{Answer, Command, Refusal, Reply};
-use super::plan::{Plan, Planner, Target};
+use super::command::{CommandAnswer, CommandRefusal, CommandReply, WriterCommand};
+use super::plan::{CommitPlan, CommitPlanner, StreamTarget};
 use crate::commit::{StoreChange, StoreCommit};
-use crate::consumer::Steer;
+use crate::consumer::ConsumerSteer;
 use crate::now_ms;
-use crate::registry::Registry;
-use crate::store::{AppliedCounts, Fault, Trimmed};
-use crate::stream::{ConsumerEntry, Stream};
+use crate::registry::StreamRegistry;
+use crate::store::{AppliedCounts, StoreFault, TrimmedBlocks};
+use crate::stream::{ConsumerEntry, StreamEntry};
 
 /// Delayed messages of one id that one command cancels.
 const CANCELLED_MAX: usize = 1024;
 
 /// A deed, and who is told how many messages it was done to.
-pub(crate) struct Manage {
+pub(crate) struct ManageCommand {
     pub(crate) topic: Topic,
-    pub(crate) deed: Deed,
-    pub(crate) reply: Reply<u64>,
+    pub(crate) deed: ManageDeed,
+    pub(crate) reply: CommandReply<u64>,
 }
 
 /// The action.
-pub(crate) enum Deed {
+pub(crate) enum ManageDeed {
     /// To this consumer.
-    Steer { consumer: String, steer: Steer },
+    Steer { consumer: String, steer: ConsumerSteer },
     /// The consumer goes, with all that it has not finished.
     RemoveConsumer(String),
     /// The delayed messages of this id never come.
@@ -41,28 +41,28 @@ pub(crate) enum Deed {
 
 /// The effect of these deeds on a commit.
 #[derive(Default)]
-pub(super) struct Managed {
-    pub(super) steered: Vec<Steering>,
+pub(super) struct ManagedChanges {
+    pub(super) steered: Vec<ConsumerSteering>,
     /// Consumers that go.
-    pub(super) lost: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
+    pub(super) lost: Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>,
     /// The rows of delayed messages that never come.
     pub(super) cancelled: Vec<i64>,
     /// By the stream's number.
-    pub(super) purged: BTreeMap<u32, Purging>,
+    pub(super) purged: BTreeMap<u32, StreamPurging>,
 }
 
-pub(super) struct Steering {
-    pub(super) stream: Arc<Stream>,
+pub(super) struct ConsumerSteering {
+    pub(super) stream: Arc<StreamEntry>,
     pub(super) entry: Arc<ConsumerEntry>,
-    pub(super) steer: Steer,
+    pub(super) steer: ConsumerSteer,
 }
 
-pub(super) struct Purging {
-    stream: Arc<Stream>,
+pub(super) struct StreamPurging {
+    stream: Arc<StreamEntry>,
     before: u64,
 }
 
-impl Managed {
+impl ManagedChanges {
     pub(super) fn is_empty(&self) -> bool {
         self.steered.is_empty()
             && self.lost.is_empty()
@@ -81,9 +81,9 @@ impl Managed {
     /// by the same commit, but by the one after.
     pub(super) fn spare(
         &self,
-        registry: &Registry,
-        dirty: Vec<(Arc<Stream>, Arc<ConsumerEntry>)>,
-    ) -> Vec<(Arc<Stream>, Arc<ConsumerEntry>)> {
+        registry: &StreamRegistry,
+        dirty: Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>,
+    ) -> Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)> {
         let is_concerned =
             |entry: &Arc<ConsumerEntry>| self.consumers().any(|other| Arc::ptr_eq(other, entry));
         let (concerned, others): (Vec<_>, Vec<_>) =
@@ -108,8 +108,8 @@ impl Managed {
     }
 
     /// The commit stands.
-    pub(super) fn settle(&self, counts: &AppliedCounts, registry: &Registry) {
-        for Steering { stream, entry, steer } in &self.steered {
+    pub(super) fn settle(&self, counts: &AppliedCounts, registry: &StreamRegistry) {
+        for ConsumerSteering { stream, entry, steer } in &self.steered {
             // Members went on since the plan. The stored state is not copied back, or their work
             // would be lost.
             entry.state.lock().steer(steer, now_ms());
@@ -122,10 +122,10 @@ impl Managed {
             stream.lose_consumer(entry);
             registry.series.dismiss_consumer(entry);
         }
-        for Purging { stream, before } in self.purged.values() {
+        for StreamPurging { stream, before } in self.purged.values() {
             let cut = counts.purged.iter().find(|(of, _)| *of == stream.number);
             debug_assert!(cut.is_some(), "a purge that was not applied");
-            let trimmed = Trimmed {
+            let trimmed = TrimmedBlocks {
                 last: before.saturating_sub(1),
                 bytes: cut.map_or(0, |(_, bytes)| *bytes),
             };
@@ -145,18 +145,18 @@ impl Managed {
             let consumer = entry.kept.lock().number;
             commit.push(StoreChange::RemoveConsumer { consumer });
         }
-        for Purging { stream, before } in self.purged.values() {
+        for StreamPurging { stream, before } in self.purged.values() {
             let mut state = stream.state.lock();
             // A reader that finds nothing there from now on does not take it for damage.
             state.leaving = state.leaving.max(*before);
-            let gone = Trimmed { last: before.saturating_sub(1), bytes: 0 };
+            let gone = TrimmedBlocks { last: before.saturating_sub(1), bytes: 0 };
             commit.push(StoreChange::PurgeStream(state.extent(stream.number, Some(gone))));
         }
     }
 
     /// The commit was given up.
     pub(super) fn fail(&self) {
-        for Purging { stream, .. } in self.purged.values() {
+        for StreamPurging { stream, .. } in self.purged.values() {
             let mut state = stream.state.lock();
             // The messages are still there. A reader that finds one missing has to take it for
             // damage again.
@@ -165,95 +165,111 @@ impl Managed {
     }
 }
 
-impl Plan {
+impl CommitPlan {
     /// Plans a deed, or notes its refusal.
-    pub(super) fn manage(&mut self, planner: &mut Planner, manage: Manage) -> Result<(), Fault> {
+    pub(super) fn manage(
+        &mut self,
+        planner: &mut CommitPlanner,
+        manage: ManageCommand,
+    ) -> Result<(), StoreFault> {
         let stream = match self.target(planner, &manage.topic) {
-            Target::Known(stream) => stream,
-            Target::Leaving => {
-                self.replies.defer(Command::Manage(manage));
+            StreamTarget::Known(stream) => stream,
+            StreamTarget::Leaving => {
+                self.replies.defer(WriterCommand::Manage(manage));
                 return Ok(());
             }
-            Target::New => {
-                let refusal = Refusal::UnknownStream(manage.topic);
+            StreamTarget::New => {
+                let refusal = CommandRefusal::UnknownStream(manage.topic);
                 let (reply, result) = (manage.reply, Err(refusal));
-                self.replies.push(None, Answer::Manage { reply, result, removes: false });
+                self.replies.push(None, CommandAnswer::Manage { reply, result, removes: false });
                 return Ok(());
             }
         };
         // Two deeds to one stream would each have to be planned on what the other leaves.
         if self.streams.makes(&manage.topic) || self.managed.concerns(stream.number) {
-            self.replies.defer(Command::Manage(manage));
+            self.replies.defer(WriterCommand::Manage(manage));
             return Ok(());
         }
-        let Manage { deed, reply, .. } = manage;
-        let removes = !matches!(deed, Deed::Steer { .. });
+        let ManageCommand { deed, reply, .. } = manage;
+        let removes = !matches!(deed, ManageDeed::Steer { .. });
         let result = match deed {
-            Deed::Steer { consumer, steer } => self.steer(&stream, &consumer, steer),
-            Deed::RemoveConsumer(consumer) => find(&stream, &consumer).map(|entry| {
+            ManageDeed::Steer { consumer, steer } => self.steer(&stream, &consumer, steer),
+            ManageDeed::RemoveConsumer(consumer) => find(&stream, &consumer).map(|entry| {
                 self.managed.lost.push((stream, entry));
                 1
             }),
-            Deed::Purge { before } => self.purge(&stream, before),
-            Deed::Cancel { id } => {
+            ManageDeed::Purge { before } => self.purge(&stream, before),
+            ManageDeed::Cancel { id } => {
                 let found =
                     planner.writes.find_delayed(stream.number, id.as_bytes(), CANCELLED_MAX);
                 match found {
                     Ok(rows) => self.cancel(&stream, id, rows),
                     Err(fault) => {
-                        let result = Err(Refusal::Unstorable(fault.clone()));
+                        let result = Err(CommandRefusal::Unstorable(fault.clone()));
                         // The store failed under this very look-up, so that the answer cannot wait
                         // for a commit.
-                        Answer::Manage { reply, result, removes }.send();
+                        CommandAnswer::Manage { reply, result, removes }.send();
                         return Err(fault);
                     }
                 }
             }
         };
-        self.replies.push(None, Answer::Manage { reply, result, removes });
+        self.replies.push(None, CommandAnswer::Manage { reply, result, removes });
         Ok(())
     }
 
-    fn steer(&mut self, stream: &Arc<Stream>, name: &str, steer: Steer) -> Result<u64, Refusal> {
+    fn steer(
+        &mut self,
+        stream: &Arc<StreamEntry>,
+        name: &str,
+        steer: ConsumerSteer,
+    ) -> Result<u64, CommandRefusal> {
         let entry = find(stream, name)?;
         let next = stream.state.lock().next;
         match &steer {
-            Steer::Reset(offset) if *offset > next => return Err(Refusal::BeyondEnd { next }),
-            // A skip beyond the end would pass over messages that nobody has written yet.
-            Steer::Skip(offsets) if *offsets.end() >= next => {
-                return Err(Refusal::BeyondEnd { next });
+            ConsumerSteer::Reset(offset) if *offset > next => {
+                return Err(CommandRefusal::BeyondEnd { next });
             }
-            Steer::Skip(offsets) if *offsets.start() > entry.state.lock().cursor() => {
-                return Err(Refusal::NotGivenYet);
+            // A skip beyond the end would pass over messages that nobody has written yet.
+            ConsumerSteer::Skip(offsets) if *offsets.end() >= next => {
+                return Err(CommandRefusal::BeyondEnd { next });
+            }
+            ConsumerSteer::Skip(offsets) if *offsets.start() > entry.state.lock().cursor() => {
+                return Err(CommandRefusal::NotGivenYet);
             }
             _ => {}
         }
-        self.managed.steered.push(Steering { stream: stream.clone(), entry, steer });
+        self.managed.steered.push(ConsumerSteering { stream: stream.clone(), entry, steer });
         Ok(1)
     }
 
-    fn purge(&mut self, stream: &Arc<Stream>, before: u64) -> Result<u64, Refusal> {
+    fn purge(&mut self, stream: &Arc<StreamEntry>, before: u64) -> Result<u64, CommandRefusal> {
         let (first, next) = {
             let state = stream.state.lock();
             (state.first, state.next)
         };
         if before > next {
-            return Err(Refusal::BeyondEnd { next });
+            return Err(CommandRefusal::BeyondEnd { next });
         }
         // A purge that asks for nothing is answered, and costs no sync.
         if before > first {
-            let purging = Purging { stream: stream.clone(), before };
+            let purging = StreamPurging { stream: stream.clone(), before };
             self.managed.purged.insert(stream.number, purging);
         }
         Ok(before.saturating_sub(first))
     }
 
-    fn cancel(&mut self, stream: &Stream, id: String, rows: Vec<i64>) -> Result<u64, Refusal> {
+    fn cancel(
+        &mut self,
+        stream: &StreamEntry,
+        id: String,
+        rows: Vec<i64>,
+    ) -> Result<u64, CommandRefusal> {
         // Another command of this commit may cancel the same id. Each message counts once.
         let is_new = |row: &i64| !self.managed.cancelled.contains(row);
         let rows: Vec<i64> = rows.into_iter().filter(is_new).collect();
         if rows.is_empty() {
-            return Err(Refusal::NotDelayed { stream: stream.topic.clone(), id });
+            return Err(CommandRefusal::NotDelayed { stream: stream.topic.clone(), id });
         }
         let count = rows.len() as u64;
         self.managed.cancelled.extend(rows);
@@ -261,9 +277,9 @@ impl Plan {
     }
 }
 
-fn find(stream: &Stream, name: &str) -> Result<Arc<ConsumerEntry>, Refusal> {
+fn find(stream: &StreamEntry, name: &str) -> Result<Arc<ConsumerEntry>, CommandRefusal> {
     stream.known_consumer(name).ok_or_else(|| {
         let (stream, consumer) = (stream.topic.clone(), name.to_owned());
-        Refusal::UnknownConsumer { stream, consumer }
+        CommandRefusal::UnknownConsumer { stream, consumer }
     })
 }

@@ -20,32 +20,37 @@ use sealane_frame::GroupTag;
 use sealane_message::{System, Topic};
 use sealane_protocol::limits::MAX_OFFSET;
 
-use super::command::{Answer, Append, Appended, Command, Configure, Refusal, Reply, check_seal};
+use super::command::{
+    AppendCommand, AppendedMessages, CommandAnswer, CommandRefusal, CommandReply, ConfigureCommand,
+    WriterCommand, check_seal,
+};
 use super::keys::{replay, write_ids};
-use super::manage::Managed;
+use super::manage::ManagedChanges;
 use super::progress::ProgressPlan;
-use super::sessions::Sessions;
-use super::staged::Staged;
+use super::sessions::RecentSessions;
+use super::staged::StagedStream;
 use super::upkeep::UpkeepPlan;
 use crate::Level;
-use crate::block::Record;
+use crate::block::BlockRecord;
 use crate::commit::StoreCommit;
-use crate::envelope::Envelope;
-use crate::registry::Registry;
-use crate::store::{Fault, Key, KeyRow, Next, STREAM_NUMBERS, Settings, Writes};
-use crate::stream::Stream;
+use crate::envelope::StreamEnvelope;
+use crate::registry::StreamRegistry;
+use crate::store::{
+    KeyRow, STREAM_NUMBERS, StoreFault, StoreNext, StoreWrites, StoredRequestKey, StreamSettings,
+};
+use crate::stream::StreamEntry;
 use replies::ReplyPlan;
 use streams::StreamPlan;
 
 /// The state that planning reads, and the counters that it uses.
-pub(super) struct Planner<'a> {
-    pub(super) registry: &'a Registry,
-    pub(super) writes: &'a Writes,
-    pub(super) defaults: Settings,
-    pub(super) next: &'a mut Next,
-    pub(super) unsaved: &'a [Staged],
+pub(super) struct CommitPlanner<'a> {
+    pub(super) registry: &'a StreamRegistry,
+    pub(super) writes: &'a StoreWrites,
+    pub(super) defaults: StreamSettings,
+    pub(super) next: &'a mut StoreNext,
+    pub(super) unsaved: &'a [StagedStream],
     /// The stored state of the sessions that published last.
-    pub(super) sessions: &'a Sessions,
+    pub(super) sessions: &'a RecentSessions,
     /// Delayed messages that are stored.
     pub(super) delayed: u64,
     /// Numbers of removed streams that have left something in the store.
@@ -54,17 +59,17 @@ pub(super) struct Planner<'a> {
 
 /// A commit in the making.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct CommitPlan {
     pub(super) now_ms: u64,
     /// Streams that come, change and go.
     pub(super) streams: StreamPlan,
     /// The gains of streams, by their numbers.
-    pub(super) gains: BTreeMap<u32, Staged>,
-    pub(super) delayed: Vec<Delayed>,
-    pub(super) damage: Vec<(Arc<Stream>, (u64, u64))>,
+    pub(super) gains: BTreeMap<u32, StagedStream>,
+    pub(super) delayed: Vec<DelayedMessages>,
+    pub(super) damage: Vec<(Arc<StreamEntry>, (u64, u64))>,
     pub(super) progress: ProgressPlan,
     /// The operator's actions.
-    pub(super) managed: Managed,
+    pub(super) managed: ManagedChanges,
     /// What is done by the clock.
     pub(super) upkeep: UpkeepPlan,
     pub(super) room: RoomPlan,
@@ -79,7 +84,7 @@ pub(super) struct Plan {
 #[derive(Default)]
 pub(super) struct RoomPlan {
     /// Why nothing can be added, where that is known beforehand.
-    pub(super) unstorable: Option<Fault>,
+    pub(super) unstorable: Option<StoreFault>,
     /// Whether there was room for what is added.
     pub(super) has_room: bool,
     /// Whether there is no room for what the hub itself gives: delayed messages, dead letters.
@@ -87,17 +92,17 @@ pub(super) struct RoomPlan {
 }
 
 /// Messages that are held back together.
-pub(super) struct Delayed {
-    pub(super) stream: Arc<Stream>,
+pub(super) struct DelayedMessages {
+    pub(super) stream: Arc<StreamEntry>,
     pub(super) due_ms: u64,
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<BlockRecord>,
     /// The idempotency key that they came with.
     pub(super) key: Option<(Vec<u8>, KeyRow)>,
 }
 
 /// Where the dead letters of a stream go.
-pub(super) enum Grave {
-    Stream(Arc<Stream>),
+pub(super) enum LetterGrave {
+    Stream(Arc<StreamEntry>),
     /// There can be no such stream.
     None,
     /// The stream is just being removed.
@@ -105,46 +110,51 @@ pub(super) enum Grave {
 }
 
 /// The request of an append.
-struct Asked {
+struct AppendAsked {
     topic: Topic,
-    envelopes: Vec<Envelope>,
+    envelopes: Vec<StreamEnvelope>,
     group: Option<GroupTag>,
     expect: Option<u64>,
     due_ms: Option<u64>,
-    key: Option<Key>,
+    key: Option<StoredRequestKey>,
     /// The keys of the messages, if each has one.
-    each: Vec<Key>,
+    each: Vec<StoredRequestKey>,
     /// Whether the answer names the messages by their numbers, and not by their ids.
     is_numbered: bool,
 }
 
-impl Asked {
-    fn split(append: Append) -> (Reply<Appended>, Self) {
-        let Append { topic, envelopes, group, expect, due_ms, key, each, reply, .. } = append;
+impl AppendAsked {
+    fn split(append: AppendCommand) -> (CommandReply<AppendedMessages>, Self) {
+        let AppendCommand { topic, envelopes, group, expect, due_ms, key, each, reply, .. } =
+            append;
         (reply, Self { topic, envelopes, group, expect, due_ms, key, each, is_numbered: false })
     }
 }
 
 /// Which stream a topic stands for.
-pub(super) enum Target {
+pub(super) enum StreamTarget {
     /// One that is there, or that this commit makes.
-    Known(Arc<Stream>),
+    Known(Arc<StreamEntry>),
     /// None yet.
     New,
     /// One that this commit removes: whoever asks comes after it.
     Leaving,
 }
 
-impl Plan {
+impl CommitPlan {
     pub(super) fn new(now_ms: u64) -> Self {
         Self { now_ms, ..Self::default() }
     }
 
     /// Plans what a command asks for, or notes its refusal. Whoever asks has one answer coming,
     /// from this commit or a later one.
-    pub(super) fn add(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
+    pub(super) fn add(
+        &mut self,
+        planner: &mut CommitPlanner,
+        command: WriterCommand,
+    ) -> Result<(), StoreFault> {
         let asks = usize::from(command.topic().is_some());
-        let is_single = !matches!(command, Command::Publish(_));
+        let is_single = !matches!(command, WriterCommand::Publish(_));
         let before = self.replies.count();
         let planned = self.plan(planner, command);
         let after = self.replies.count();
@@ -153,27 +163,31 @@ impl Plan {
         planned
     }
 
-    fn plan(&mut self, planner: &mut Planner, command: Command) -> Result<(), Fault> {
+    fn plan(
+        &mut self,
+        planner: &mut CommitPlanner,
+        command: WriterCommand,
+    ) -> Result<(), StoreFault> {
         // A command for a topic comes behind all earlier commands for it.
         if command.topic().is_some_and(|topic| self.replies.awaits(topic)) {
             self.replies.defer(command);
             return Ok(());
         }
         match command {
-            Command::Append(append) => self.append(planner, append)?,
-            Command::Publish(publish) => return self.publish(planner, publish),
-            Command::Configure(configure) => self.configure(planner, configure),
-            Command::Manage(manage) => self.manage(planner, manage)?,
-            Command::Remove(remove) => self.ask_to_remove(planner, remove)?,
-            Command::Damage(stream, range) => self.damage.push((stream, range)),
-            Command::Dirty | Command::Stop(_) => {}
+            WriterCommand::Append(append) => self.append(planner, append)?,
+            WriterCommand::Publish(publish) => return self.publish(planner, publish),
+            WriterCommand::Configure(configure) => self.configure(planner, configure),
+            WriterCommand::Manage(manage) => self.manage(planner, manage)?,
+            WriterCommand::Remove(remove) => self.ask_to_remove(planner, remove)?,
+            WriterCommand::Damage(stream, range) => self.damage.push((stream, range)),
+            WriterCommand::Dirty | WriterCommand::Stop(_) => {}
         }
         Ok(())
     }
 
     /// Whether it has to be on the disk before anybody is told.
     pub(super) fn is_synced(&self) -> bool {
-        let is_disk = |stream: &Arc<Stream>| stream.settings().level == Level::Disk;
+        let is_disk = |stream: &Arc<StreamEntry>| stream.settings().level == Level::Disk;
         self.streams.is_synced()
             || self.upkeep.is_synced()
             || !self.progress.buried.is_empty()
@@ -186,13 +200,13 @@ impl Plan {
     /// Makes the gains of streams of level `memory` readable and answers for them. They are stored
     /// next. Messages that the hub itself gives are taken from elsewhere by this commit, so they
     /// wait for it. The stream that receives them waits as well.
-    pub(super) fn publish_memory(&mut self, registry: &Registry) -> Vec<Staged> {
+    pub(super) fn publish_memory(&mut self, registry: &StreamRegistry) -> Vec<StagedStream> {
         let made: HashSet<u32> = self.streams.made().map(|stream| stream.number).collect();
-        let is_early = |number: &u32, staged: &mut Staged| {
+        let is_early = |number: &u32, staged: &mut StagedStream| {
             staged.may_be_early() && !staged.blocks.is_empty() && !made.contains(number)
         };
         let early = self.gains.extract_if(.., is_early);
-        let all: Vec<Staged> = early.map(|(_, staged)| staged).collect();
+        let all: Vec<StagedStream> = early.map(|(_, staged)| staged).collect();
         if all.is_empty() {
             return all;
         }
@@ -207,7 +221,12 @@ impl Plan {
 
     /// Takes out what adds to the store, as `commit` does, and tells those who asked for it why;
     /// what removes stays.
-    pub(super) fn strip(&mut self, commit: &mut StoreCommit, registry: &Registry, fault: &Fault) {
+    pub(super) fn strip(
+        &mut self,
+        commit: &mut StoreCommit,
+        registry: &StreamRegistry,
+        fault: &StoreFault,
+    ) {
         self.is_stripped = true;
         let given_up = commit.strip();
         self.replies.strip(&given_up, fault);
@@ -219,45 +238,49 @@ impl Plan {
         self.progress.strip(registry);
     }
 
-    pub(super) fn target(&self, planner: &Planner, topic: &Topic) -> Target {
+    pub(super) fn target(&self, planner: &CommitPlanner, topic: &Topic) -> StreamTarget {
         self.streams.target(planner.registry, topic)
     }
 
     /// The stream of dead letters of `stream`; none where there can be none.
-    pub(super) fn grave(&mut self, planner: &mut Planner, stream: &Stream) -> Grave {
+    pub(super) fn grave(
+        &mut self,
+        planner: &mut CommitPlanner,
+        stream: &StreamEntry,
+    ) -> LetterGrave {
         let topic = format!("{}/{}", System::Dead.name(), stream.topic).parse::<Topic>();
-        let Ok(topic) = topic else { return Grave::None };
+        let Ok(topic) = topic else { return LetterGrave::None };
         if stream.topic.system() == Some(System::Dead) {
-            return Grave::None;
+            return LetterGrave::None;
         }
         match self.target(planner, &topic) {
-            Target::Known(grave) => Grave::Stream(grave),
-            Target::New => {
+            StreamTarget::Known(grave) => LetterGrave::Stream(grave),
+            StreamTarget::New => {
                 let made = self.streams.make(planner, &topic, None, self.now_ms);
-                made.map_or(Grave::None, Grave::Stream)
+                made.map_or(LetterGrave::None, LetterGrave::Stream)
             }
-            Target::Leaving => Grave::Later,
+            StreamTarget::Leaving => LetterGrave::Later,
         }
     }
 
-    pub(super) fn staged(&mut self, stream: &Arc<Stream>) -> &mut Staged {
-        self.gains.entry(stream.number).or_insert_with(|| Staged::new(stream.clone()))
+    pub(super) fn staged(&mut self, stream: &Arc<StreamEntry>) -> &mut StagedStream {
+        self.gains.entry(stream.number).or_insert_with(|| StagedStream::new(stream.clone()))
     }
 
-    fn configure(&mut self, planner: &mut Planner, configure: Configure) {
-        let Configure { topic, change, reply } = configure;
+    fn configure(&mut self, planner: &mut CommitPlanner, configure: ConfigureCommand) {
+        let ConfigureCommand { topic, change, reply } = configure;
         let sealed = change.sealed;
         let result = match self.target(planner, &topic) {
-            Target::Leaving => {
-                let again = Configure { topic, change, reply };
-                self.replies.defer(Command::Configure(again));
+            StreamTarget::Leaving => {
+                let again = ConfigureCommand { topic, change, reply };
+                self.replies.defer(WriterCommand::Configure(again));
                 return;
             }
-            Target::Known(stream) => {
+            StreamTarget::Known(stream) => {
                 let is_meant = sealed.map_or(Ok(()), |_| check_seal(stream.sealed, sealed));
                 is_meant.map(|()| (stream, false))
             }
-            Target::New => {
+            StreamTarget::New => {
                 let made = self.streams.make(planner, &topic, sealed, self.now_ms);
                 made.map(|stream| (stream, true))
             }
@@ -265,26 +288,30 @@ impl Plan {
         if let Ok((stream, _)) = &result {
             self.streams.configure(stream, change);
         }
-        self.replies.push(None, Answer::Configure(reply, result));
+        self.replies.push(None, CommandAnswer::Configure(reply, result));
     }
 
-    fn append(&mut self, planner: &mut Planner, append: Append) -> Result<(), Fault> {
+    fn append(
+        &mut self,
+        planner: &mut CommitPlanner,
+        append: AppendCommand,
+    ) -> Result<(), StoreFault> {
         let target = self.target(planner, &append.topic);
-        if matches!(target, Target::Leaving) {
-            self.replies.defer(Command::Append(append));
+        if matches!(target, StreamTarget::Leaving) {
+            self.replies.defer(WriterCommand::Append(append));
             return Ok(());
         }
         let stream = match target {
-            Target::Known(stream) => Some(stream),
-            Target::New | Target::Leaving => None,
+            StreamTarget::Known(stream) => Some(stream),
+            StreamTarget::New | StreamTarget::Leaving => None,
         };
-        let (reply, mut asked) = Asked::split(append);
+        let (reply, mut asked) = AppendAsked::split(append);
         let seen = match self.seen(planner, stream.as_deref(), &mut asked) {
             Ok(seen) => seen,
             Err(fault) => {
                 // The fault ends the commit, whose answers are told by it. This command has none
                 // among those.
-                Answer::Append(reply, Err(Refusal::Unstorable(fault.clone()))).send();
+                CommandAnswer::Append(reply, Err(CommandRefusal::Unstorable(fault.clone()))).send();
                 return Err(fault);
             }
         };
@@ -294,7 +321,7 @@ impl Plan {
             Ok((appended, number)) => appended.due_ms.is_none().then_some(*number),
             Err(_) => None,
         };
-        let answer = Answer::Append(reply, result.map(|(appended, _)| appended));
+        let answer = CommandAnswer::Append(reply, result.map(|(appended, _)| appended));
         self.replies.push(number, answer);
         Ok(())
     }
@@ -302,11 +329,11 @@ impl Plan {
     /// The answer that the key got when it came before.
     fn find_key(
         &self,
-        planner: &Planner,
-        stream: &Stream,
+        planner: &CommitPlanner,
+        stream: &StreamEntry,
         key: &[u8],
-    ) -> Result<Option<KeyRow>, Fault> {
-        let is_meant = |staged: &&Staged| staged.stream.number == stream.number;
+    ) -> Result<Option<KeyRow>, StoreFault> {
+        let is_meant = |staged: &&StagedStream| staged.stream.number == stream.number;
         let staged = self.gains.get(&stream.number).into_iter();
         let mut staged = staged.chain(planner.unsaved.iter().filter(is_meant));
         if let Some(row) = staged.find_map(|staged| staged.keys.get(key)) {
@@ -328,11 +355,11 @@ impl Plan {
     /// the stream's number.
     fn accept(
         &mut self,
-        planner: &mut Planner,
-        stream: Option<Arc<Stream>>,
-        asked: Asked,
+        planner: &mut CommitPlanner,
+        stream: Option<Arc<StreamEntry>>,
+        asked: AppendAsked,
         seen: Option<KeyRow>,
-    ) -> Result<(Appended, u32), Refusal> {
+    ) -> Result<(AppendedMessages, u32), CommandRefusal> {
         if let Some(stream) = &stream {
             check_seal(stream.sealed, asked.group)?;
             match (seen, &asked.key) {
@@ -349,19 +376,19 @@ impl Plan {
         // Refusals come before the stream is made: a refused message leaves no stream behind.
         let next = stream.as_ref().map_or(0, |stream| self.next_offset(stream));
         if asked.expect.is_some_and(|expect| expect != next) {
-            return Err(Refusal::OffsetMismatch { next });
+            return Err(CommandRefusal::OffsetMismatch { next });
         }
         if next + asked.envelopes.len() as u64 > MAX_OFFSET {
-            return Err(Refusal::TooMany { what: "offsets", limit: MAX_OFFSET });
+            return Err(CommandRefusal::TooMany { what: "offsets", limit: MAX_OFFSET });
         }
         if let Some(fault) = self.is_unstorable(planner, stream.as_deref()) {
-            return Err(Refusal::Unstorable(fault));
+            return Err(CommandRefusal::Unstorable(fault));
         }
         let planned: usize = self.delayed.iter().map(|delayed| delayed.records.len()).sum();
         let delayed = planner.delayed + (planned + asked.envelopes.len()) as u64;
         if asked.due_ms.is_some() && delayed > MAX_DELAYED as u64 {
             let limit = MAX_DELAYED as u64;
-            return Err(Refusal::TooMany { what: "delayed messages", limit });
+            return Err(CommandRefusal::TooMany { what: "delayed messages", limit });
         }
         let stream = match stream {
             Some(stream) => stream,
@@ -373,7 +400,11 @@ impl Plan {
 
     /// Why nothing can be added to the stream now. What a `memory` stream was answered for before
     /// is stored first.
-    fn is_unstorable(&self, planner: &Planner, stream: Option<&Stream>) -> Option<Fault> {
+    fn is_unstorable(
+        &self,
+        planner: &CommitPlanner,
+        stream: Option<&StreamEntry>,
+    ) -> Option<StoreFault> {
         let is_memory = stream.is_some_and(|stream| stream.settings().level == Level::Memory);
         // Otherwise messages would pile up in memory for as long as the store is broken.
         let waits = is_memory && !planner.unsaved.is_empty();
@@ -382,29 +413,37 @@ impl Plan {
         self.room.unstorable.clone().or(fault)
     }
 
-    fn next_offset(&self, stream: &Stream) -> u64 {
+    fn next_offset(&self, stream: &StreamEntry) -> u64 {
         let staged = self.gains.get(&stream.number);
         staged.map_or_else(|| stream.state.lock().next, |staged| staged.next)
     }
 
     /// Takes messages that nothing speaks against.
-    fn take(&mut self, stream: &Arc<Stream>, asked: Asked) -> Appended {
+    fn take(&mut self, stream: &Arc<StreamEntry>, asked: AppendAsked) -> AppendedMessages {
         let now_ms = self.now_ms;
         let level = stream.settings().level;
         let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
         let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
         let key = asked.key.map(|key| (key.key, key.body.to_vec(), write_ids(&ids)));
         if let Some(due_ms) = asked.due_ms {
-            let record = |envelope| Record::new(0, now_ms, envelope);
+            let record = |envelope| BlockRecord::new(0, now_ms, envelope);
             let records = asked.envelopes.into_iter().map(record).collect();
             let key = key.map(|(key, body, ids)| {
                 (key, KeyRow { body, generation: 0, offset: 0, due_ms, ids })
             });
-            self.delayed.push(Delayed { stream: stream.clone(), due_ms, records, key });
+            self.delayed.push(DelayedMessages { stream: stream.clone(), due_ms, records, key });
             let stream = stream.topic.clone();
             let due_ms = Some(due_ms);
             let (offset, generation) = (0, 0);
-            return Appended { stream, ids, offset, generation, due_ms, level, replayed: false };
+            return AppendedMessages {
+                stream,
+                ids,
+                offset,
+                generation,
+                due_ms,
+                level,
+                replayed: false,
+            };
         }
         let staged = self.staged(stream);
         let offset = staged.push(asked.envelopes, now_ms);
@@ -415,15 +454,16 @@ impl Plan {
         }
         let due_ms = None;
         let stream = stream.topic.clone();
-        let appended = Appended { stream, ids, offset, generation, due_ms, level, replayed: false };
+        let appended =
+            AppendedMessages { stream, ids, offset, generation, due_ms, level, replayed: false };
         staged.keys.extend(each::rows(asked.each, &appended));
         appended
     }
 }
 
-impl Planner<'_> {
+impl CommitPlanner<'_> {
     /// A number that no stream has and that nothing in the store belongs to.
-    fn number(&mut self, made: &BTreeMap<Topic, Arc<Stream>>) -> u32 {
+    fn number(&mut self, made: &BTreeMap<Topic, Arc<StreamEntry>>) -> u32 {
         loop {
             let number = self.next.stream;
             self.next.stream = match number + 1 {

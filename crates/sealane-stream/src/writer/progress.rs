@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::letters::Buried;
-use super::manage::Steering;
-use super::plan::Plan;
+use super::letters::BuriedMessages;
+use super::manage::ConsumerSteering;
+use super::plan::CommitPlan;
 use crate::ConsumerSettings;
 use crate::commit::{ConsumerRecord, StoreChange, StoreCommit};
-use crate::consumer::{DeadCounts, Steered, write_counts, write_piece};
-use crate::registry::Registry;
-use crate::store::Next;
-use crate::stream::{ConsumerEntry, Stream};
+use crate::consumer::{ConsumerSteered, DeadCounts, write_counts, write_piece};
+use crate::registry::StreamRegistry;
+use crate::store::StoreNext;
+use crate::stream::{ConsumerEntry, StreamEntry};
 
 /// Rows that may stand. Beyond it the consumers of the oldest are written whole.
 const ROWS_MAX: u64 = 4096;
@@ -22,9 +22,9 @@ const ROWS_DROPPED: u64 = 64;
 /// Changes of one consumer that may stand beside its row, however small that is.
 const CHANGES_BYTES_MIN: u64 = 4096;
 
-type StreamConsumer = (Arc<Stream>, Arc<ConsumerEntry>);
+type StreamConsumer = (Arc<StreamEntry>, Arc<ConsumerEntry>);
 
-pub(super) struct Progress {
+pub(super) struct WriterProgress {
     /// The next row.
     next: u64,
     /// The first row that stands.
@@ -46,20 +46,20 @@ pub(super) struct ProgressPlan {
     row: u64,
     /// The rows below this one go; 0: none.
     dropped: u64,
-    pub(super) buried: Vec<Buried>,
+    pub(super) buried: Vec<BuriedMessages>,
     /// Consumers that changed and go with their streams, if the commit stands.
     pub(super) set_aside: Vec<StreamConsumer>,
 }
 
 /// A consumer of which something is stored.
 pub(super) struct ConsumerPlan {
-    pub(super) stream: Arc<Stream>,
+    pub(super) stream: Arc<StreamEntry>,
     entry: Arc<ConsumerEntry>,
     number: u64,
-    written: Written,
+    written: ProgressWritten,
 }
 
-enum Written {
+enum ProgressWritten {
     /// All of it.
     Whole,
     /// What changed since it was stored last, in so many bytes.
@@ -69,7 +69,7 @@ enum Written {
 impl ConsumerPlan {
     /// What was planned did not come to be stored: the next time it is all of the consumer. The
     /// consumer has forgotten by now which changes these were.
-    pub(super) fn is_unstored(&self, registry: &Registry) {
+    pub(super) fn is_unstored(&self, registry: &StreamRegistry) {
         self.entry.state.lock().is_unstored();
         registry.mark_dirty(&self.stream, &self.entry);
     }
@@ -89,7 +89,7 @@ impl ProgressPlan {
     }
 
     /// Nothing of consumers is stored but what goes.
-    pub(super) fn strip(&mut self, registry: &Registry) {
+    pub(super) fn strip(&mut self, registry: &StreamRegistry) {
         self.buried.clear();
         self.stored.drain(..).for_each(|consumer| consumer.is_unstored(registry));
     }
@@ -121,8 +121,8 @@ struct KeptWhole {
     state: Vec<u8>,
 }
 
-impl Progress {
-    pub(super) fn new(registry: &Registry, next: &Next) -> Self {
+impl WriterProgress {
+    pub(super) fn new(registry: &StreamRegistry, next: &StoreNext) -> Self {
         let mut oldest: BTreeMap<u64, Vec<StreamConsumer>> = BTreeMap::new();
         for stream in registry.streams() {
             let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
@@ -139,7 +139,12 @@ impl Progress {
 
     /// Plans what is stored of the consumers that changed, and of those whose changes are the
     /// oldest, where there are too many rows.
-    pub(super) fn plan(&self, plan: &mut Plan, next: &mut Next, dirty: Vec<StreamConsumer>) {
+    pub(super) fn plan(
+        &self,
+        plan: &mut CommitPlan,
+        next: &mut StoreNext,
+        dirty: Vec<StreamConsumer>,
+    ) {
         plan.has_flushed |= !dirty.is_empty();
         plan.progress.row = self.next;
         plan.progress.dropped = self.droppable().unwrap_or_default();
@@ -171,7 +176,7 @@ impl Progress {
     }
 
     /// The commit stands.
-    pub(super) fn settle(&mut self, plan: &Plan) {
+    pub(super) fn settle(&mut self, plan: &CommitPlan) {
         let row = self.next;
         let mut is_used = false;
         debug_assert!(plan.progress.stored.is_empty() || row == plan.progress.row);
@@ -179,12 +184,12 @@ impl Progress {
             let mut kept = consumer.entry.kept.lock();
             kept.number = consumer.number;
             match &consumer.written {
-                Written::Whole => {
+                ProgressWritten::Whole => {
                     // A whole row holds all changes before it, so that the rows of progress may go.
                     self.forget(kept.first, &consumer.entry);
                     (kept.first, kept.bytes) = (0, 0);
                 }
-                Written::Changes(bytes) => {
+                ProgressWritten::Changes(bytes) => {
                     is_used = true;
                     kept.bytes += bytes;
                     if kept.first == 0 {
@@ -232,9 +237,9 @@ impl Progress {
 /// Plans what is stored of a consumer, in the shorter form.
 fn describe(
     plan: &mut ProgressPlan,
-    stream: Arc<Stream>,
+    stream: Arc<StreamEntry>,
     entry: Arc<ConsumerEntry>,
-    next: &mut Next,
+    next: &mut StoreNext,
     whole: bool,
 ) {
     // Another commit stores the changes from here on.
@@ -267,21 +272,21 @@ fn describe(
         write_counts(dead, &mut piece);
         piece.extend_from_slice(&changes);
         write_piece(number, &piece, &mut plan.pieces);
-        let written = Written::Changes(piece.len() as u64);
+        let written = ProgressWritten::Changes(piece.len() as u64);
         plan.stored.push(ConsumerPlan { stream, entry, number, written });
         return;
     }
     let (settings, paused_ms) = (consumer.settings, consumer.paused_ms);
     let state = consumer.snapshot(buried);
     drop(consumer);
-    let consumer = ConsumerPlan { stream, entry, number, written: Written::Whole };
+    let consumer = ConsumerPlan { stream, entry, number, written: ProgressWritten::Whole };
     plan.keep(&consumer, KeptWhole { settings, paused_ms, dead, state });
     plan.stored.push(consumer);
 }
 
 /// Plans what is stored of a consumer that is steered: all of what it is going to be.
-fn steered(plan: &mut ProgressPlan, steering: &Steering, next: &mut Next) {
-    let Steering { stream, entry, steer } = steering;
+fn steered(plan: &mut ProgressPlan, steering: &ConsumerSteering, next: &mut StoreNext) {
+    let ConsumerSteering { stream, entry, steer } = steering;
     let number = number(entry.kept.lock().number, next);
     let dead = DeadCounts {
         lettered: entry.dead_lettered.load(Ordering::Relaxed),
@@ -290,16 +295,16 @@ fn steered(plan: &mut ProgressPlan, steering: &Steering, next: &mut Next) {
     // Nothing is changed here: the steering takes effect in `settle`, if the commit stands.
     let consumer = entry.state.lock();
     let settings = consumer.settings;
-    let Steered { paused_ms, state } = consumer.steered(steer);
+    let ConsumerSteered { paused_ms, state } = consumer.steered(steer);
     drop(consumer);
-    let (stream, entry, written) = (stream.clone(), entry.clone(), Written::Whole);
+    let (stream, entry, written) = (stream.clone(), entry.clone(), ProgressWritten::Whole);
     let consumer = ConsumerPlan { stream, entry, number, written };
     plan.keep(&consumer, KeptWhole { settings, paused_ms, dead, state });
     plan.stored.push(consumer);
 }
 
 /// The number of a consumer's row; one that has none yet is given the next.
-fn number(known: u64, next: &mut Next) -> u64 {
+fn number(known: u64, next: &mut StoreNext) -> u64 {
     if known > 0 {
         return known;
     }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::store::Session;
+use crate::store::StoredSession;
 
 /// How much one half holds, in runs of places. 16,384 sessions of one run each, or fewer that share
 /// their streams with others: about 8 MiB.
@@ -14,28 +14,28 @@ const HALF_SIZE_MAX: usize = 1 << 18;
 const SESSION_SIZE: usize = 15;
 
 /// A stream's number and a session's key.
-type Place = (u32, Arc<[u8]>);
+type SessionPlace = (u32, Arc<[u8]>);
 
 /// Two halves: when the one that is written is full, the other is forgotten and takes its place. A
 /// session that publishes on is always found in one of them.
 #[derive(Default)]
-pub(super) struct Sessions {
-    recent: HashMap<Place, Session>,
-    before: HashMap<Place, Session>,
+pub(super) struct RecentSessions {
+    recent: HashMap<SessionPlace, StoredSession>,
+    before: HashMap<SessionPlace, StoredSession>,
     /// The size of `recent`, in runs.
     size: usize,
 }
 
-impl Sessions {
+impl RecentSessions {
     /// The stored state of a session. None: the store has to be asked.
-    pub(super) fn find(&self, stream: u32, key: &Arc<[u8]>) -> Option<&Session> {
+    pub(super) fn find(&self, stream: u32, key: &Arc<[u8]>) -> Option<&StoredSession> {
         let place = (stream, key.clone());
         // A session that is found in the older half moves to the newer one with its next commit.
         self.recent.get(&place).or_else(|| self.before.get(&place))
     }
 
     /// Keeps what the store holds of a session, now that the commit stands.
-    pub(super) fn keep(&mut self, stream: u32, key: Arc<[u8]>, session: Session) {
+    pub(super) fn keep(&mut self, stream: u32, key: Arc<[u8]>, session: StoredSession) {
         self.size += size(&session);
         if let Some(old) = self.recent.insert((stream, key), session) {
             // The session was counted when it was kept before.
@@ -55,7 +55,7 @@ impl Sessions {
     }
 }
 
-fn size(session: &Session) -> usize {
+fn size(session: &StoredSession) -> usize {
     SESSION_SIZE + session.runs()
 }
 
@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_and_whoever_publishes_on_is_found() {
-        let mut sessions = Sessions::default();
-        let session = Session::default();
+        let mut sessions = RecentSessions::default();
+        let session = StoredSession::default();
         let half = (HALF_SIZE_MAX / SESSION_SIZE) as u64;
         for number in 0..5 * half {
             sessions.keep(1, key(number), session.clone());

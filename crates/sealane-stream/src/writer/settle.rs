@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::command::Command;
-use super::letters::Buried;
-use super::plan::Plan;
-use crate::registry::Registry;
-use crate::store::{AppliedCounts, Fault, Settings, Trimmed};
-use crate::stream::Stream;
+use super::command::WriterCommand;
+use super::letters::BuriedMessages;
+use super::plan::CommitPlan;
+use crate::registry::StreamRegistry;
+use crate::store::{AppliedCounts, StoreFault, StreamSettings, TrimmedBlocks};
+use crate::stream::StreamEntry;
 
 /// The commit stands: makes everything readable, then answers. Returns what the next commit
 /// begins with.
-pub(super) fn settle(mut plan: Plan, counts: &AppliedCounts, registry: &Registry) -> Vec<Command> {
+pub(super) fn settle(
+    mut plan: CommitPlan,
+    counts: &AppliedCounts,
+    registry: &StreamRegistry,
+) -> Vec<WriterCommand> {
     // A client that is told of a stream finds in it the settings that it was made with.
     for (stream, settings) in plan.streams.settings() {
         apply(stream, *settings, registry);
@@ -40,7 +44,7 @@ pub(super) fn settle(mut plan: Plan, counts: &AppliedCounts, registry: &Registry
 }
 
 /// The commit was given up: everything is as it was before, and everybody is told.
-pub(super) fn fail(mut plan: Plan, registry: &Registry, fault: &Fault) {
+pub(super) fn fail(mut plan: CommitPlan, registry: &StreamRegistry, fault: &StoreFault) {
     let trimmed = plan.upkeep.trimmed().iter().map(|(stream, _)| stream);
     for stream in plan.streams.removing().chain(trimmed) {
         let mut state = stream.state.lock();
@@ -56,9 +60,9 @@ pub(super) fn fail(mut plan: Plan, registry: &Registry, fault: &Fault) {
     plan.replies.fail(fault);
 }
 
-impl Buried {
+impl BuriedMessages {
     /// The dead letters are stored: their messages are done.
-    fn settle(&self, registry: &Registry) {
+    fn settle(&self, registry: &StreamRegistry) {
         self.entry.state.lock().bury(&self.offsets);
         self.entry.dead_lettered.fetch_add(self.lettered, Ordering::Relaxed);
         registry.metrics.dead_lettered.fetch_add(self.lettered, Ordering::Relaxed);
@@ -70,12 +74,12 @@ impl Buried {
     }
 }
 
-fn apply(stream: &Arc<Stream>, settings: Settings, registry: &Registry) {
+fn apply(stream: &Arc<StreamEntry>, settings: StreamSettings, registry: &StreamRegistry) {
     stream.state.lock().settings = settings;
     registry.bounded.fetch_or(!settings.retention.keeps_all(), Ordering::Relaxed);
 }
 
-pub(super) fn trim(stream: &Stream, trimmed: Trimmed, registry: &Registry) {
+pub(super) fn trim(stream: &StreamEntry, trimmed: TrimmedBlocks, registry: &StreamRegistry) {
     let (consumers, first) = {
         let mut state = stream.state.lock();
         let first = state.first.max(trimmed.last + 1);

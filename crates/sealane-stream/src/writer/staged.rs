@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::Level;
-use crate::block::{Block, Record};
+use crate::block::{BlockRecord, StreamBlock};
 use crate::commit::{StoreChange, StoreCommit};
-use crate::envelope::Envelope;
-use crate::registry::Registry;
-use crate::store::{KeyRow, Session};
-use crate::stream::Stream;
+use crate::envelope::StreamEnvelope;
+use crate::registry::StreamRegistry;
+use crate::store::{KeyRow, StoredSession};
+use crate::stream::StreamEntry;
 
 /// Records of one block, at most; a block is what one reader takes into memory at once.
 const BLOCK_RECORDS: usize = 1024;
@@ -19,27 +19,27 @@ const BLOCK_BYTES: usize = 256 << 10;
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
-pub(super) struct Staged {
-    pub(super) stream: Arc<Stream>,
+pub(super) struct StagedStream {
+    pub(super) stream: Arc<StreamEntry>,
     pub(super) generation: u64,
     /// The offset of the next message.
     pub(super) next: u64,
     /// The level that the messages are answered at.
     pub(super) level: Level,
     last_ms: u64,
-    records: Vec<Record>,
-    pub(super) blocks: Vec<Arc<Block>>,
+    records: Vec<BlockRecord>,
+    pub(super) blocks: Vec<Arc<StreamBlock>>,
     /// Idempotency keys that came with the messages.
     pub(super) keys: HashMap<Vec<u8>, KeyRow>,
     /// The messages that publishing sessions have had stored when the commit stands, by their keys.
-    pub(super) sessions: HashMap<Arc<[u8]>, Session>,
+    pub(super) sessions: HashMap<Arc<[u8]>, StoredSession>,
     /// Whether nobody is told before the commit stands: the hub itself gives some of the messages,
     /// which are taken from elsewhere by this very commit, or a session has messages held back.
     pub(super) waits: bool,
 }
 
-impl Staged {
-    pub(super) fn new(stream: Arc<Stream>) -> Self {
+impl StagedStream {
+    pub(super) fn new(stream: Arc<StreamEntry>) -> Self {
         let state = stream.state.lock();
         // The extent is copied, since readers go on with the stream's own until the commit stands.
         let (generation, next, last_ms) = (state.generation(), state.next, state.last_ms);
@@ -60,13 +60,13 @@ impl Staged {
     }
 
     /// Gives the messages their offsets; returns the first.
-    pub(super) fn push(&mut self, envelopes: Vec<Envelope>, now_ms: u64) -> u64 {
+    pub(super) fn push(&mut self, envelopes: Vec<StreamEnvelope>, now_ms: u64) -> u64 {
         let first = self.next;
         // Times never decrease along a stream, whatever the system's clock does.
         self.last_ms = self.last_ms.max(now_ms);
         for envelope in envelopes {
             let (offset, time_ms) = (self.next, self.last_ms);
-            self.records.push(Record::new(offset, time_ms, envelope));
+            self.records.push(BlockRecord::new(offset, time_ms, envelope));
             self.next += 1;
         }
         first
@@ -94,10 +94,15 @@ impl Staged {
         self.seal_block(records);
     }
 
-    fn seal_block(&mut self, records: Vec<Record>) {
+    fn seal_block(&mut self, records: Vec<BlockRecord>) {
         if let Some(first) = records.first().map(|record| record.offset) {
             let topic = self.stream.topic.clone();
-            self.blocks.push(Arc::new(Block::new(topic, self.generation, first, records.into())));
+            self.blocks.push(Arc::new(StreamBlock::new(
+                topic,
+                self.generation,
+                first,
+                records.into(),
+            )));
         }
     }
 
@@ -124,7 +129,7 @@ impl Staged {
     }
 
     /// The commit that holds it stands.
-    pub(super) fn note_stored(&self, registry: &Registry) {
+    pub(super) fn note_stored(&self, registry: &StreamRegistry) {
         let messages = self.blocks.iter().map(|block| block.records.len() as u64).sum();
         registry.metrics.stored.fetch_add(messages, Ordering::Relaxed);
         registry.series.of(&self.stream).stored.fetch_add(messages, Ordering::Relaxed);

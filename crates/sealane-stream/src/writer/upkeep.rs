@@ -11,15 +11,17 @@ use crate::limits::{
 };
 use sealane_protocol::limits::MAX_OFFSET;
 
-use super::plan::{Plan, Planner};
+use super::plan::{CommitPlan, CommitPlanner};
 use super::staged::HOUR_MS;
-use crate::block::{Offsets, read_block};
+use crate::block::{BlockOffsets, read_block};
 use crate::commit::{RowExpiry, StoreChange, StoreCommit};
-use crate::envelope::Envelope;
+use crate::envelope::StreamEnvelope;
 use crate::now_ms;
-use crate::registry::Registry;
-use crate::store::{AppliedCounts, DelayedRow, ExpiredBlocks, Fault, Trimmed, Writes};
-use crate::stream::Stream;
+use crate::registry::StreamRegistry;
+use crate::store::{
+    AppliedCounts, DelayedRow, ExpiredBlocks, StoreFault, StoreWrites, TrimmedBlocks,
+};
+use crate::stream::StreamEntry;
 
 /// How often retention looks at the streams that have bounds.
 const RETAIN_EVERY: Duration = Duration::from_millis(250);
@@ -38,7 +40,7 @@ pub(super) const RELEASE_BYTES: u64 = 4 << 20;
 /// How long after a failed commit delayed messages are tried again.
 pub(super) const RELEASE_AGAIN_MS: u64 = 250;
 
-pub(super) struct Upkeep {
+pub(super) struct WriterUpkeep {
     /// When the next delayed message is due.
     pub(super) next_due_ms: Option<u64>,
     /// Delayed messages.
@@ -64,7 +66,7 @@ pub(super) struct UpkeepPlan {
     /// Whether retention has looked at the streams.
     retains: bool,
     /// What retention takes off streams.
-    trimmed: Vec<(Arc<Stream>, Trimmed)>,
+    trimmed: Vec<(Arc<StreamEntry>, TrimmedBlocks)>,
     /// What goes, as the store is to do it.
     changes: Vec<StoreChange>,
 }
@@ -77,7 +79,7 @@ impl UpkeepPlan {
     }
 
     /// What retention takes off streams.
-    pub(super) fn trimmed(&self) -> &[(Arc<Stream>, Trimmed)] {
+    pub(super) fn trimmed(&self) -> &[(Arc<StreamEntry>, TrimmedBlocks)] {
         &self.trimmed
     }
 
@@ -95,8 +97,8 @@ impl UpkeepPlan {
     }
 }
 
-impl Upkeep {
-    pub(super) fn new(writes: &Writes) -> Result<Self, Fault> {
+impl WriterUpkeep {
+    pub(super) fn new(writes: &StoreWrites) -> Result<Self, StoreFault> {
         Ok(Self {
             next_due_ms: writes.delayed(0, 0, 0)?.1,
             delayed: writes.count_delayed()?,
@@ -119,12 +121,17 @@ impl Upkeep {
     }
 
     /// Whether there is something to do by the clock.
-    pub(super) fn wants_a_commit(&self, registry: &Registry, now_ms: u64, flush: bool) -> bool {
+    pub(super) fn wants_a_commit(
+        &self,
+        registry: &StreamRegistry,
+        now_ms: u64,
+        flush: bool,
+    ) -> bool {
         let retains = self.wants_retention(registry, now_ms);
         self.is_due(now_ms) || retains || (flush && self.is_sweeping())
     }
 
-    fn wants_retention(&self, registry: &Registry, now_ms: u64) -> bool {
+    fn wants_retention(&self, registry: &StreamRegistry, now_ms: u64) -> bool {
         let is_wanted = self.keys > 0
             || self.has_old_sessions(now_ms)
             || registry.bounded.load(Ordering::Relaxed);
@@ -142,10 +149,10 @@ impl Upkeep {
     /// Plans what the clock asks for.
     pub(super) fn plan(
         &self,
-        plan: &mut Plan,
-        planner: &Planner,
+        plan: &mut CommitPlan,
+        planner: &CommitPlanner,
         flush: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), StoreFault> {
         if self.wants_retention(planner.registry, plan.now_ms) {
             plan.upkeep.retains = true;
             planner.writes.look(|| {
@@ -179,7 +186,11 @@ impl Upkeep {
     }
 
     /// Plans the release of delayed messages that are due.
-    pub(super) fn release(&self, plan: &mut Plan, planner: &Planner) -> Result<(), Fault> {
+    pub(super) fn release(
+        &self,
+        plan: &mut CommitPlan,
+        planner: &CommitPlanner,
+    ) -> Result<(), StoreFault> {
         plan.upkeep.next_due_ms = self.next_due_ms;
         if !self.is_due(plan.now_ms) {
             return Ok(());
@@ -207,7 +218,7 @@ impl Upkeep {
     }
 
     /// The commit stands.
-    pub(super) fn settle(&mut self, plan: &Plan, counts: &AppliedCounts) {
+    pub(super) fn settle(&mut self, plan: &CommitPlan, counts: &AppliedCounts) {
         if plan.upkeep.retains {
             self.retained = Instant::now();
         }
@@ -243,16 +254,22 @@ impl Upkeep {
 }
 
 /// Gives a stream the delayed message `row`.
-fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
-    let block =
-        read_block(stream.topic.clone(), row.stream, 0, Offsets { first: 0, count: 1 }, row.data);
+fn give(plan: &mut CommitPlan, stream: &Arc<StreamEntry>, row: DelayedRow) {
+    let block = read_block(
+        stream.topic.clone(),
+        row.stream,
+        0,
+        BlockOffsets { first: 0, count: 1 },
+        row.data,
+    );
     let record = block.records.first().cloned();
     let now_ms = plan.now_ms;
     let staged = plan.staged(stream);
     match record {
         // An offset beyond the key's 40 bits would fall into the next stream's blocks.
         Some(record) if staged.next < MAX_OFFSET => {
-            let envelope = Envelope { content: record.content, id: record.id, body: record.body };
+            let envelope =
+                StreamEnvelope { content: record.content, id: record.id, body: record.body };
             staged.waits = true;
             staged.push(vec![envelope], now_ms);
         }
@@ -262,7 +279,11 @@ fn give(plan: &mut Plan, stream: &Arc<Stream>, row: DelayedRow) {
 }
 
 /// Plans what one stream need not keep.
-fn retain(plan: &mut Plan, planner: &Planner, stream: Arc<Stream>) -> Result<(), Fault> {
+fn retain(
+    plan: &mut CommitPlan,
+    planner: &CommitPlanner,
+    stream: Arc<StreamEntry>,
+) -> Result<(), StoreFault> {
     let (retention, first, next, mut left, has_purged) = {
         let state = stream.state.lock();
         (state.settings.retention, state.first, state.next, state.bytes, state.has_purged)

@@ -8,32 +8,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_stream::{
-    Enqueue, Envelope, Error, Hub, HubConfig, Level, Output, Retention, Start, backup, check,
-    newest_ms, restore,
+    Error, HubConfig, Level, ReadStart, Retention, StreamEnqueue, StreamEnvelope, StreamHub,
+    SubscriptionOutput, backup, check, newest_ms, restore,
 };
 
-fn open(folder: &Path) -> Hub {
+fn open(folder: &Path) -> StreamHub {
     let (level, retention) = (Level::Disk, Retention::default());
-    Hub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
+    StreamHub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
 }
 
-async fn enqueue(hub: &Hub, topic: &str, number: u64) -> u64 {
+async fn enqueue(hub: &StreamHub, topic: &str, number: u64) -> u64 {
     let body = format!(r#"{{"id":"m{number}"}}"#);
     let mut scratch = Transcoder::new();
-    let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, body.as_bytes()).unwrap();
+    let envelope =
+        StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, body.as_bytes()).unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope]);
-    let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
     hub.enqueue(enqueue).await.unwrap().offset
 }
 
 /// The ids of all messages of a stream, in order.
-async fn ids(hub: &Hub, topic: &str) -> Vec<String> {
+async fn ids(hub: &StreamHub, topic: &str) -> Vec<String> {
     let topic = topic.parse().unwrap();
     let (mut ids, mut next) = (Vec::new(), 0);
     loop {
-        let page = hub.read(&topic, Start::Offset(next), 1000).await.unwrap();
+        let page = hub.read(&topic, ReadStart::Offset(next), 1000).await.unwrap();
         for event in &page.events {
-            let Output::Deliver(delivery) = event else { panic!("{event:?}") };
+            let SubscriptionOutput::Deliver(delivery) = event else { panic!("{event:?}") };
             let frame = delivery.frame(Codec::Json);
             let text = std::str::from_utf8(&frame).unwrap();
             let id = text.split('"').nth(5).unwrap();

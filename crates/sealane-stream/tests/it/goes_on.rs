@@ -4,34 +4,40 @@
 use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
-use sealane_protocol::{Mark, Op, ServerFrame};
+use sealane_protocol::{AckMark, Op, ServerFrame};
 use sealane_stream::{
-    Change, ConsumerChange, Enqueue, Envelope, Hub, HubConfig, Level, Output, Retention, Start,
-    Subscription, Who,
+    ConsumerChange, HubConfig, Level, ReadStart, Retention, StreamChange, StreamEnqueue,
+    StreamEnvelope, StreamHub, StreamSubscription, SubscriptionOutput, SubscriptionReader,
 };
 
-fn open(folder: &tempfile::TempDir) -> Hub {
+fn open(folder: &tempfile::TempDir) -> StreamHub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
-    Hub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap()
+    StreamHub::open(HubConfig { folder, level, retention: Retention::default() }).unwrap()
 }
 
-async fn enqueue(hub: &Hub, topic: &str, id: &str) {
+async fn enqueue(hub: &StreamHub, topic: &str, id: &str) {
     let body = format!(r#"{{"id":"{id}"}}"#);
     let mut scratch = Transcoder::new();
-    let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, body.as_bytes()).unwrap();
+    let envelope =
+        StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, body.as_bytes()).unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope]);
-    let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
     hub.enqueue(enqueue).await.unwrap();
 }
 
-async fn member(hub: &Hub, pattern: &str, max_in_flight: Option<u32>) -> Subscription {
+async fn member(hub: &StreamHub, pattern: &str, max_in_flight: Option<u32>) -> StreamSubscription {
     let change = ConsumerChange { max_in_flight, ..ConsumerChange::default() };
-    let who = Who::Member { name: "x".into(), owner: String::new(), start: Start::First, change };
+    let who = SubscriptionReader::Member {
+        name: "x".into(),
+        owner: String::new(),
+        start: ReadStart::First,
+        change,
+    };
     hub.subscribe(pattern.parse().unwrap(), who).await.unwrap().0
 }
 
 /// Takes what comes within a second.
-async fn take(subscription: &mut Subscription) -> Vec<Output> {
+async fn take(subscription: &mut StreamSubscription) -> Vec<SubscriptionOutput> {
     let mut events = Vec::new();
     let second = Duration::from_secs(1);
     if tokio::time::timeout(second, subscription.ready()).await.is_ok() {
@@ -40,16 +46,16 @@ async fn take(subscription: &mut Subscription) -> Vec<Output> {
     events
 }
 
-fn offsets(events: &[Output]) -> Vec<(String, u64)> {
-    let place = |event: &Output| match event {
-        Output::Deliver(one) => Some((one.stream().to_string(), one.offset())),
-        Output::Status(_) => None,
+fn offsets(events: &[SubscriptionOutput]) -> Vec<(String, u64)> {
+    let place = |event: &SubscriptionOutput| match event {
+        SubscriptionOutput::Deliver(one) => Some((one.stream().to_string(), one.offset())),
+        SubscriptionOutput::Status(_) => None,
     };
     events.iter().filter_map(place).collect()
 }
 
 /// Waits until retention has taken everything below `first`.
-async fn trimmed(hub: &Hub, topic: &str, first: u64) {
+async fn trimmed(hub: &StreamHub, topic: &str, first: u64) {
     let topic = topic.parse().unwrap();
     while hub.stream(&topic).unwrap().first < first {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -70,7 +76,7 @@ async fn an_acknowledgement_of_a_removed_stream_is_none_of_another_stream() {
     assert!(take(&mut first).await.is_empty());
     enqueue(&hub, "p/b", "of-b").await;
     assert_eq!(offsets(&take(&mut first).await), [("p/b".into(), 0)]);
-    first.apply(Op::Ack(vec![Mark::Id("of-a".into())])).unwrap();
+    first.apply(Op::Ack(vec![AckMark::Id("of-a".into())])).unwrap();
     drop(first);
     let mut second = member(&hub, "p/*", None).await;
     second.apply(Op::Credit(10)).unwrap();
@@ -90,14 +96,14 @@ async fn a_range_is_acknowledged_in_the_stream_that_it_names() {
         let member = || async {
             let change = ConsumerChange::default();
             let (name, owner) = (name.clone(), String::new());
-            let who = Who::Member { name, owner, start: Start::First, change };
+            let who = SubscriptionReader::Member { name, owner, start: ReadStart::First, change };
             hub.subscribe("p/*".parse().unwrap(), who).await.unwrap().0
         };
         let mut first = member().await;
         first.apply(Op::Credit(10)).unwrap();
         assert_eq!(offsets(&take(&mut first).await).len(), 2);
         let stream = Some(done.parse().unwrap());
-        first.apply(Op::Ack(vec![Mark::Range { stream, from: 0, to: 0 }])).unwrap();
+        first.apply(Op::Ack(vec![AckMark::Range { stream, from: 0, to: 0 }])).unwrap();
         drop(first);
         let mut second = member().await;
         second.apply(Op::Credit(10)).unwrap();
@@ -116,10 +122,10 @@ async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
     let mut member = member(&hub, "s", Some(1)).await;
     member.apply(Op::Credit(10)).unwrap();
     assert_eq!(offsets(&take(&mut member).await), [("s".into(), 0)]);
-    let change = Change { max_count: Some(2), ..Change::default() };
+    let change = StreamChange { max_count: Some(2), ..StreamChange::default() };
     hub.configure(&"s".parse().unwrap(), change).await.unwrap();
     trimmed(&hub, "s", 2).await;
-    member.apply(Op::Ack(vec![Mark::Id("0".into())])).unwrap();
+    member.apply(Op::Ack(vec![AckMark::Id("0".into())])).unwrap();
     let next = offsets(&take(&mut member).await);
     assert_eq!(next, [("s".into(), 2)], "nothing is in flight, and there is credit");
 }
@@ -130,20 +136,20 @@ async fn a_member_goes_on_when_retention_takes_what_it_had_in_flight() {
 async fn a_reader_by_pattern_is_told_of_what_retention_took_before_it_looked() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(&folder);
-    let who = Who::Reader { start: Start::New, generation: None };
+    let who = SubscriptionReader::Reader { start: ReadStart::New, generation: None };
     let (mut reader, _) = hub.subscribe("p/*".parse().unwrap(), who).await.unwrap();
     reader.apply(Op::Credit(10)).unwrap();
     for id in ["0", "1", "2", "3"] {
         enqueue(&hub, "p/a", id).await;
     }
-    let change = Change { max_count: Some(2), ..Change::default() };
+    let change = StreamChange { max_count: Some(2), ..StreamChange::default() };
     hub.configure(&"p/a".parse().unwrap(), change).await.unwrap();
     trimmed(&hub, "p/a", 2).await;
     let events = take(&mut reader).await;
     assert_eq!(offsets(&events), [("p/a".into(), 2), ("p/a".into(), 3)]);
     let is_told = events.iter().any(|event| match event {
-        Output::Status(ServerFrame::Joined(joined)) => !joined.recovered,
-        Output::Status(ServerFrame::Gap { from: 0, to: 1, .. }) => true,
+        SubscriptionOutput::Status(ServerFrame::Joined(joined)) => !joined.recovered,
+        SubscriptionOutput::Status(ServerFrame::Gap { from: 0, to: 1, .. }) => true,
         _ => false,
     });
     assert!(is_told, "two messages that came since it was there are gone: {events:?}");
@@ -174,7 +180,7 @@ async fn a_damaged_consumer_begins_anew_only_once() {
     for id in ["0", "1", "2"] {
         enqueue(&hub, "s", id).await;
     }
-    let all = || Op::Ack(vec![Mark::Range { stream: None, from: 0, to: 2 }]);
+    let all = || Op::Ack(vec![AckMark::Range { stream: None, from: 0, to: 2 }]);
     let mut before = member(&hub, "s", None).await;
     before.apply(Op::Credit(10)).unwrap();
     assert_eq!(take(&mut before).await.len(), 3);
@@ -207,7 +213,12 @@ async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
     let hub = open(&folder);
     enqueue(&hub, "s", "0").await;
     let change = ConsumerChange { max_attempts: Some(1), ..ConsumerChange::default() };
-    let who = Who::Member { name: "x".into(), owner: String::new(), start: Start::First, change };
+    let who = SubscriptionReader::Member {
+        name: "x".into(),
+        owner: String::new(),
+        start: ReadStart::First,
+        change,
+    };
     let (mut member, _) = hub.subscribe("s".parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(1)).unwrap();
     assert_eq!(take(&mut member).await.len(), 1);

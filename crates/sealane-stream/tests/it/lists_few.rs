@@ -6,23 +6,24 @@ use std::sync::Arc;
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_message::Topic;
-use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
+use sealane_stream::{HubConfig, Level, Retention, StreamEnqueue, StreamEnvelope, StreamHub};
 
 const CROWD: usize = 700;
 
-async fn hub(folder: &std::path::Path) -> Arc<Hub> {
+async fn hub(folder: &std::path::Path) -> Arc<StreamHub> {
     let config = HubConfig {
         folder: folder.to_owned(),
         level: Level::Memory,
         retention: Retention::default(),
     };
-    let hub = Arc::new(Hub::open(config).unwrap());
+    let hub = Arc::new(StreamHub::open(config).unwrap());
     let names = (0..CROWD).map(|n| format!("crowd/{n:03}"));
     for name in names.chain(["crowded".into(), "a".into(), "crowd".into()]) {
         let raw = br#"{"id":"m"}"#;
-        let envelope = Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, raw).unwrap();
+        let envelope =
+            StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, raw).unwrap();
         let (topic, envelopes) = (name.parse().unwrap(), vec![envelope]);
-        let one = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        let one = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
         hub.enqueue(one).await.unwrap();
     }
     hub
@@ -30,7 +31,7 @@ async fn hub(folder: &std::path::Path) -> Arc<Hub> {
 
 /// The topics that a walk finds, and at how many it looks at most in one go.
 fn walk(
-    hub: &Hub,
+    hub: &StreamHub,
     beginning: &str,
     limit: usize,
     wanted: fn(&Topic) -> bool,

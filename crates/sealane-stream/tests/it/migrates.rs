@@ -8,8 +8,8 @@ use std::path::Path;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_stream::{
-    Change, Enqueue, Envelope, Error, Hub, HubConfig, IdempotencyKey, Level, Output, Retention,
-    Start,
+    Error, HubConfig, IdempotencyKey, Level, ReadStart, Retention, StreamChange, StreamEnqueue,
+    StreamEnvelope, StreamHub, SubscriptionOutput,
 };
 
 const GROUP: GroupTag = GroupTag::from_bytes([0x0a, 0x1b, 0x2c, 0x3d]);
@@ -30,16 +30,16 @@ fn version(folder: &Path) -> i64 {
     sqlite(folder).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
 }
 
-fn open(folder: &Path) -> Result<Hub, Error> {
+fn open(folder: &Path) -> Result<StreamHub, Error> {
     let (level, retention) = (Level::Disk, Retention::default());
-    Hub::open(HubConfig { folder: folder.to_owned(), level, retention })
+    StreamHub::open(HubConfig { folder: folder.to_owned(), level, retention })
 }
 
-fn enqueue(hub: &Hub, topic: &str) -> Enqueue {
+fn enqueue(hub: &StreamHub, topic: &str) -> StreamEnqueue {
     let mut scratch = Transcoder::new();
-    let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, b"{}").unwrap();
+    let envelope = StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, b"{}").unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope]);
-    Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
+    StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
 }
 
 #[tokio::test]
@@ -51,10 +51,10 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     assert_eq!((info.first, info.next, info.bytes), (0, 4, 166));
     assert_eq!((info.level, info.sealed), (Level::Disk.into(), None));
     assert_eq!((info.consumers[0].consumer.as_str(), info.consumers[0].next), ("billing", 2));
-    let page = hub.read(&topic, Start::First, 10).await.unwrap();
+    let page = hub.read(&topic, ReadStart::First, 10).await.unwrap();
     let frames = page.events.iter().map(|event| match event {
-        Output::Deliver(delivery) => delivery.frame(Codec::Json),
-        Output::Status(frame) => panic!("{frame:?}"),
+        SubscriptionOutput::Deliver(delivery) => delivery.frame(Codec::Json),
+        SubscriptionOutput::Status(frame) => panic!("{frame:?}"),
     });
     for (n, frame) in frames.enumerate() {
         let expected = format!(r#"{{"deliver":{{"id":"m{n}","lat":48.{n}}},"stream":"#);
@@ -62,11 +62,13 @@ async fn a_store_of_version_1_keeps_everything_and_takes_sealed_streams() {
     }
     assert_eq!(hub.stream(&"notes".parse().unwrap()).unwrap().retention.max_count, 5);
     let key = Some(IdempotencyKey::new(b"", b"once", b"another body").unwrap());
-    let reused = hub.enqueue(Enqueue { key, ..enqueue(&hub, "fleet/7/location") }).await;
+    let reused = hub.enqueue(StreamEnqueue { key, ..enqueue(&hub, "fleet/7/location") }).await;
     assert_eq!(reused, Err(Error::KeyReused));
     assert_eq!(hub.enqueue(enqueue(&hub, "fleet/7/location")).await.unwrap().offset, 4);
     let sealed = "mesh/1".parse().unwrap();
-    hub.configure(&sealed, Change { sealed: Some(GROUP), ..Change::default() }).await.unwrap();
+    hub.configure(&sealed, StreamChange { sealed: Some(GROUP), ..StreamChange::default() })
+        .await
+        .unwrap();
     hub.close().unwrap();
 
     assert_eq!(version(folder.path()), 4);
@@ -86,10 +88,10 @@ async fn what_a_store_of_version_3_holds_back_is_known_by_its_id() {
     for id in ["short", &long] {
         let raw = format!(r#"{{"id":"{id}"}}"#);
         let mut scratch = Transcoder::new();
-        let envelope = Envelope::read(&mut scratch, hub.ids(), Codec::Json, raw.as_bytes());
+        let envelope = StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, raw.as_bytes());
         let envelopes = vec![envelope.unwrap()];
         let delay_ms = Some(3_600_000);
-        hub.enqueue(Enqueue { envelopes, delay_ms, ..enqueue(&hub, "later") }).await.unwrap();
+        hub.enqueue(StreamEnqueue { envelopes, delay_ms, ..enqueue(&hub, "later") }).await.unwrap();
     }
     hub.close().unwrap();
     // As version 3 left it.

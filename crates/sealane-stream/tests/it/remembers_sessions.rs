@@ -7,50 +7,50 @@ use std::time::Duration;
 
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
-use sealane_protocol::{Outcome, Position};
+use sealane_protocol::{EnqueueOutcome, StreamPosition};
 use sealane_stream::{
-    Answered, Change, Direct, Enqueue, Envelope, Error, Hub, HubConfig, Item, Level, Publishing,
-    Retention,
+    DirectAnswer, Error, HubConfig, Level, PublishAnswered, PublishSession, Retention, SessionItem,
+    StreamChange, StreamEnqueue, StreamEnvelope, StreamHub,
 };
 
 const KEEP: u64 = 16;
 
-fn open(folder: &Path) -> Hub {
+fn open(folder: &Path) -> StreamHub {
     let (level, retention) = (Level::Disk, Retention::default());
-    Hub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
+    StreamHub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
 }
 
-fn envelope(hub: &Hub) -> Envelope {
-    Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, b"{}").unwrap()
+fn envelope(hub: &StreamHub) -> StreamEnvelope {
+    StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, b"{}").unwrap()
 }
 
-fn item(hub: &Hub, topic: &str, n: u64) -> Item {
+fn item(hub: &StreamHub, topic: &str, n: u64) -> SessionItem {
     let (topic, envelope) = (topic.parse().unwrap(), envelope(hub));
-    Item { topic, n, envelope, expect: None, delay_ms: None }
+    SessionItem { topic, n, envelope, expect: None, delay_ms: None }
 }
 
-async fn ask(session: &Publishing, items: Vec<Item>) {
+async fn ask(session: &PublishSession, items: Vec<SessionItem>) {
     let room = session.room(&items).await.unwrap();
     session.publish(items, KEEP, room).unwrap();
 }
 
 /// Publishes the numbers to the topic; returns what each became.
 async fn publish(
-    hub: &Hub,
-    session: &Publishing,
+    hub: &StreamHub,
+    session: &PublishSession,
     topic: &str,
     numbers: impl IntoIterator<Item = u64>,
-) -> Vec<Result<Outcome, Error>> {
+) -> Vec<Result<EnqueueOutcome, Error>> {
     let items: Vec<_> = numbers.into_iter().map(|n| item(hub, topic, n)).collect();
     let wanted = items.len();
     ask(session, items).await;
     answers(session, wanted).await
 }
 
-async fn answers(session: &Publishing, wanted: usize) -> Vec<Result<Outcome, Error>> {
+async fn answers(session: &PublishSession, wanted: usize) -> Vec<Result<EnqueueOutcome, Error>> {
     let mut all = Vec::new();
     while all.len() < wanted {
-        let mut answers: Vec<Answered> = Vec::new();
+        let mut answers: Vec<PublishAnswered> = Vec::new();
         let second = Duration::from_secs(10);
         tokio::time::timeout(second, session.answers(&mut answers)).await.unwrap().unwrap();
         for answer in answers {
@@ -63,19 +63,19 @@ async fn answers(session: &Publishing, wanted: usize) -> Vec<Result<Outcome, Err
     all
 }
 
-async fn enqueue(hub: &Hub, topic: &str) {
+async fn enqueue(hub: &StreamHub, topic: &str) {
     let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope(hub)]);
-    let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
     hub.enqueue(enqueue).await.unwrap();
 }
 
-fn next(hub: &Hub, topic: &str) -> u64 {
+fn next(hub: &StreamHub, topic: &str) -> u64 {
     hub.stream(&topic.parse().unwrap()).unwrap().next
 }
 
-fn offsets(answers: &[Result<Outcome, Error>]) -> Vec<u64> {
-    let offset = |answer: &Result<Outcome, Error>| match answer {
-        Ok(Outcome::At(Position { offset, .. })) => *offset,
+fn offsets(answers: &[Result<EnqueueOutcome, Error>]) -> Vec<u64> {
+    let offset = |answer: &Result<EnqueueOutcome, Error>| match answer {
+        Ok(EnqueueOutcome::At(StreamPosition { offset, .. })) => *offset,
         other => panic!("{other:?}"),
     };
     answers.iter().map(offset).collect()
@@ -112,14 +112,14 @@ async fn what_is_refused_takes_no_number_and_what_follows_waits_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(folder.path());
     let session = hub.publishing("", "s").unwrap();
-    let wrong = Item { expect: Some(7), ..item(&hub, "a", 2) };
+    let wrong = SessionItem { expect: Some(7), ..item(&hub, "a", 2) };
     let items = vec![item(&hub, "a", 1), wrong, item(&hub, "b", 1), item(&hub, "a", 3)];
     ask(&session, items).await;
     let told = answers(&session, 4).await;
     assert_eq!(told[1], Err(Error::OffsetMismatch { next: 1 }));
     assert_eq!(told[3], Err(Error::NumberSkipped { next: 2 }));
     assert_eq!(offsets(&[told[0].clone(), told[2].clone()]), [0, 0]);
-    let late = Item { delay_ms: Some(u64::MAX), ..item(&hub, "a", 2) };
+    let late = SessionItem { delay_ms: Some(u64::MAX), ..item(&hub, "a", 2) };
     ask(&session, vec![late]).await;
     assert!(matches!(answers(&session, 1).await[0], Err(Error::InvalidParameter { .. })));
     assert_eq!(offsets(&publish(&hub, &session, "a", 2..=3).await), [1, 2]);
@@ -134,12 +134,12 @@ async fn delayed_messages_are_numbered_too() {
     let hub = open(folder.path());
     let topic = "a".parse().unwrap();
     let level = Some(Level::Memory);
-    hub.configure(&topic, Change { level, ..Change::default() }).await.unwrap();
+    hub.configure(&topic, StreamChange { level, ..StreamChange::default() }).await.unwrap();
     let session = hub.publishing("", "s").unwrap();
-    let later = |n| Item { delay_ms: Some(3_600_000), ..item(&hub, "a", n) };
+    let later = |n| SessionItem { delay_ms: Some(3_600_000), ..item(&hub, "a", n) };
     ask(&session, vec![item(&hub, "a", 1), later(2), item(&hub, "a", 3)]).await;
     let first = answers(&session, 3).await;
-    assert!(matches!(first[1], Ok(Outcome::Due(_))));
+    assert!(matches!(first[1], Ok(EnqueueOutcome::Due(_))));
     ask(&session, vec![item(&hub, "a", 1), later(2), item(&hub, "a", 3)]).await;
     assert_eq!(answers(&session, 3).await, first);
     assert_eq!(next(&hub, "a"), 2);
@@ -223,12 +223,12 @@ fn sessions(folder: &Path) -> i64 {
 
 /// A connection that takes its answers wherever they are, or leaves them to its task.
 struct Here {
-    publishing: OnceLock<Publishing>,
+    publishing: OnceLock<PublishSession>,
     takes: bool,
-    came: mpsc::Sender<(Option<String>, Vec<Answered>)>,
+    came: mpsc::Sender<(Option<String>, Vec<PublishAnswered>)>,
 }
 
-impl Direct for Here {
+impl DirectAnswer for Here {
     fn answer(&self) -> bool {
         let mut answers = Vec::new();
         if self.takes {
@@ -272,7 +272,7 @@ async fn where_the_first_of_many_is_refused_the_others_skip_it() {
     let hub = open(folder.path());
     let topic = "s".parse().unwrap();
     let sealed = Some(GroupTag::from_bytes([1, 2, 3, 4]));
-    hub.configure(&topic, Change { sealed, ..Change::default() }).await.unwrap();
+    hub.configure(&topic, StreamChange { sealed, ..StreamChange::default() }).await.unwrap();
     let session = hub.publishing("t", "s").unwrap();
     let told = publish(&hub, &session, "s", 1..=3).await;
     assert!(matches!(told[0], Err(Error::NotSealed { .. })), "{told:?}");

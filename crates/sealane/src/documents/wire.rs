@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{DocumentRefusal, Raise};
+use super::{DocumentRefusal, EmergencyRequest};
 
 /// What a program asks.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -44,7 +44,7 @@ pub enum DocumentQuestion {
         text: String,
     },
     /// Call for help.
-    Raise(Raise),
+    Raise(EmergencyRequest),
     /// Say that a call was seen.
     Ack(CallName),
     /// Say that a call is over.
@@ -145,7 +145,10 @@ mod tests {
             DocumentQuestion::Ls,
             DocumentQuestion::Get { data_type: "chat".to_owned(), slot: Some(3) },
             DocumentQuestion::Set { data_type: "72".to_owned(), value: value.clone() },
-            DocumentQuestion::Raise(Raise { position: Some([1.5, -2.0]), ..Raise::default() }),
+            DocumentQuestion::Raise(EmergencyRequest {
+                position: Some([1.5, -2.0]),
+                ..EmergencyRequest::default()
+            }),
             DocumentQuestion::Ack(name),
             DocumentQuestion::Watch,
         ] {

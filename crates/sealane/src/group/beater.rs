@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealane_group::{Beater, Identity};
+use sealane_group::{BeaterView, Identity};
 
 use super::control::{self, ControlPage, ControlReader};
 use super::keys::now_ms;
@@ -16,7 +16,7 @@ use crate::{Client, Error};
 #[derive(Debug)]
 pub struct GroupBeater {
     client: Client,
-    beater: Beater,
+    beater: BeaterView,
     identity: Arc<Identity>,
     reader: ControlReader,
     orders: u64,
@@ -24,7 +24,7 @@ pub struct GroupBeater {
 
 impl GroupBeater {
     /// A beater that publishes through that client, by the key that the authority has named.
-    pub fn new(client: &Client, beater: Beater, identity: Arc<Identity>) -> GroupBeater {
+    pub fn new(client: &Client, beater: BeaterView, identity: Arc<Identity>) -> GroupBeater {
         let (client, reader) = (client.clone(), ControlReader::of(&beater.control_topic()));
         GroupBeater { client, beater, identity, reader, orders: 0 }
     }

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
-use sealane_group::{ControlCursor, Notice, control_topic};
+use sealane_group::{ControlCursor, GroupNotice, control_topic};
 use sealane_message::Topic;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::keys::RolledBack;
-use super::{Group, Inner};
-use crate::subscribe::Subscribe;
-use crate::{Client, Error, Event, HubError, Message, Start, Subscription};
+use super::{GroupClient, GroupClientState};
+use crate::subscribe::SubscribeBuilder;
+use crate::{Client, ClientEvent, Error, HubError, ReceivedMessage, StartPosition, Subscription};
 
 /// Notices of one request.
 const PAGE: usize = 500;
@@ -56,7 +56,7 @@ pub enum ControlPage {
     /// Some messages.
     Messages {
         /// In their order.
-        messages: Vec<Message>,
+        messages: Vec<ReceivedMessage>,
         /// Nothing follows now.
         is_last: bool,
     },
@@ -83,7 +83,7 @@ impl ControlReader {
     }
 
     /// Goes on behind a message that a subscription has brought.
-    pub fn pass(&mut self, message: &Message) {
+    pub fn pass(&mut self, message: &ReceivedMessage) {
         let (generation, next) = (message.generation, message.offset.saturating_add(1));
         self.place = Some(ControlPlace { generation, next });
     }
@@ -93,7 +93,8 @@ impl ControlReader {
     /// # Errors
     /// As [`Client::read`], but for a stream that nobody has made.
     pub async fn page(&mut self, client: &Client) -> Result<ControlPage, Error> {
-        let start = self.place.map_or(Start::First, |place| Start::Offset(place.next));
+        let start =
+            self.place.map_or(StartPosition::First, |place| StartPosition::Offset(place.next));
         let page = match client.read(&self.topic, start, PAGE).await {
             Ok(page) => page,
             Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
@@ -116,7 +117,7 @@ impl ControlReader {
     ///
     /// # Errors
     /// The message has none.
-    pub fn notice(message: &Message) -> Result<Vec<u8>, Error> {
+    pub fn notice(message: &ReceivedMessage) -> Result<Vec<u8>, Error> {
         let fields = sealane_codec::fields(message.codec, &message.envelope)?;
         let field = fields.iter().find(|(key, _)| key == "notice").ok_or(Error::NoEnvelope)?;
         Ok(sealane_codec::read_bytes(message.codec, field.1)?.into_owned())
@@ -124,7 +125,7 @@ impl ControlReader {
 }
 
 /// How far a client has read.
-pub(super) struct Control {
+pub(super) struct ControlStreamReader {
     topic: Topic,
     /// Of the beginning of the stream at this hub.
     first: ControlCursor,
@@ -135,10 +136,10 @@ pub(super) struct Control {
     looked: Option<Instant>,
 }
 
-impl Control {
-    pub(super) fn new(client: &Client, topic: Topic) -> Control {
+impl ControlStreamReader {
+    pub(super) fn new(client: &Client, topic: Topic) -> ControlStreamReader {
         let first = ControlCursor::new(&client.address());
-        Control { topic, first, cursor: None, is_rolled_back: false, looked: None }
+        ControlStreamReader { topic, first, cursor: None, is_rolled_back: false, looked: None }
     }
 
     /// How many orders the stream shows. One that has lost some needs all of them again.
@@ -146,7 +147,7 @@ impl Control {
         self.cursor.filter(|_| !self.is_rolled_back).map_or(0, |cursor| cursor.shown)
     }
 
-    pub(super) async fn catch_up(&mut self, group: &Group) -> Result<(), Error> {
+    pub(super) async fn catch_up(&mut self, group: &GroupClient) -> Result<(), Error> {
         if let Some(looked) = self.looked {
             sleep_until(looked + LOOK_EVERY).await;
         }
@@ -158,7 +159,7 @@ impl Control {
     /// Reads on from where the folder says that it was left. A stream that has another generation,
     /// or ends before that place, is read from its beginning: if it shows fewer orders than it did
     /// before, it was rolled back, and nothing is sealed until it shows them again.
-    async fn read(&mut self, group: &Group) -> Result<(), Error> {
+    async fn read(&mut self, group: &GroupClient) -> Result<(), Error> {
         let kept = match self.cursor {
             Some(cursor) => Some(cursor),
             None => group.keys().known().control_cursor(&self.first.hub)?,
@@ -194,7 +195,7 @@ impl Control {
 
     fn keep(
         &mut self,
-        group: &Group,
+        group: &GroupClient,
         kept: Option<ControlCursor>,
         cursor: ControlCursor,
     ) -> Result<(), Error> {
@@ -207,7 +208,7 @@ impl Control {
             self.cursor = kept;
             if was != fault {
                 let error = sealane_group::Error::RolledBack { shown: cursor.shown, seen };
-                group.tell(Event::refused(&self.topic, cursor.next, &error.into()));
+                group.tell(ClientEvent::refused(&self.topic, cursor.next, &error.into()));
             }
             return Ok(());
         }
@@ -218,19 +219,19 @@ impl Control {
         Ok(())
     }
 
-    fn subscribe(&self, group: &Group) -> Subscribe {
+    fn subscribe(&self, group: &GroupClient) -> SubscribeBuilder {
         let start = match self.cursor {
             Some(cursor) if cursor.next > 0 && !self.is_rolled_back => {
-                Start::Resume { offset: cursor.next, generation: cursor.generation }
+                StartPosition::Resume { offset: cursor.next, generation: cursor.generation }
             }
-            _ => Start::First,
+            _ => StartPosition::First,
         };
         group.client().subscribe(self.topic.as_str()).codec(Codec::MsgPack).from(start)
     }
 }
 
 /// Obeys a message of the control stream, and gives how many orders it shows.
-fn obey(group: &Group, message: &Message) -> u64 {
+fn obey(group: &GroupClient, message: &ReceivedMessage) -> u64 {
     let notice = notice(message);
     let shown = notice.as_ref().ok().and_then(|notice| group.keys().known().shown_by(notice));
     group.obey(&message.stream, message.offset, notice);
@@ -238,19 +239,19 @@ fn obey(group: &Group, message: &Message) -> u64 {
 }
 
 /// Obeys what comes, until the group is dropped.
-pub(super) async fn follow(group: &Group) -> Result<JoinHandle<()>, Error> {
+pub(super) async fn follow(group: &GroupClient) -> Result<JoinHandle<()>, Error> {
     let subscription = subscribe(group).await?;
     Ok(tokio::spawn(run(Arc::downgrade(&group.inner), subscription)))
 }
 
-async fn subscribe(group: &Group) -> Result<Subscription, Error> {
+async fn subscribe(group: &GroupClient) -> Result<Subscription, Error> {
     let subscribe = group.inner.control.lock().await.subscribe(group);
     subscribe.await
 }
 
 /// A stream that was removed, or a hub that refuses, must not leave the keys behind for good.
-async fn run(group: Weak<Inner>, mut subscription: Subscription) {
-    let upgrade = || group.upgrade().map(|inner| Group { inner });
+async fn run(group: Weak<GroupClientState>, mut subscription: Subscription) {
+    let upgrade = || group.upgrade().map(|inner| GroupClient { inner });
     loop {
         while let Some(next) = subscription.next().await {
             let Some(group) = upgrade() else { return };
@@ -259,7 +260,7 @@ async fn run(group: Weak<Inner>, mut subscription: Subscription) {
                     obey(&group, &message);
                     group.settle().await;
                 }
-                Err(error) => group.tell(Event::Disconnected { cause: error.to_string() }),
+                Err(error) => group.tell(ClientEvent::Disconnected { cause: error.to_string() }),
             }
         }
         subscription = loop {
@@ -268,7 +269,7 @@ async fn run(group: Weak<Inner>, mut subscription: Subscription) {
             if group.catch_up().await.is_ok()
                 && let Ok(next) = subscribe(&group).await
             {
-                group.tell(Event::Connected);
+                group.tell(ClientEvent::Connected);
                 break next;
             }
         };
@@ -279,7 +280,7 @@ async fn run(group: Weak<Inner>, mut subscription: Subscription) {
 pub(super) async fn publish(
     client: &Client,
     tag: GroupTag,
-    notices: &[Notice],
+    notices: &[GroupNotice],
 ) -> Result<usize, Error> {
     publish_to(client, &control_topic(tag), notices).await
 }
@@ -287,7 +288,7 @@ pub(super) async fn publish(
 pub(super) async fn publish_to(
     client: &Client,
     topic: &str,
-    notices: &[Notice],
+    notices: &[GroupNotice],
 ) -> Result<usize, Error> {
     for some in notices.chunks(PUBLISHED_AT_ONCE) {
         let some: Vec<Vec<u8>> = some.iter().map(|notice| envelope(notice.as_bytes())).collect();
@@ -298,7 +299,7 @@ pub(super) async fn publish_to(
 
 fn envelope(notice: &[u8]) -> Vec<u8> {
     let mut envelope = Vec::with_capacity(notice.len() + 16);
-    let mut writer = sealane_codec::Writer::new(Codec::MsgPack, &mut envelope);
+    let mut writer = sealane_codec::DatumWriter::new(Codec::MsgPack, &mut envelope);
     writer.map(1);
     writer.key("notice");
     writer.bytes(notice);
@@ -306,6 +307,6 @@ fn envelope(notice: &[u8]) -> Vec<u8> {
     envelope
 }
 
-pub(super) fn notice(message: &Message) -> Result<Notice, Error> {
-    Ok(Notice::from_bytes(&ControlReader::notice(message)?)?)
+pub(super) fn notice(message: &ReceivedMessage) -> Result<GroupNotice, Error> {
+    Ok(GroupNotice::from_bytes(&ControlReader::notice(message)?)?)
 }

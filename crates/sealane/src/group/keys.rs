@@ -3,27 +3,31 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use sealane_codec::{Codec, Kind as ValueKind, Transcoder, body_value};
-use sealane_frame::{Compression, FrameBuf, FrameView, GroupTag, HEADER_BYTES, Kind, open_stored};
-use sealane_group::{Change, EpochSource, Mark, Member, Membership, Notice, Sender};
+use sealane_codec::{Codec, DatumKind as ValueKind, Transcoder, body_value};
+use sealane_frame::{
+    FrameBuf, FrameCompression, FrameKind, FrameView, GroupTag, HEADER_BYTES, open_stored,
+};
+use sealane_group::{
+    EpochSource, GroupChange, GroupMember, GroupMembership, GroupNotice, GroupSender, RemovalMark,
+};
 use sealane_message::{DataType, Topic};
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{Binding, Epoch, Error as SealError, Group, KeyId, Opened, Opener};
+use sealane_seal::{Binding, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener};
 
 use super::SEALED_IN;
 use crate::Error;
-use crate::error::Unshown;
+use crate::error::DeliveryRejection;
 use crate::publish::too_large;
 
-pub(crate) struct GroupKeys {
-    member: Membership,
+pub(crate) struct GroupKeyring {
+    member: GroupMembership,
     /// The member's group and its tag, which never change and are hashes of much.
     group: Group,
     tag: GroupTag,
     /// Made when something is sealed for the first time: it reserves counters on disk.
-    sender: Option<Sender>,
+    sender: Option<GroupSender>,
     opener: Opener,
     /// The orders that the control stream showed once and shows now, if it has lost some.
     pub(super) rolled_back: Option<RolledBack>,
@@ -44,7 +48,7 @@ pub(super) struct RolledBack {
 
 /// Where a sealed message was read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SealedMessageOrigin<'a> {
     /// The stream that it was sealed for.
     pub(crate) stream: &'a Topic,
     /// The stream that it stands in: another one for a dead letter.
@@ -60,8 +64,8 @@ pub(crate) struct SealedNow {
 }
 
 /// A frame that was opened and may be shown.
-pub(crate) struct Shown {
-    pub(crate) opened: Opened,
+pub(crate) struct OpenedDelivery {
+    pub(crate) opened: OpenedMessage,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) sender: String,
@@ -74,10 +78,10 @@ pub(crate) struct Shown {
     pub(crate) envelope: Bytes,
 }
 
-impl GroupKeys {
-    pub(super) fn new(member: Membership) -> Result<GroupKeys, Error> {
+impl GroupKeyring {
+    pub(super) fn new(member: GroupMembership) -> Result<GroupKeyring, Error> {
         let opener = member.opener()?;
-        Ok(GroupKeys {
+        Ok(GroupKeyring {
             group: member.group(),
             tag: member.tag(),
             member,
@@ -98,7 +102,7 @@ impl GroupKeys {
 
     /// The member of a group with an authority, as its folder has it now: another process may have
     /// changed it.
-    pub(super) fn provisioned(&mut self) -> Result<&mut Member, Error> {
+    pub(super) fn provisioned(&mut self) -> Result<&mut GroupMember, Error> {
         self.member.reload()?;
         self.follow()?;
         Ok(self.member.provisioned()?)
@@ -111,11 +115,11 @@ impl GroupKeys {
         Ok(self.member.refresh(&mut self.opener)?)
     }
 
-    pub(super) fn mark_here(&mut self, marks: &[Mark]) -> Result<(), Error> {
+    pub(super) fn mark_here(&mut self, marks: &[RemovalMark]) -> Result<(), Error> {
         Ok(self.member.mark_here(marks)?)
     }
 
-    pub(super) fn known(&self) -> &Membership {
+    pub(super) fn known(&self) -> &GroupMembership {
         &self.member
     }
 
@@ -130,8 +134,8 @@ impl GroupKeys {
 
     /// Takes a notice, and goes on in the newest epoch. Another process of the folder may have
     /// taken it before.
-    pub(super) fn obey(&mut self, notice: &Notice) -> Result<Vec<Change>, Error> {
-        let stamp = |member: &Membership| (member.epochs().newest(), member.orders());
+    pub(super) fn obey(&mut self, notice: &GroupNotice) -> Result<Vec<GroupChange>, Error> {
+        let stamp = |member: &GroupMembership| (member.epochs().newest(), member.orders());
         let before = stamp(&self.member);
         let outcome = self.member.apply(notice);
         if stamp(&self.member) != before || self.member.is_removed() {
@@ -189,7 +193,7 @@ impl GroupKeys {
         let binding = Binding::stream(topic.as_str());
         let frame = sender.seal(&fields, &binding, body, &mut self.buf)?;
         let mut bytes = Vec::with_capacity(frame.len() + 16);
-        Sealed { id: None, frame: (&*frame).into() }.write(SEALED_IN, &mut bytes);
+        SealedEnvelope { id: None, frame: (&*frame).into() }.write(SEALED_IN, &mut bytes);
         if bytes.len() > MAX_ENVELOPE_BYTES {
             return Err(too_large(bytes.len()));
         }
@@ -200,16 +204,16 @@ impl GroupKeys {
     pub(crate) fn open(
         &mut self,
         near: Epoch,
-        place: Place<'_>,
+        place: SealedMessageOrigin<'_>,
         mut frame: Vec<u8>,
-    ) -> Result<Shown, Unshown> {
+    ) -> Result<OpenedDelivery, DeliveryRejection> {
         let binding = Binding::stream(place.stream.as_str());
         let view = FrameView::parse(&frame)?;
         if view.header().group() != self.tag {
-            return Err(Unshown::OtherGroup);
+            return Err(DeliveryRejection::OtherGroup);
         }
-        if view.header().kind() != Kind::Message {
-            return Err(Unshown::NoEnvelope);
+        if view.header().kind() != FrameKind::Message {
+            return Err(DeliveryRejection::NoEnvelope);
         }
         let key = view.seal_header().key;
         let mut trials = trials(&self.opener, key, near);
@@ -222,19 +226,19 @@ impl GroupKeys {
         let stored = open_stored(&mut self.opener, epoch, &binding, &mut frame)?;
         let (header, opened) = (stored.header, stored.opened);
         if epoch < self.first_epoch(&binding, place) {
-            return Err(Unshown::Posthumous);
+            return Err(DeliveryRejection::Posthumous);
         }
         let body = opened.body();
         let mut body = HEADER_BYTES + body.start..HEADER_BYTES + body.end;
         let data_type = DataType::from_number(header.data_type());
         self.policy.admits(data_type, opened.class(), &self.group)?;
-        if header.compression() != Compression::None {
-            return Err(Unshown::NoEnvelope);
+        if header.compression() != FrameCompression::None {
+            return Err(DeliveryRejection::NoEnvelope);
         }
         let mut time_ms = None;
         if data_type.is_urgent() {
             let bytes = frame.get(body.clone()).and_then(<[u8]>::first_chunk);
-            time_ms = Some(u64::from_le_bytes(*bytes.ok_or(Unshown::NoEnvelope)?));
+            time_ms = Some(u64::from_le_bytes(*bytes.ok_or(DeliveryRejection::NoEnvelope)?));
             body.start += TIME_BYTES;
         }
         let body = Bytes::from(frame).slice(body);
@@ -242,7 +246,16 @@ impl GroupKeys {
         let sender =
             self.member.name_of(opened.slot(), opened.epoch()).unwrap_or_default().to_owned();
         let (orders, live_from) = (header.orders(), self.member.live_from());
-        Ok(Shown { opened, data_type, codec, sender, time_ms, orders, live_from, envelope })
+        Ok(OpenedDelivery {
+            opened,
+            data_type,
+            codec,
+            sender,
+            time_ms,
+            orders,
+            live_from,
+            envelope,
+        })
     }
 
     /// A body as an envelope: a datum of its codec. Without a codec it is a document or an event,
@@ -252,23 +265,23 @@ impl GroupKeys {
         codec: u8,
         data_type: DataType,
         body: Bytes,
-    ) -> Result<(Codec, Bytes), Unshown> {
+    ) -> Result<(Codec, Bytes), DeliveryRejection> {
         if codec == NO_CODEC {
-            let value = body_value(data_type, &body).ok_or(Unshown::NoEnvelope)?;
+            let value = body_value(data_type, &body).ok_or(DeliveryRejection::NoEnvelope)?;
             let mut json = Vec::new();
             sealane_codec::encode(Codec::Json, &value, &mut json);
             return Ok((Codec::Json, json.into()));
         }
         let codec = Codec::from_id(codec).filter(|codec| *codec != Codec::MsgPackRecords);
-        let codec = codec.ok_or(Unshown::NoEnvelope)?;
-        check(&mut self.scratch, codec, &body).map_err(|_| Unshown::NoEnvelope)?;
+        let codec = codec.ok_or(DeliveryRejection::NoEnvelope)?;
+        check(&mut self.scratch, codec, &body).map_err(|_| DeliveryRejection::NoEnvelope)?;
         Ok((codec, body))
     }
 
     /// The first epoch that may be read at a place: of a dead letter, also in the stream of
     /// letters.
-    fn first_epoch(&self, binding: &Binding, place: Place<'_>) -> Epoch {
-        let Place { stream, kept_in, generation, offset } = place;
+    fn first_epoch(&self, binding: &Binding, place: SealedMessageOrigin<'_>) -> Epoch {
+        let SealedMessageOrigin { stream, kept_in, generation, offset } = place;
         if stream == kept_in {
             return self.member.first_epoch(binding, generation, offset);
         }
@@ -277,12 +290,12 @@ impl GroupKeys {
 
     /// Why no secret is held for a frame. What lies ahead may come with the next orders, unless
     /// they are not meant for this member any more.
-    fn without_secret(&self, key: KeyId) -> Unshown {
+    fn without_secret(&self, key: KeyId) -> DeliveryRejection {
         let newest = self.newest();
         if key.epoch(newest) > newest && !self.member.is_removed() {
-            return Unshown::Early(SealError::EpochUnknown);
+            return DeliveryRejection::Early(SealError::EpochUnknown);
         }
-        Unshown::Frame(SealError::EpochUnknown.into())
+        DeliveryRejection::Frame(SealError::EpochUnknown.into())
     }
 }
 

@@ -9,18 +9,18 @@ use sealane_message::Topic;
 use sealane_protocol::limits::MAX_IN_FLIGHT;
 use sealane_seal::{Epoch, SenderContext, Slot};
 
-use crate::Message;
+use crate::ReceivedMessage;
 
 /// Which message it is, within its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
-    pub(super) sender: Start,
+pub(super) struct MessageIdentity {
+    pub(super) sender: SenderStart,
     pub(super) counter: u64,
 }
 
 /// One start of a sender, in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Start {
+pub(super) struct SenderStart {
     pub(super) epoch: Epoch,
     pub(super) slot: Slot,
     pub(super) context: SenderContext,
@@ -28,19 +28,19 @@ pub(super) struct Start {
 
 /// Where a message stands in the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Origin(u64, u64, u64);
+pub(super) struct HubPosition(u64, u64, u64);
 
-impl Origin {
-    pub(super) fn of(message: &Message) -> Origin {
+impl HubPosition {
+    pub(super) fn of(message: &ReceivedMessage) -> HubPosition {
         let mut hasher = DefaultHasher::new();
         message.stream.as_str().hash(&mut hasher);
-        Origin(hasher.finish(), message.generation, message.offset)
+        HubPosition(hasher.finish(), message.generation, message.offset)
     }
 }
 
 /// Whether a message that comes was seen before.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum DuplicateVerdict {
     /// It is new.
     New,
     /// It came before, from the same place: a consumer's message that comes again.
@@ -51,28 +51,28 @@ pub(super) enum Sight {
 
 /// All identities that were seen, as ranges; of a consumer's latest also the places.
 #[derive(Debug)]
-pub(super) struct Seen {
-    senders: BTreeMap<Start, BTreeMap<u64, u64>>,
+pub(super) struct SeenMessages {
+    senders: BTreeMap<SenderStart, BTreeMap<u64, u64>>,
     ranges: usize,
     /// None: nothing comes again from the same place.
-    origins: Option<Origins>,
+    origins: Option<RecentPositions>,
     newest: HashMap<Topic, Epoch>,
     /// Of senders up to this one nothing is remembered any more.
-    forgotten: Option<Start>,
+    forgotten: Option<SenderStart>,
 }
 
 /// The places of as many messages as one consumer can have in flight.
 #[derive(Debug, Default)]
-struct Origins {
-    of: HashMap<Identity, Origin>,
-    order: VecDeque<Identity>,
+struct RecentPositions {
+    of: HashMap<MessageIdentity, HubPosition>,
+    order: VecDeque<MessageIdentity>,
 }
 
-impl Seen {
-    pub(super) fn new(is_consumer: bool) -> Seen {
-        let origins = is_consumer.then(Origins::default);
+impl SeenMessages {
+    pub(super) fn new(is_consumer: bool) -> SeenMessages {
+        let origins = is_consumer.then(RecentPositions::default);
         let (senders, newest) = (BTreeMap::new(), HashMap::new());
-        Seen { senders, ranges: 0, origins, newest, forgotten: None }
+        SeenMessages { senders, ranges: 0, origins, newest, forgotten: None }
     }
 
     /// The newest epoch that was seen in a stream.
@@ -81,11 +81,20 @@ impl Seen {
     }
 
     /// Looks at a message and remembers it.
-    pub(super) fn see(&mut self, identity: Identity, stream: &Topic, origin: Origin) -> Sight {
-        let Identity { sender, counter } = identity;
+    pub(super) fn see(
+        &mut self,
+        identity: MessageIdentity,
+        stream: &Topic,
+        origin: HubPosition,
+    ) -> DuplicateVerdict {
+        let MessageIdentity { sender, counter } = identity;
         if !self.insert(sender, counter) {
             let known = self.origins.as_ref().and_then(|origins| origins.of.get(&identity));
-            return if known == Some(&origin) { Sight::Again } else { Sight::Elsewhere };
+            return if known == Some(&origin) {
+                DuplicateVerdict::Again
+            } else {
+                DuplicateVerdict::Elsewhere
+            };
         }
         if let Some(origins) = &mut self.origins {
             origins.remember(identity, origin);
@@ -94,7 +103,7 @@ impl Seen {
             Some(newest) => *newest = sender.epoch.max(*newest),
             None => drop(self.newest.insert(stream.clone(), sender.epoch)),
         }
-        Sight::New
+        DuplicateVerdict::New
     }
 
     /// Counters between those that came.
@@ -108,7 +117,7 @@ impl Seen {
     }
 
     /// Whether the counter is new.
-    fn insert(&mut self, sender: Start, counter: u64) -> bool {
+    fn insert(&mut self, sender: SenderStart, counter: u64) -> bool {
         if self.forgotten >= Some(sender) {
             return false;
         }
@@ -154,8 +163,8 @@ impl Seen {
     }
 }
 
-impl Origins {
-    fn remember(&mut self, identity: Identity, origin: Origin) {
+impl RecentPositions {
+    fn remember(&mut self, identity: MessageIdentity, origin: HubPosition) {
         if self.order.len() >= MAX_IN_FLIGHT
             && let Some(oldest) = self.order.pop_front()
         {
@@ -170,55 +179,55 @@ impl Origins {
 mod tests {
     use super::*;
 
-    fn start(epoch: u64) -> Start {
+    fn start(epoch: u64) -> SenderStart {
         let slot = Slot::new(1).unwrap();
-        Start { epoch: Epoch(epoch), slot, context: SenderContext([5; 8]) }
+        SenderStart { epoch: Epoch(epoch), slot, context: SenderContext([5; 8]) }
     }
 
-    fn see(seen: &mut Seen, counter: u64, offset: u64) -> Sight {
+    fn see(seen: &mut SeenMessages, counter: u64, offset: u64) -> DuplicateVerdict {
         let stream: Topic = "a".parse().unwrap();
-        let identity = Identity { sender: start(3), counter };
-        seen.see(identity, &stream, Origin(7, 1, offset))
+        let identity = MessageIdentity { sender: start(3), counter };
+        seen.see(identity, &stream, HubPosition(7, 1, offset))
     }
 
     #[test]
     fn a_repeat_is_known_in_any_order_and_gaps_are_counted() {
-        let mut seen = Seen::new(false);
+        let mut seen = SeenMessages::new(false);
         for (offset, counter) in [5, 3, 4, 9, 7, 8, 0].into_iter().enumerate() {
-            assert_eq!(see(&mut seen, counter, offset as u64), Sight::New);
+            assert_eq!(see(&mut seen, counter, offset as u64), DuplicateVerdict::New);
         }
         assert_eq!((seen.ranges, seen.skipped()), (3, 3));
         for counter in [0, 3, 4, 5, 7, 8, 9] {
-            assert_eq!(see(&mut seen, counter, 20), Sight::Elsewhere);
+            assert_eq!(see(&mut seen, counter, 20), DuplicateVerdict::Elsewhere);
         }
-        assert_eq!(see(&mut seen, 6, 21), Sight::New);
+        assert_eq!(see(&mut seen, 6, 21), DuplicateVerdict::New);
         assert_eq!((seen.ranges, seen.skipped()), (2, 2));
         assert_eq!(seen.newest(&"a".parse().unwrap()), Some(Epoch(3)));
     }
 
     #[test]
     fn a_consumers_message_comes_again_from_its_place_only() {
-        let mut seen = Seen::new(true);
-        assert_eq!(see(&mut seen, 7, 1), Sight::New);
-        assert_eq!(see(&mut seen, 7, 1), Sight::Again);
-        assert_eq!(see(&mut seen, 7, 2), Sight::Elsewhere);
+        let mut seen = SeenMessages::new(true);
+        assert_eq!(see(&mut seen, 7, 1), DuplicateVerdict::New);
+        assert_eq!(see(&mut seen, 7, 1), DuplicateVerdict::Again);
+        assert_eq!(see(&mut seen, 7, 2), DuplicateVerdict::Elsewhere);
     }
 
     #[test]
     fn memory_is_bounded_and_what_is_forgotten_counts_as_seen() {
-        let mut seen = Seen::new(true);
+        let mut seen = SeenMessages::new(true);
         for n in 0..2 * MAX_SEEN_RANGES as u64 {
-            assert_eq!(see(&mut seen, 2 * n, n), Sight::New);
+            assert_eq!(see(&mut seen, 2 * n, n), DuplicateVerdict::New);
             assert!(seen.ranges <= MAX_SEEN_RANGES);
         }
-        assert_eq!(see(&mut seen, 1, 7), Sight::Elsewhere, "a gap that was closed");
+        assert_eq!(see(&mut seen, 1, 7), DuplicateVerdict::Elsewhere, "a gap that was closed");
         let origins = seen.origins.as_ref().unwrap();
         assert_eq!((origins.of.len(), origins.order.len()), (MAX_IN_FLIGHT, MAX_IN_FLIGHT));
     }
 
     #[test]
     fn many_senders_are_bounded_too() {
-        let mut seen = Seen::new(false);
+        let mut seen = SeenMessages::new(false);
         for epoch in 0..MAX_SEEN_RANGES as u64 + 10 {
             seen.insert(start(epoch), 0);
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_group::Membership;
+use sealane_group::GroupMembership;
 use sealane_message::{DataType, Topic};
 use sealane_seal::{Binding, Epoch};
 
@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Envelopes as they were before they were sealed, all of one request.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent {
+pub(crate) struct SentEnvelopes {
     pub(crate) epoch: Epoch,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
@@ -26,7 +26,7 @@ pub(crate) struct Sent {
 
 /// A message that no reader takes where it stands.
 #[derive(Debug)]
-pub(super) struct Late {
+pub(super) struct StaleEpochMessage {
     pub(super) stream: Topic,
     pub(super) offset: u64,
     pub(super) data_type: DataType,
@@ -37,24 +37,25 @@ pub(super) struct Late {
 /// The newest messages that this client has had stored.
 #[derive(Debug, Default)]
 pub(super) struct SentMessages {
-    messages: VecDeque<Stored>,
+    messages: VecDeque<StoredSealedMessage>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Stored {
-    late: Late,
+struct StoredSealedMessage {
+    late: StaleEpochMessage,
     generation: u64,
     epoch: Epoch,
 }
 
 impl SentMessages {
-    pub(super) fn add(&mut self, sent: Sent, stream: &Topic, generation: u64, first: u64) {
-        let Sent { epoch, data_type, codec, envelopes } = sent;
+    pub(super) fn add(&mut self, sent: SentEnvelopes, stream: &Topic, generation: u64, first: u64) {
+        let SentEnvelopes { epoch, data_type, codec, envelopes } = sent;
         for (offset, envelope) in (first..).zip(envelopes) {
             self.bytes += envelope.len();
-            let late = Late { stream: stream.clone(), offset, data_type, codec, envelope };
-            self.messages.push_back(Stored { late, generation, epoch });
+            let late =
+                StaleEpochMessage { stream: stream.clone(), offset, data_type, codec, envelope };
+            self.messages.push_back(StoredSealedMessage { late, generation, epoch });
         }
         while self.messages.len() > MAX_SENT_HELD || self.bytes > MAX_SENT_HELD_BYTES {
             let Some(oldest) = self.messages.pop_front() else { return };
@@ -66,7 +67,7 @@ impl SentMessages {
     pub(super) fn take_late(
         &mut self,
         first_epoch: impl Fn(&Topic, u64, u64) -> Epoch,
-    ) -> Vec<Late> {
+    ) -> Vec<StaleEpochMessage> {
         let mut late = Vec::new();
         for stored in std::mem::take(&mut self.messages) {
             let place = &stored.late;
@@ -83,12 +84,12 @@ impl SentMessages {
 
 /// The streams of a group that this client has met.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct GroupStreamSet {
     met: HashSet<Topic>,
     looked: Option<Instant>,
 }
 
-impl Streams {
+impl GroupStreamSet {
     pub(super) fn add(&mut self, stream: &Topic) {
         if self.met.len() < MAX_STREAMS_MET && !self.met.contains(stream) {
             self.met.insert(stream.clone());
@@ -96,7 +97,7 @@ impl Streams {
     }
 
     /// Those in which nobody has marked where the last removal began.
-    pub(super) fn unmarked(&self, member: &Membership) -> Vec<Topic> {
+    pub(super) fn unmarked(&self, member: &GroupMembership) -> Vec<Topic> {
         if !member.has_removed() {
             return Vec::new();
         }

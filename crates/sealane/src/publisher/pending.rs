@@ -1,17 +1,17 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use sealane_protocol::{Malformed, Numbers};
+use sealane_protocol::{Malformed, NumberRange};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::group::Sent;
+use crate::group::SentEnvelopes;
 
 /// A message that is not answered yet.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct UnansweredMessage {
     pub(super) envelope: Bytes,
     /// The sealed envelope for the group, once the message was sealed.
-    pub(super) sealed: Option<Sealed>,
+    pub(super) sealed: Option<PendingSealedEnvelope>,
     /// Whether the hub may have it.
     was_sent: bool,
     /// Its share of the queue's bytes.
@@ -20,16 +20,16 @@ pub(super) struct Message {
 
 /// A sealed envelope, and what the group remembers of it.
 #[derive(Debug)]
-pub(super) struct Sealed {
+pub(super) struct PendingSealedEnvelope {
     pub(super) envelope: Bytes,
-    pub(super) sent: Sent,
+    pub(super) sent: SentEnvelopes,
 }
 
 /// The messages that wait or are under way, in the order of their numbers, and what the hub has
 /// asked for.
 #[derive(Debug)]
-pub(super) struct Pending {
-    queue: VecDeque<Message>,
+pub(super) struct PublisherBacklog {
+    queue: VecDeque<UnansweredMessage>,
     /// The number of the first.
     first: u64,
     /// How many of them were sent on this connection.
@@ -44,7 +44,7 @@ pub(super) struct Pending {
     pushed: u64,
 }
 
-impl Pending {
+impl PublisherBacklog {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
@@ -59,7 +59,7 @@ impl Pending {
     }
 
     pub(super) fn push(&mut self, envelope: Bytes, room: OwnedSemaphorePermit) {
-        let message = Message { envelope, sealed: None, was_sent: false, _room: room };
+        let message = UnansweredMessage { envelope, sealed: None, was_sent: false, _room: room };
         self.queue.push_back(message);
         self.pushed += 1;
     }
@@ -109,7 +109,7 @@ impl Pending {
     }
 
     /// The next one that may be sent, and its number.
-    pub(super) fn next(&mut self) -> Option<(u64, &mut Message)> {
+    pub(super) fn next(&mut self) -> Option<(u64, &mut UnansweredMessage)> {
         if self.is_draining && self.unanswered == 0 {
             (self.sent, self.is_draining) = (0, false);
         }
@@ -135,7 +135,10 @@ impl Pending {
     ///
     /// # Errors
     /// [`Malformed`] where they are not the first of those that were sent.
-    pub(super) fn stored(&mut self, numbers: Numbers) -> Result<Vec<Message>, Malformed> {
+    pub(super) fn stored(
+        &mut self,
+        numbers: NumberRange,
+    ) -> Result<Vec<UnansweredMessage>, Malformed> {
         let count = self.count(numbers)?;
         let is_next = numbers.from == self.first && count <= self.sent as u64;
         if !is_next {
@@ -151,14 +154,14 @@ impl Pending {
     ///
     /// # Errors
     /// [`Malformed`] where they were not sent.
-    pub(super) fn refused(&mut self, numbers: Numbers) -> Result<(), Malformed> {
+    pub(super) fn refused(&mut self, numbers: NumberRange) -> Result<(), Malformed> {
         let count = self.count(numbers)?;
         self.unanswered -= count;
         self.is_draining = true;
         Ok(())
     }
 
-    fn count(&self, numbers: Numbers) -> Result<u64, Malformed> {
+    fn count(&self, numbers: NumberRange) -> Result<u64, Malformed> {
         let count = numbers.to.checked_sub(numbers.from).and_then(|more| more.checked_add(1));
         count.filter(|count| *count <= self.unanswered).ok_or(Malformed::Field("n".into()))
     }
@@ -177,8 +180,8 @@ mod tests {
 
     use super::*;
 
-    fn with(count: u64, credit: u64) -> Pending {
-        let mut pending = Pending::new();
+    fn with(count: u64, credit: u64) -> PublisherBacklog {
+        let mut pending = PublisherBacklog::new();
         let bytes = Arc::new(Semaphore::new(100));
         for _ in 0..count {
             pending.push(Bytes::new(), bytes.clone().try_acquire_owned().unwrap());
@@ -187,7 +190,7 @@ mod tests {
         pending
     }
 
-    fn send(pending: &mut Pending) -> Vec<u64> {
+    fn send(pending: &mut PublisherBacklog) -> Vec<u64> {
         let mut sent = Vec::new();
         while let Some((n, _)) = pending.next() {
             sent.push(n);
@@ -196,8 +199,8 @@ mod tests {
         sent
     }
 
-    fn numbers(from: u64, to: u64) -> Numbers {
-        Numbers { from, to }
+    fn numbers(from: u64, to: u64) -> NumberRange {
+        NumberRange { from, to }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 
-use super::{Item, Sealing, Stored};
+use super::{PublisherItem, PublisherProgress, PublisherSealing};
 use crate::{Client, Error};
 use bytes::Bytes;
 use sealane_codec::Codec;
@@ -17,29 +17,33 @@ const MAX_REQUEST_MESSAGES: usize =
 /// Envelope bytes at which a request is full.
 const FULL_REQUEST_BYTES: usize = 4 << 20;
 
-pub(super) struct Requests {
+pub(super) struct RequestPublisher {
     client: Client,
     topic: Topic,
     codec: Codec,
-    seal: Option<Sealing>,
-    stored: Stored,
+    seal: Option<PublisherSealing>,
+    stored: PublisherProgress,
     failed: Option<Error>,
 }
 
-impl Requests {
-    pub(super) fn new(client: Client, topic: Topic, seal: Option<Sealing>) -> Self {
+impl RequestPublisher {
+    pub(super) fn new(client: Client, topic: Topic, seal: Option<PublisherSealing>) -> Self {
         let codec = client.codec();
-        Self { client, topic, codec, seal, stored: Stored::default(), failed: None }
+        Self { client, topic, codec, seal, stored: PublisherProgress::default(), failed: None }
     }
 
     /// Sends what is queued, beginning with `taken`.
-    pub(super) async fn run(mut self, mut taken: Vec<Item>, items: &mut mpsc::Receiver<Item>) {
+    pub(super) async fn run(
+        mut self,
+        mut taken: Vec<PublisherItem>,
+        items: &mut mpsc::Receiver<PublisherItem>,
+    ) {
         while !taken.is_empty() || items.recv_many(&mut taken, MAX_REQUEST_MESSAGES).await > 0 {
             let mut batch = Vec::new();
             let mut size = 0;
             for item in taken.drain(..) {
                 match item {
-                    Item::Envelope(envelope, room) => {
+                    PublisherItem::Envelope(envelope, room) => {
                         size += envelope.len();
                         batch.push((envelope, room));
                         if size >= FULL_REQUEST_BYTES {
@@ -47,7 +51,7 @@ impl Requests {
                             size = 0;
                         }
                     }
-                    Item::Flush(done) => {
+                    PublisherItem::Flush(done) => {
                         self.store(&mut batch).await;
                         let outcome = self.failed.clone().map_or(Ok(self.stored), Err);
                         // The caller may have gone; the outcome stays for the next flush.
@@ -71,7 +75,7 @@ impl Requests {
         }
         let topic = self.topic.as_str();
         let publish = match &self.seal {
-            Some(Sealing { group, data_type }) => {
+            Some(PublisherSealing { group, data_type }) => {
                 group.publish_batch(topic, *data_type, self.codec, &envelopes)
             }
             None => self.client.publish_batch(topic, self.codec, &envelopes),

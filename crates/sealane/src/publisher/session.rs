@@ -7,19 +7,19 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{Retry, Topic};
 use sealane_protocol::{
-    NotPlaced, Outcome, Placed, Position, PublishFrame, PublishItem, PublishQuery, WireError,
-    write_publish,
+    EnqueueOutcome, NotPlaced, PublishFrame, PublishItem, PublishQuery, StoredRange,
+    StreamPosition, WireError, write_publish,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::pending::{Message, Pending, Sealed};
-use super::{Item, Sealing, Stored};
-use crate::address::Query;
-use crate::backoff::Backoff;
-use crate::group::{SEALED_IN, Sent};
+use super::pending::{PendingSealedEnvelope, PublisherBacklog, UnansweredMessage};
+use super::{PublisherItem, PublisherProgress, PublisherSealing};
+use crate::address::RequestPath;
+use crate::backoff::RetryBackoff;
+use crate::group::{SEALED_IN, SentEnvelopes};
 use crate::limits::MAX_QUEUED_MESSAGES;
-use crate::socket::{Ended, Reader, Writer, connect};
+use crate::socket::{SocketFailure, SocketReader, SocketWriter, connect};
 use crate::{Client, Error, HubError};
 
 /// How long the hub may take to answer that the session stands.
@@ -29,24 +29,24 @@ const SESSION_WAIT: Duration = Duration::from_secs(30);
 const FULL_FRAME_BYTES: usize = 32 << 10;
 
 /// The hub takes no publishing sockets: this is still to be sent in another way.
-pub(super) struct Without {
-    pub(super) taken: Vec<Item>,
-    pub(super) seal: Option<Sealing>,
+pub(super) struct SocketUnsupported {
+    pub(super) taken: Vec<PublisherItem>,
+    pub(super) seal: Option<PublisherSealing>,
 }
 
-pub(super) struct Session {
+pub(super) struct PublisherSession {
     client: Client,
     topic: Topic,
     /// The codec of the envelopes, and that of the connection.
     codec: Codec,
     sent_in: Codec,
-    seal: Option<Sealing>,
+    seal: Option<PublisherSealing>,
     name: String,
-    pending: Pending,
+    pending: PublisherBacklog,
     /// Callers that wait until so many messages are answered.
-    flushes: VecDeque<(u64, oneshot::Sender<Result<Stored, Error>>)>,
-    stored: Stored,
-    trouble: Option<Trouble>,
+    flushes: VecDeque<(u64, oneshot::Sender<Result<PublisherProgress, Error>>)>,
+    stored: PublisherProgress,
+    trouble: Option<PublisherOutage>,
     /// Until then nothing is sent again that was refused.
     resend_at: Option<Instant>,
     /// Whether nothing more will be queued.
@@ -55,20 +55,20 @@ pub(super) struct Session {
 }
 
 /// The failures since a message was last stored.
-struct Trouble {
+struct PublisherOutage {
     since: Instant,
     attempts: u32,
-    backoff: Backoff,
+    backoff: RetryBackoff,
 }
 
 /// A connection on which the session stands.
-struct Link {
-    reader: Reader,
-    writer: Writer,
+struct PublisherConnection {
+    reader: SocketReader,
+    writer: SocketWriter,
 }
 
-impl Session {
-    pub(super) fn new(client: Client, topic: Topic, seal: Option<Sealing>) -> Self {
+impl PublisherSession {
+    pub(super) fn new(client: Client, topic: Topic, seal: Option<PublisherSealing>) -> Self {
         let (codec, name) = (client.codec(), client.make_key());
         Self {
             sent_in: if seal.is_some() { SEALED_IN } else { codec },
@@ -77,9 +77,9 @@ impl Session {
             codec,
             seal,
             name,
-            pending: Pending::new(),
+            pending: PublisherBacklog::new(),
             flushes: VecDeque::new(),
-            stored: Stored::default(),
+            stored: PublisherProgress::default(),
             trouble: None,
             resend_at: None,
             is_closed: false,
@@ -90,18 +90,18 @@ impl Session {
     /// Sends what is queued, beginning with `first`.
     ///
     /// # Errors
-    /// [`Without`], before anything is sent.
+    /// [`SocketUnsupported`], before anything is sent.
     pub(super) async fn run(
         mut self,
-        first: Item,
-        items: &mut mpsc::Receiver<Item>,
-    ) -> Result<(), Without> {
+        first: PublisherItem,
+        items: &mut mpsc::Receiver<PublisherItem>,
+    ) -> Result<(), SocketUnsupported> {
         let mut taken = vec![first];
         let mut link = loop {
             match self.join().await {
                 Ok(link) => break Some(link),
                 Err(ended) if is_unknown(&ended) => {
-                    return Err(Without { taken, seal: self.seal });
+                    return Err(SocketUnsupported { taken, seal: self.seal });
                 }
                 Err(ended) => self.wait(ended).await,
             }
@@ -142,30 +142,30 @@ impl Session {
     }
 
     /// Opens a connection for the session.
-    async fn join(&mut self) -> Result<Link, Ended> {
+    async fn join(&mut self) -> Result<PublisherConnection, SocketFailure> {
         let query = PublishQuery { session: Some(self.name.clone()) };
-        let path = Query::new(PublishQuery::PATH).with_all(query.parameters());
+        let path = RequestPath::new(PublishQuery::PATH).with_all(query.parameters());
         let path = path.with("codec", self.sent_in.name()).into_string();
         let (hub, token) = (self.client.hub(), self.client.token());
         let made = connect(hub, &path, token, self.client.trust(), self.sent_in).await;
         let (mut reader, writer) = made?;
         let first = timeout(SESSION_WAIT, reader.answer())
             .await
-            .map_err(|_| Ended::Lost("the hub does not answer".into()))??;
+            .map_err(|_| SocketFailure::Lost("the hub does not answer".into()))??;
         let PublishFrame::Session { .. } = first else {
             let cause = "the first frame is not `session`".into();
-            return Err(Ended::Failed(Error::Protocol(cause)));
+            return Err(SocketFailure::Failed(Error::Protocol(cause)));
         };
         self.pending.connected();
-        Ok(Link { reader, writer })
+        Ok(PublisherConnection { reader, writer })
     }
 
     /// Sends what may be sent, and takes in what comes next.
     async fn step(
         &mut self,
-        link: &mut Link,
-        items: &mut mpsc::Receiver<Item>,
-    ) -> Result<(), Ended> {
+        link: &mut PublisherConnection,
+        items: &mut mpsc::Receiver<PublisherItem>,
+    ) -> Result<(), SocketFailure> {
         if self.resend_at.is_none() {
             self.fill(&mut link.writer).await?;
         }
@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// Waits for what is queued, and takes it in.
-    async fn receive(&mut self, items: &mut mpsc::Receiver<Item>) {
+    async fn receive(&mut self, items: &mut mpsc::Receiver<PublisherItem>) {
         let room = MAX_QUEUED_MESSAGES.saturating_sub(self.pending.len()).max(1);
         let mut taken = Vec::new();
         if items.recv_many(&mut taken, room).await == 0 {
@@ -191,13 +191,13 @@ impl Session {
         self.accept(&mut taken);
     }
 
-    fn accept(&mut self, taken: &mut Vec<Item>) {
+    fn accept(&mut self, taken: &mut Vec<PublisherItem>) {
         for item in taken.drain(..) {
             match item {
                 // Envelopes behind a failure are dropped, so that nobody waits for room.
-                Item::Envelope(..) if self.failed.is_some() => {}
-                Item::Envelope(envelope, room) => self.pending.push(envelope, room),
-                Item::Flush(done) => self.flushes.push_back((self.pending.pushed(), done)),
+                PublisherItem::Envelope(..) if self.failed.is_some() => {}
+                PublisherItem::Envelope(envelope, room) => self.pending.push(envelope, room),
+                PublisherItem::Flush(done) => self.flushes.push_back((self.pending.pushed(), done)),
             }
         }
         self.tell();
@@ -214,7 +214,7 @@ impl Session {
     }
 
     /// Sends what the hub has asked for.
-    async fn fill(&mut self, writer: &mut Writer) -> Result<(), Ended> {
+    async fn fill(&mut self, writer: &mut SocketWriter) -> Result<(), SocketFailure> {
         let (mut items, mut ends) = (Vec::new(), Vec::new());
         let mut has_sent = false;
         while let Some((n, message)) = self.pending.next() {
@@ -245,10 +245,10 @@ impl Session {
     /// Puts a frame of items, which end at `ends`, on its way.
     async fn feed(
         &self,
-        writer: &mut Writer,
+        writer: &mut SocketWriter,
         items: &mut Vec<u8>,
         ends: &mut Vec<usize>,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), SocketFailure> {
         let mut frame = Vec::with_capacity(items.len() + ends.len() + 24);
         let begins = std::iter::once(0).chain(ends.iter().copied());
         let parts: Vec<&[u8]> =
@@ -259,7 +259,7 @@ impl Session {
         writer.feed(frame).await
     }
 
-    fn take(&mut self, frame: PublishFrame) -> Result<(), Ended> {
+    fn take(&mut self, frame: PublishFrame) -> Result<(), SocketFailure> {
         match frame {
             PublishFrame::Credit { messages, bytes } => self.pending.granted(messages, bytes),
             PublishFrame::Published(placed) => self.placed(placed)?,
@@ -270,8 +270,8 @@ impl Session {
         Ok(())
     }
 
-    fn placed(&mut self, placed: Placed) -> Result<(), Error> {
-        let Outcome::At(Position { generation, offset }) = placed.outcome else {
+    fn placed(&mut self, placed: StoredRange) -> Result<(), Error> {
+        let EnqueueOutcome::At(StreamPosition { generation, offset }) = placed.outcome else {
             return Err(Error::Protocol("a message that is not delayed has no offset".into()));
         };
         let messages = self.pending.stored(placed.numbers)?;
@@ -279,9 +279,9 @@ impl Session {
         self.stored.messages += count;
         self.stored.next = Some(offset.saturating_add(count));
         self.stored.generation = Some(generation);
-        if let Some(Sealing { group, .. }) = &self.seal {
-            for (at, Message { sealed, .. }) in (offset..).zip(messages) {
-                if let Some(Sealed { sent, .. }) = sealed {
+        if let Some(PublisherSealing { group, .. }) = &self.seal {
+            for (at, UnansweredMessage { sealed, .. }) in (offset..).zip(messages) {
+                if let Some(PendingSealedEnvelope { sent, .. }) = sealed {
                     group.sent(sent, &self.topic, generation, at);
                 }
             }
@@ -291,7 +291,7 @@ impl Session {
         Ok(())
     }
 
-    fn refused(&mut self, refused: NotPlaced) -> Result<(), Ended> {
+    fn refused(&mut self, refused: NotPlaced) -> Result<(), SocketFailure> {
         let NotPlaced { numbers, error, .. } = refused;
         self.pending.refused(numbers).map_err(Error::from)?;
         match HubError::named(&error.code) {
@@ -300,7 +300,7 @@ impl Session {
             Some(HubError::NumberSkipped) if error.next < Some(self.pending.first()) => {
                 self.name = self.client.make_key();
                 self.pending.renumber();
-                Err(Ended::Lost("the hub does not know the session any more".into()))
+                Err(SocketFailure::Lost("the hub does not know the session any more".into()))
             }
             // It follows from the refusal of one before it.
             Some(HubError::NumberSkipped) => Ok(()),
@@ -309,19 +309,19 @@ impl Session {
                     self.resend_at = Some(Instant::now() + wait);
                     Ok(())
                 }
-                None => Err(Ended::Failed(Error::Refused(error))),
+                None => Err(SocketFailure::Failed(Error::Refused(error))),
             },
-            _ => Err(Ended::Failed(Error::Refused(error))),
+            _ => Err(SocketFailure::Failed(Error::Refused(error))),
         }
     }
 
     /// Waits before another connection is made, or fails for good.
-    async fn wait(&mut self, ended: Ended) {
+    async fn wait(&mut self, ended: SocketFailure) {
         let cause = match ended {
-            Ended::Lost(cause) => cause,
-            Ended::Refused(wire) if passes(&wire) => wire.message,
-            Ended::Refused(wire) => return self.fail(Error::Refused(wire)),
-            Ended::Failed(error) => return self.fail(error),
+            SocketFailure::Lost(cause) => cause,
+            SocketFailure::Refused(wire) if passes(&wire) => wire.message,
+            SocketFailure::Refused(wire) => return self.fail(Error::Refused(wire)),
+            SocketFailure::Failed(error) => return self.fail(error),
         };
         if self.pending.is_empty() && self.stored.messages > 0 {
             tracing::debug!(topic = %self.topic, cause, "the connection of a publisher ended");
@@ -342,7 +342,8 @@ impl Session {
 
     /// How long to wait before another attempt; none where the client's patience is at its end.
     fn pause(&mut self, cause: String) -> Option<Duration> {
-        let begin = || Trouble { since: Instant::now(), attempts: 0, backoff: Backoff::new() };
+        let begin =
+            || PublisherOutage { since: Instant::now(), attempts: 0, backoff: RetryBackoff::new() };
         let trouble = self.trouble.get_or_insert_with(begin);
         trouble.attempts += 1;
         tracing::debug!(topic = %self.topic, cause, "a publisher tries again");
@@ -358,37 +359,42 @@ impl Session {
     }
 }
 
-impl Sealing {
-    fn apply(&self, topic: &Topic, codec: Codec, envelope: &Bytes) -> Result<Sealed, Error> {
-        let Sealing { group, data_type } = self;
+impl PublisherSealing {
+    fn apply(
+        &self,
+        topic: &Topic,
+        codec: Codec,
+        envelope: &Bytes,
+    ) -> Result<PendingSealedEnvelope, Error> {
+        let PublisherSealing { group, data_type } = self;
         let sealed = group.seal_now(topic.as_str(), *data_type, codec, envelope)?;
         let (epoch, envelopes) = (sealed.epoch, vec![envelope.clone()]);
-        let sent = Sent { epoch, data_type: *data_type, codec, envelopes };
-        Ok(Sealed { envelope: sealed.bytes.into(), sent })
+        let sent = SentEnvelopes { epoch, data_type: *data_type, codec, envelopes };
+        Ok(PendingSealedEnvelope { envelope: sealed.bytes.into(), sent })
     }
 }
 
-impl Reader {
+impl SocketReader {
     /// The next frame of a publishing socket.
-    async fn answer(&mut self) -> Result<PublishFrame, Ended> {
+    async fn answer(&mut self) -> Result<PublishFrame, SocketFailure> {
         let (codec, payload) = self.frame().await?;
         match PublishFrame::read(codec, &payload) {
-            Ok(PublishFrame::Error(wire)) => Err(Ended::Refused(wire)),
+            Ok(PublishFrame::Error(wire)) => Err(SocketFailure::Refused(wire)),
             Ok(frame) => Ok(frame),
-            Err(error) => Err(Ended::Failed(error.into())),
+            Err(error) => Err(SocketFailure::Failed(error.into())),
         }
     }
 }
 
-impl From<Error> for Ended {
+impl From<Error> for SocketFailure {
     fn from(error: Error) -> Self {
-        Ended::Failed(error)
+        SocketFailure::Failed(error)
     }
 }
 
 /// Whether the hub is one without publishing sockets.
-fn is_unknown(ended: &Ended) -> bool {
-    let Ended::Refused(wire) = ended else { return false };
+fn is_unknown(ended: &SocketFailure) -> bool {
+    let SocketFailure::Refused(wire) = ended else { return false };
     matches!(
         HubError::named(&wire.code),
         Some(HubError::NotFound | HubError::MethodNotAllowed | HubError::UpgradeRequired)

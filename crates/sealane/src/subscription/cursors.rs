@@ -1,41 +1,41 @@
 use std::collections::HashMap;
 
 use sealane_message::Topic;
-use sealane_protocol::{Deliver, Joined, Op};
+use sealane_protocol::{Deliver, Op, StreamJoined};
 
-use crate::subscribe::Start;
+use crate::subscribe::StartPosition;
 
 /// How far a reader has come in each of its streams: what it resumes from.
 #[derive(Debug)]
-pub(super) struct Cursors {
-    start: Start,
+pub(super) struct SubscriptionCursors {
+    start: StartPosition,
     single: bool,
-    streams: HashMap<Topic, Cursor>,
+    streams: HashMap<Topic, SubscriptionCursor>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Cursor {
+struct SubscriptionCursor {
     generation: u64,
     next: u64,
     /// The last delivery, as (generation, offset).
     last: Option<(u64, u64)>,
 }
 
-impl Cursors {
+impl SubscriptionCursors {
     /// For a reader from `start`, of one stream or of a pattern.
-    pub(super) fn new(start: Start, single: bool) -> Self {
+    pub(super) fn new(start: StartPosition, single: bool) -> Self {
         Self { start, single, streams: HashMap::new() }
     }
 
     /// Where a new connection begins. A pattern begins where it began at first, so that a stream
     /// of which nothing has come yet is read whole; the others are put in place by
-    /// [`Cursors::seeks`].
-    pub(super) fn start(&self) -> Start {
+    /// [`SubscriptionCursors::seeks`].
+    pub(super) fn start(&self) -> StartPosition {
         match self.streams.values().next() {
             // No stream was there yet: generation 0 is none.
-            Some(Cursor { generation: 0, .. }) if self.single => Start::First,
+            Some(SubscriptionCursor { generation: 0, .. }) if self.single => StartPosition::First,
             Some(cursor) if self.single => {
-                Start::Resume { offset: cursor.next, generation: cursor.generation }
+                StartPosition::Resume { offset: cursor.next, generation: cursor.generation }
             }
             _ => self.start,
         }
@@ -46,7 +46,7 @@ impl Cursors {
         if self.single {
             return Vec::new();
         }
-        let seek = |(stream, cursor): (&Topic, &Cursor)| Op::Seek {
+        let seek = |(stream, cursor): (&Topic, &SubscriptionCursor)| Op::Seek {
             stream: Some(stream.clone()),
             offset: cursor.next,
             generation: Some(cursor.generation),
@@ -56,15 +56,15 @@ impl Cursors {
 
     /// The hub's clock when the subscription was first made: what "new" means from then on.
     pub(super) fn began(&mut self, time_ms: u64) {
-        if self.start == Start::New {
+        if self.start == StartPosition::New {
             let since = std::time::Duration::from_millis(time_ms);
-            self.start = Start::Time(std::time::UNIX_EPOCH + since);
+            self.start = StartPosition::Time(std::time::UNIX_EPOCH + since);
         }
     }
 
-    pub(super) fn joined(&mut self, joined: &Joined) {
+    pub(super) fn joined(&mut self, joined: &StreamJoined) {
         let last = self.streams.get(&joined.stream).and_then(|cursor| cursor.last);
-        let cursor = Cursor {
+        let cursor = SubscriptionCursor {
             generation: joined.generation,
             next: joined.offset,
             last: last.filter(|_| joined.recovered),
@@ -82,7 +82,7 @@ impl Cursors {
     /// Whether this delivery is new here, and if so, goes on behind it.
     pub(super) fn advance(&mut self, deliver: &Deliver) -> bool {
         let at = (deliver.generation, deliver.offset);
-        let cursor = Cursor {
+        let cursor = SubscriptionCursor {
             generation: deliver.generation,
             next: deliver.offset.saturating_add(1),
             last: Some(at),
@@ -109,28 +109,35 @@ mod tests {
 
     #[test]
     fn one_stream_resumes_behind_its_last_message() {
-        let mut cursors = Cursors::new(Start::First, true);
-        assert_eq!(cursors.start(), Start::First);
+        let mut cursors = SubscriptionCursors::new(StartPosition::First, true);
+        assert_eq!(cursors.start(), StartPosition::First);
         assert!(cursors.advance(&deliver("a", 1, 4)));
         assert!(!cursors.advance(&deliver("a", 1, 4)));
         assert!(!cursors.advance(&deliver("a", 1, 2)));
-        assert_eq!(cursors.start(), Start::Resume { offset: 5, generation: 1 });
+        assert_eq!(cursors.start(), StartPosition::Resume { offset: 5, generation: 1 });
         assert!(cursors.advance(&deliver("a", 2, 3)), "a new generation may begin lower");
         assert!(cursors.seeks().is_empty());
     }
 
     #[test]
     fn a_stream_that_was_not_there_is_read_whole() {
-        let mut cursors = Cursors::new(Start::New, true);
+        let mut cursors = SubscriptionCursors::new(StartPosition::New, true);
         let stream = "a".parse().unwrap();
         let (generation, offset, recovered, level) = (0, 0, true, HubLevel::Other(String::new()));
-        cursors.joined(&Joined { stream, generation, offset, recovered, level, sealed: None });
-        assert_eq!(cursors.start(), Start::First);
+        cursors.joined(&StreamJoined {
+            stream,
+            generation,
+            offset,
+            recovered,
+            level,
+            sealed: None,
+        });
+        assert_eq!(cursors.start(), StartPosition::First);
     }
 
     #[test]
     fn a_pattern_begins_again_where_it_began_and_seeks_what_it_knows() {
-        let mut cursors = Cursors::new(Start::New, false);
+        let mut cursors = SubscriptionCursors::new(StartPosition::New, false);
         cursors.began(7);
         cursors.advance(&deliver("a", 1, 4));
         assert_eq!(cursors.start().asked().to_string(), "@7");

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealane_message::{Pattern, Retry};
-use sealane_protocol::{Deliver, Joined, ServerFrame};
+use sealane_protocol::{Deliver, ServerFrame, StreamJoined};
 use tokio::sync::broadcast;
 use tokio::time::{sleep, sleep_until, timeout};
 
-use super::cursors::Cursors;
-use super::shared::{Other, Shared};
-use crate::backoff::Backoff;
-use crate::error::Unshown;
-use crate::group::Reading;
-use crate::socket::{Ended, Reader, Writer, connect};
-use crate::subscribe::{Start, Subscribe};
-use crate::{Error, Event, HubError, Message};
+use super::cursors::SubscriptionCursors;
+use super::shared::{RejectedDelivery, SubscriptionShared};
+use crate::backoff::RetryBackoff;
+use crate::error::DeliveryRejection;
+use crate::group::SubscriptionOpener;
+use crate::socket::{SocketFailure, SocketReader, SocketWriter, connect};
+use crate::subscribe::{StartPosition, SubscribeBuilder};
+use crate::{ClientEvent, Error, HubError, ReceivedMessage};
 
 /// How long a connection that was closed here is waited for.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
@@ -27,51 +27,53 @@ const SUBSCRIBED_WAIT: Duration = Duration::from_secs(30);
 const EPOCH_WAIT_MS: u64 = 1000;
 
 /// The connection's side of a subscription.
-pub(super) struct Driver {
-    subscribe: Subscribe,
+pub(super) struct SubscriptionDriver {
+    subscribe: SubscribeBuilder,
     pattern: Pattern,
-    shared: Arc<Shared>,
+    shared: Arc<SubscriptionShared>,
     /// Weak, so that who listens hears the end when the subscription is gone.
-    events: broadcast::WeakSender<Event>,
+    events: broadcast::WeakSender<ClientEvent>,
     /// Where a reader has come to; a consumer's place is kept by the hub.
-    cursors: Option<Cursors>,
+    cursors: Option<SubscriptionCursors>,
     /// Whether this connection has brought anything.
     delivered: bool,
     /// Opens what comes; none: it is given as it is.
-    reading: Option<Reading>,
+    reading: Option<SubscriptionOpener>,
 }
 
-impl Driver {
+impl SubscriptionDriver {
     pub(super) fn new(
-        subscribe: Subscribe,
+        subscribe: SubscribeBuilder,
         pattern: Pattern,
-        shared: Arc<Shared>,
-        events: broadcast::WeakSender<Event>,
+        shared: Arc<SubscriptionShared>,
+        events: broadcast::WeakSender<ClientEvent>,
     ) -> Self {
         let single = pattern.topic().is_some();
-        let start = subscribe.start.unwrap_or(Start::New);
-        let cursors = subscribe.is_reader().then(|| Cursors::new(start, single));
-        let reading =
-            subscribe.group.clone().map(|group| Reading::new(group, !subscribe.is_reader()));
+        let start = subscribe.start.unwrap_or(StartPosition::New);
+        let cursors = subscribe.is_reader().then(|| SubscriptionCursors::new(start, single));
+        let reading = subscribe
+            .group
+            .clone()
+            .map(|group| SubscriptionOpener::new(group, !subscribe.is_reader()));
         Self { subscribe, pattern, shared, events, cursors, delivered: false, reading }
     }
 
     /// Makes the first connection.
-    pub(super) async fn connect(&mut self) -> Result<(Reader, Writer), Error> {
+    pub(super) async fn connect(&mut self) -> Result<(SocketReader, SocketWriter), Error> {
         self.join().await.map_err(|ended| match ended {
-            Ended::Lost(cause) => {
+            SocketFailure::Lost(cause) => {
                 let address = self.subscribe.client.address();
                 Error::NotReachable { address, cause }
             }
-            Ended::Refused(wire) => Error::Refused(wire),
-            Ended::Failed(error) => error,
+            SocketFailure::Refused(wire) => Error::Refused(wire),
+            SocketFailure::Failed(error) => error,
         })
     }
 
     /// Reads and connects again until the end.
-    pub(super) async fn run(mut self, socket: (Reader, Writer)) {
+    pub(super) async fn run(mut self, socket: (SocketReader, SocketWriter)) {
         let mut socket = Some(socket);
-        let mut backoff = Backoff::new();
+        let mut backoff = RetryBackoff::new();
         while !self.shared.is_closing() {
             let ended = match socket.take() {
                 Some((reader, writer)) => {
@@ -79,7 +81,7 @@ impl Driver {
                     let ended = self.serve(reader, writer).await;
                     // A hub that only takes connections to end them is not asked ever faster.
                     if self.delivered {
-                        backoff = Backoff::new();
+                        backoff = RetryBackoff::new();
                     }
                     ended
                 }
@@ -98,7 +100,7 @@ impl Driver {
             if self.shared.is_closing() {
                 break;
             }
-            self.tell(Event::Disconnected { cause });
+            self.tell(ClientEvent::Disconnected { cause });
             tokio::select! {
                 () = sleep(backoff.wait()) => {}
                 () = self.closing() => {}
@@ -108,11 +110,11 @@ impl Driver {
     }
 
     /// Why the connection is gone, where another may be made.
-    fn passing(&self, ended: Ended) -> Result<String, Error> {
+    fn passing(&self, ended: SocketFailure) -> Result<String, Error> {
         match ended {
-            Ended::Lost(cause) => Ok(cause),
-            Ended::Failed(error) => Err(error),
-            Ended::Refused(wire) => {
+            SocketFailure::Lost(cause) => Ok(cause),
+            SocketFailure::Failed(error) => Err(error),
+            SocketFailure::Refused(wire) => {
                 let passes = match HubError::named(&wire.code) {
                     // The pattern's other streams are still there.
                     Some(HubError::StreamRemoved) => self.pattern.topic().is_none(),
@@ -130,8 +132,8 @@ impl Driver {
     }
 
     /// Connects and waits until the subscription stands.
-    async fn join(&mut self) -> Result<(Reader, Writer), Ended> {
-        let start = self.cursors.as_ref().map(Cursors::start).or(self.subscribe.start);
+    async fn join(&mut self) -> Result<(SocketReader, SocketWriter), SocketFailure> {
+        let start = self.cursors.as_ref().map(SubscriptionCursors::start).or(self.subscribe.start);
         let path = self.subscribe.path(self.pattern.clone(), start);
         let address = self.subscribe.client.hub();
         let token = self.subscribe.client.token();
@@ -140,10 +142,10 @@ impl Driver {
         let (mut reader, mut writer) = made?;
         let first = timeout(SUBSCRIBED_WAIT, reader.next())
             .await
-            .map_err(|_| Ended::Lost("the hub does not answer".into()))??;
+            .map_err(|_| SocketFailure::Lost("the hub does not answer".into()))??;
         let (ServerFrame::Subscribed { time_ms, joined, features, .. }, bytes) = first else {
             let cause = "the first frame is not `subscribed`".into();
-            return Err(Ended::Failed(Error::Protocol(cause)));
+            return Err(SocketFailure::Failed(Error::Protocol(cause)));
         };
         let seeks = features.has("seek");
         self.shared.begin(features);
@@ -156,14 +158,14 @@ impl Driver {
                 writer.send(&cursors.seeks()).await?;
             }
         }
-        self.tell(Event::Connected);
+        self.tell(ClientEvent::Connected);
         if let Some(joined) = joined {
             self.joined(&joined);
         }
         Ok((reader, writer))
     }
 
-    async fn serve(&mut self, mut reader: Reader, mut writer: Writer) -> Ended {
+    async fn serve(&mut self, mut reader: SocketReader, mut writer: SocketWriter) -> SocketFailure {
         let shared = Arc::clone(&self.shared);
         let reading = self.read(&mut reader);
         tokio::pin!(reading);
@@ -173,13 +175,13 @@ impl Driver {
                 Err(ended) => ended,
                 Ok(()) => {
                     let ended = timeout(CLOSE_WAIT, reading).await;
-                    ended.unwrap_or_else(|_| Ended::Lost("closed".into()))
+                    ended.unwrap_or_else(|_| SocketFailure::Lost("closed".into()))
                 }
             },
         }
     }
 
-    async fn read(&mut self, reader: &mut Reader) -> Ended {
+    async fn read(&mut self, reader: &mut SocketReader) -> SocketFailure {
         loop {
             let (frame, bytes) = match reader.next().await {
                 Ok(next) => next,
@@ -187,7 +189,7 @@ impl Driver {
             };
             self.shared.received(bytes);
             if let Err(error) = self.take(frame).await {
-                return Ended::Failed(error);
+                return SocketFailure::Failed(error);
             }
         }
     }
@@ -201,7 +203,7 @@ impl Driver {
                 if let Some(cursors) = &mut self.cursors {
                     cursors.skipped(&stream, to);
                 }
-                self.tell(Event::Gap { stream, from, to, reason });
+                self.tell(ClientEvent::Gap { stream, from, to, reason });
             }
             // Heartbeats have done their work by coming.
             _ => {}
@@ -216,7 +218,8 @@ impl Driver {
             all.retain(|deliver| cursors.advance(deliver));
         }
         let codec = self.subscribe.codec;
-        let messages = all.into_iter().map(|deliver| Message::new(codec, deliver)).collect();
+        let messages =
+            all.into_iter().map(|deliver| ReceivedMessage::new(codec, deliver)).collect();
         if self.reading.is_none() {
             return self.shared.deliver(count, messages, Vec::new());
         }
@@ -226,13 +229,16 @@ impl Driver {
 
     /// Opens deliveries, and tells of those that are not shown. Where an epoch is not known yet,
     /// the orders that the hub has are read first: a sender obeyed them before it sealed.
-    async fn open(&mut self, all: Vec<Message>) -> (Vec<Message>, Vec<Other>) {
+    async fn open(
+        &mut self,
+        all: Vec<ReceivedMessage>,
+    ) -> (Vec<ReceivedMessage>, Vec<RejectedDelivery>) {
         let (mut messages, mut others) = (Vec::with_capacity(all.len()), Vec::new());
         let Some(mut reading) = self.reading.take() else { return (messages, others) };
         let mut has_looked = false;
         for message in all {
             let mut outcome = reading.open(&message);
-            if !has_looked && outcome.as_ref().is_err_and(Unshown::passes) {
+            if !has_looked && outcome.as_ref().is_err_and(DeliveryRejection::passes) {
                 has_looked = true;
                 if let Err(error) = reading.group().catch_up().await {
                     tracing::warn!(code = error.code(), %error, "the orders cannot be read");
@@ -246,9 +252,9 @@ impl Driver {
                     let (info, cause) = (refusal.info(), refusal.to_string());
                     let (stream, offset) = (message.stream, message.offset);
                     let again_ms = refusal.passes().then_some(EPOCH_WAIT_MS);
-                    others.push(Other { stream: stream.clone(), offset, again_ms });
+                    others.push(RejectedDelivery { stream: stream.clone(), offset, again_ms });
                     let (code, name) = (info.code, info.name);
-                    self.tell(Event::Refused { stream, offset, code, name, cause });
+                    self.tell(ClientEvent::Refused { stream, offset, code, name, cause });
                 }
             }
         }
@@ -257,12 +263,12 @@ impl Driver {
         (messages, others)
     }
 
-    fn joined(&mut self, joined: &Joined) {
+    fn joined(&mut self, joined: &StreamJoined) {
         if let Some(cursors) = &mut self.cursors {
             cursors.joined(joined);
         }
         if !joined.recovered {
-            self.tell(Event::NotRecovered {
+            self.tell(ClientEvent::NotRecovered {
                 stream: joined.stream.clone(),
                 generation: joined.generation,
                 offset: joined.offset,
@@ -270,7 +276,7 @@ impl Driver {
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: ClientEvent) {
         event.log();
         if let Some(events) = self.events.upgrade() {
             // Nobody may be listening.
@@ -280,7 +286,10 @@ impl Driver {
 }
 
 /// Grants credit and acknowledges until the subscription is closed.
-async fn write(shared: &Shared, writer: &mut Writer) -> Result<(), Ended> {
+async fn write(
+    shared: &SubscriptionShared,
+    writer: &mut SocketWriter,
+) -> Result<(), SocketFailure> {
     loop {
         let work = shared.work();
         if !work.ops.is_empty() {

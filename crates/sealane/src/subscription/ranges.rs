@@ -4,12 +4,12 @@ use sealane_message::Topic;
 
 /// Offsets of several streams, kept as few ranges.
 #[derive(Debug, Default)]
-pub(super) struct Ranges {
+pub(super) struct OffsetRanges {
     streams: HashMap<Topic, BTreeMap<u64, u64>>,
     offsets: usize,
 }
 
-impl Ranges {
+impl OffsetRanges {
     /// How many offsets were added since they were last taken.
     pub(super) fn len(&self) -> usize {
         self.offsets
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn ranges(offsets: &[u64]) -> Vec<(u64, u64)> {
-        let mut ranges = Ranges::default();
+        let mut ranges = OffsetRanges::default();
         let stream: Topic = "a".parse().unwrap();
         offsets.iter().for_each(|&offset| ranges.add(&stream, offset));
         assert_eq!(ranges.len(), offsets.len());

@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use sealane_message::Topic;
-use sealane_protocol::{Features, Mark, Op};
+use sealane_protocol::{AckMark, Features, Op};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::ranges::Ranges;
+use super::ranges::OffsetRanges;
 use crate::SealCounts;
 use crate::limits::MAX_ACKS_WAITING;
-use crate::subscribe::Subscribe;
-use crate::{Error, Message};
+use crate::subscribe::SubscribeBuilder;
+use crate::{Error, ReceivedMessage};
 
 /// How long an acknowledgement waits for others.
 const ACK_DELAY: Duration = Duration::from_millis(5);
 
 /// The state that the user's side of a subscription shares with its connection.
-pub(crate) struct Shared {
-    state: Mutex<State>,
+pub(crate) struct SubscriptionShared {
+    state: Mutex<SubscriptionState>,
     /// Wakes the connection: there is credit to grant, something to acknowledge, or the end.
     pub(super) work: Notify,
 }
 
-struct State {
+struct SubscriptionState {
     /// Bounded by the credit window: nothing comes that was not granted.
-    queue: VecDeque<Message>,
+    queue: VecDeque<ReceivedMessage>,
     window: u64,
     /// Granted on this connection and not delivered.
     outstanding: u64,
@@ -39,11 +39,11 @@ struct State {
     connection: u64,
     /// Of the hub that this connection is to.
     features: Features,
-    acks: Ranges,
+    acks: OffsetRanges,
     /// Bounded like the queue by what is in flight.
     nacks: Vec<(Topic, u64, u64)>,
     /// Kept until it is due, where the hub takes no delay; bounded as `nacks` is.
-    held: Vec<Held>,
+    held: Vec<DelayedReturn>,
     flush_at: Option<Instant>,
     closing: bool,
     ended: bool,
@@ -54,14 +54,14 @@ struct State {
 }
 
 /// A message that is given back to the hub later.
-struct Held {
+struct DelayedReturn {
     due: Instant,
     stream: Topic,
     offset: u64,
 }
 
 /// A delivery that is not shown.
-pub(super) struct Other {
+pub(super) struct RejectedDelivery {
     pub(super) stream: Topic,
     pub(super) offset: u64,
     /// When it is to come again; none: it is done.
@@ -69,15 +69,15 @@ pub(super) struct Other {
 }
 
 /// The operations that the connection is to send now.
-pub(super) struct Work {
+pub(super) struct SubscriptionWork {
     pub(super) ops: Vec<Op>,
     pub(super) closing: bool,
     pub(super) wait_until: Option<Instant>,
 }
 
-impl Shared {
-    pub(crate) fn new(subscribe: &Subscribe) -> Self {
-        let state = State {
+impl SubscriptionShared {
+    pub(crate) fn new(subscribe: &SubscribeBuilder) -> Self {
+        let state = SubscriptionState {
             queue: VecDeque::new(),
             window: u64::from(subscribe.credit),
             outstanding: 0,
@@ -87,7 +87,7 @@ impl Shared {
             single: !subscribe.pattern.contains('*'),
             connection: 0,
             features: Features::base(),
-            acks: Ranges::default(),
+            acks: OffsetRanges::default(),
             nacks: Vec::new(),
             held: Vec::new(),
             flush_at: None,
@@ -101,12 +101,15 @@ impl Shared {
         Self { state: Mutex::new(state), work: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SubscriptionState> {
         self.state.lock()
     }
 
     /// Gives the user the next message.
-    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Message, Error>>> {
+    pub(crate) fn poll(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<ReceivedMessage, Error>>> {
         let mut state = self.lock();
         if state.limit.is_some_and(|limit| state.taken >= limit) {
             // The connection stays until it is closed: what was given is still to be acknowledged.
@@ -143,14 +146,14 @@ impl Shared {
         }
     }
 
-    fn give_back(&self, state: &mut State, stream: Topic, offset: u64, delay_ms: u64) {
+    fn give_back(&self, state: &mut SubscriptionState, stream: Topic, offset: u64, delay_ms: u64) {
         if delay_ms == 0 || state.features.has("nack-delay") {
             state.nacks.push((stream, offset, delay_ms));
             return self.schedule(state);
         }
         // If the clock cannot hold the due time, the message comes again when `ack_wait` is over.
         if let Some(due) = Instant::now().checked_add(Duration::from_millis(delay_ms)) {
-            state.held.push(Held { due, stream, offset });
+            state.held.push(DelayedReturn { due, stream, offset });
             self.work.notify_one();
         }
     }
@@ -159,7 +162,7 @@ impl Shared {
         self.lock().features.has(feature)
     }
 
-    fn schedule(&self, state: &mut State) {
+    fn schedule(&self, state: &mut SubscriptionState) {
         let waiting = state.acks.len() + state.nacks.len();
         if waiting == 1 {
             state.flush_at = Some(Instant::now() + ACK_DELAY);
@@ -211,7 +214,7 @@ impl Shared {
     }
 
     /// The work to do now, and until when it can wait.
-    pub(super) fn work(&self) -> Work {
+    pub(super) fn work(&self) -> SubscriptionWork {
         let mut state = self.lock();
         let mut ops = Vec::new();
         let closing = state.closing;
@@ -227,7 +230,7 @@ impl Shared {
             ops.push(Op::Credit(credit));
         }
         let held = state.held.iter().map(|held| held.due).min();
-        Work { ops, closing, wait_until: state.flush_at.into_iter().chain(held).min() }
+        SubscriptionWork { ops, closing, wait_until: state.flush_at.into_iter().chain(held).min() }
     }
 
     /// Puts messages before the user, and gives the others back to the hub. Together they are so
@@ -238,8 +241,8 @@ impl Shared {
     pub(super) fn deliver(
         self: &Arc<Self>,
         deliveries: usize,
-        messages: Vec<Message>,
-        others: Vec<Other>,
+        messages: Vec<ReceivedMessage>,
+        others: Vec<RejectedDelivery>,
     ) -> Result<(), Error> {
         let mut state = self.lock();
         let deliveries = u64::try_from(deliveries).unwrap_or(u64::MAX);
@@ -254,7 +257,8 @@ impl Shared {
             }
             state.queue.push_back(message);
         }
-        for Other { stream, offset, again_ms } in others.into_iter().filter(|_| !reader) {
+        for RejectedDelivery { stream, offset, again_ms } in others.into_iter().filter(|_| !reader)
+        {
             match again_ms {
                 Some(delay_ms) => self.give_back(&mut state, stream, offset, delay_ms),
                 None => {
@@ -283,7 +287,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl SubscriptionState {
     /// Credit to grant now; 0 while the rest of the window is not worth a frame.
     fn grantable(&self) -> u64 {
         let here =
@@ -307,8 +311,8 @@ impl State {
         self.flush_at = None;
         let single = self.single;
         let name = |stream| (!single).then_some(stream);
-        let range = |stream, from, to| Mark::Range { stream: name(stream), from, to };
-        let acks: Vec<Mark> =
+        let range = |stream, from, to| AckMark::Range { stream: name(stream), from, to };
+        let acks: Vec<AckMark> =
             self.acks.take().map(|(stream, from, to)| range(stream, from, to)).collect();
         // A frame has a size limit; what waits is seldom more than one such part.
         ops.extend(acks.chunks(MAX_ACKS_WAITING).map(|part| Op::Ack(part.to_vec())));
@@ -325,7 +329,7 @@ impl State {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SubscriptionShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
@@ -339,13 +343,16 @@ mod tests {
     use super::*;
     use crate::Client;
 
-    fn shared(window: u32, limit: Option<u64>) -> Arc<Shared> {
+    fn shared(window: u32, limit: Option<u64>) -> Arc<SubscriptionShared> {
         let subscribe = Client::connect("hub").unwrap().subscribe("a").consumer("c").credit(window);
-        let subscribe = Subscribe { limit, ..subscribe };
-        Arc::new(Shared::new(&subscribe))
+        let subscribe = SubscribeBuilder { limit, ..subscribe };
+        Arc::new(SubscriptionShared::new(&subscribe))
     }
 
-    fn deliver(shared: &Arc<Shared>, offsets: std::ops::Range<u64>) -> Result<(), Error> {
+    fn deliver(
+        shared: &Arc<SubscriptionShared>,
+        offsets: std::ops::Range<u64>,
+    ) -> Result<(), Error> {
         let (stream, envelope): (Topic, _) = ("a".parse().unwrap(), bytes::Bytes::new());
         let one = |offset| Deliver {
             stream: stream.clone(),
@@ -355,18 +362,19 @@ mod tests {
             stored_ms: 0,
             envelope: envelope.clone(),
         };
-        let messages: Vec<_> = offsets.map(|at| Message::new(Codec::Json, one(at))).collect();
+        let messages: Vec<_> =
+            offsets.map(|at| ReceivedMessage::new(Codec::Json, one(at))).collect();
         shared.deliver(messages.len(), messages, Vec::new())
     }
 
-    fn take(shared: &Shared) -> Option<Message> {
+    fn take(shared: &SubscriptionShared) -> Option<ReceivedMessage> {
         match shared.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(Ok(message))) => Some(message),
             _ => None,
         }
     }
 
-    fn credit(shared: &Shared) -> u64 {
+    fn credit(shared: &SubscriptionShared) -> u64 {
         let granted = |op: &Op| if let Op::Credit(n) = op { *n } else { 0 };
         shared.work().ops.iter().map(granted).sum()
     }
@@ -407,15 +415,15 @@ mod tests {
         shared.begin(Features::ours());
         credit(&shared);
         deliver(&shared, 0..3).unwrap();
-        let all: Vec<Message> = (0..3).map(|_| take(&shared).unwrap()).collect();
-        all.iter().for_each(Message::ack);
+        let all: Vec<ReceivedMessage> = (0..3).map(|_| take(&shared).unwrap()).collect();
+        all.iter().for_each(ReceivedMessage::ack);
         assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))), "they wait");
         tokio::time::sleep(ACK_DELAY * 2).await;
         let ops = shared.work().ops;
-        let range = Mark::Range { stream: None, from: 0, to: 2 };
+        let range = AckMark::Range { stream: None, from: 0, to: 2 };
         assert_eq!(ops.first(), Some(&Op::Ack(vec![range])));
         shared.begin(Features::ours());
-        all.iter().for_each(Message::ack);
+        all.iter().for_each(ReceivedMessage::ack);
         tokio::time::sleep(ACK_DELAY * 2).await;
         assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))));
     }
@@ -435,7 +443,7 @@ mod tests {
         let work = shared.work();
         assert!(work.wait_until.is_some() && nacks(work.ops).is_empty(), "it is held back here");
         tokio::time::sleep(Duration::from_millis(101)).await;
-        let range = Mark::Range { stream: None, from: 0, to: 0 };
+        let range = AckMark::Range { stream: None, from: 0, to: 0 };
         assert_eq!(nacks(shared.work().ops), [Op::Nack(vec![range], 0)]);
         assert!(nacks(shared.work().ops).is_empty(), "the second is not due");
         shared.begin(Features::ours());

@@ -3,31 +3,31 @@
 use sealane_protocol::{Op, ServerFrame};
 
 use crate::Error;
-use crate::socket::{Ended, Reader, Writer};
+use crate::socket::{SocketFailure, SocketReader, SocketWriter};
 
-impl Reader {
+impl SocketReader {
     /// The next frame that is known here, and the bytes on the wire until its end.
-    pub(super) async fn next(&mut self) -> Result<(ServerFrame, u64), Ended> {
+    pub(super) async fn next(&mut self) -> Result<(ServerFrame, u64), SocketFailure> {
         let mut bytes = 0;
         loop {
             let (codec, payload) = self.frame().await?;
             bytes += wire_bytes(payload.len());
             return match ServerFrame::read(codec, &payload) {
-                Ok(ServerFrame::Error(wire)) => Err(Ended::Refused(wire)),
+                Ok(ServerFrame::Error(wire)) => Err(SocketFailure::Refused(wire)),
                 Ok(ServerFrame::Unknown(status)) => {
                     tracing::debug!(status, "a frame that only a newer hub knows");
                     continue;
                 }
                 Ok(frame) => Ok((frame, bytes)),
-                Err(error) => Err(Ended::Failed(Error::Protocol(error.to_string()))),
+                Err(error) => Err(SocketFailure::Failed(Error::Protocol(error.to_string()))),
             };
         }
     }
 }
 
-impl Writer {
+impl SocketWriter {
     /// Sends these with one system call where they fit.
-    pub(super) async fn send(&mut self, ops: &[Op]) -> Result<(), Ended> {
+    pub(super) async fn send(&mut self, ops: &[Op]) -> Result<(), SocketFailure> {
         for op in ops {
             let mut frame = Vec::with_capacity(64);
             op.write(self.codec(), &mut frame);

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Error, Start, Value};
+use sealane::{Client, Error, StartPosition, Value};
 
 use crate::{next, node, number, numbered};
 
@@ -56,7 +56,7 @@ async fn whoever_waits_in_vain_is_told_and_is_not_answered_later() {
     assert!(matches!(error, Error::NoReply { .. }), "{error}");
     assert_eq!(error.code(), "SL-CLIENT-17");
     // The request is there, durable, and nobody waits for its answer any more.
-    let mut requests = client.subscribe("sum").from(Start::First).await.unwrap();
+    let mut requests = client.subscribe("sum").from(StartPosition::First).await.unwrap();
     let request = next(&mut requests).await;
     assert!(!client.reply(&request, &numbered(2)).await.unwrap());
     no_answer_is_left(&client).await;
@@ -68,7 +68,7 @@ async fn what_is_no_request_is_named() {
     let error = client.request("sum", &Value::from("text"), LONG).await.unwrap_err();
     assert!(matches!(error, Error::NotARequest(_)), "{error}");
     client.publish("sum", &numbered(1)).await.unwrap();
-    let mut all = client.subscribe("sum").from(Start::First).await.unwrap();
+    let mut all = client.subscribe("sum").from(StartPosition::First).await.unwrap();
     let error = client.reply(&next(&mut all).await, &numbered(1)).await.unwrap_err();
     assert!(matches!(error, Error::NotARequest(_)), "{error}");
 }

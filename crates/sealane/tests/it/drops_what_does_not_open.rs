@@ -1,24 +1,24 @@
 //! A hub, or who reaches it, that forges, repeats or mixes: named, counted, never shown.
 
-use sealane::{Client, Codec, DataType, Group, Start, Subscription, Value};
+use sealane::{Client, Codec, DataType, GroupClient, StartPosition, Subscription, Value};
 use sealane_codec::document;
 use sealane_frame::FrameBuf;
-use sealane_message::document::{Call, Count, Document};
-use sealane_protocol::Sealed;
+use sealane_message::document::{Count, Document, EmergencyCall};
+use sealane_protocol::SealedEnvelope;
 use sealane_seal::{Binding, Class};
 
 use crate::members::{Person, authority, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};
 
-async fn publish(group: &Group, n: u64) {
+async fn publish(group: &GroupClient, n: u64) {
     group.publish("log", DataType::LOCATION, &numbered(n)).await.unwrap();
 }
 
 /// The frames of the stream, as the hub has them.
 async fn frames(client: &Client) -> Vec<Vec<u8>> {
-    let page = client.read("log", Start::First, 100).await.unwrap();
-    let frame = |message: &sealane::Message| {
-        let sealed = Sealed::read(message.codec, &message.envelope).unwrap().unwrap();
+    let page = client.read("log", StartPosition::First, 100).await.unwrap();
+    let frame = |message: &sealane::ReceivedMessage| {
+        let sealed = SealedEnvelope::read(message.codec, &message.envelope).unwrap().unwrap();
         sealed.frame.into_owned()
     };
     page.messages.iter().map(frame).collect()
@@ -27,7 +27,7 @@ async fn frames(client: &Client) -> Vec<Vec<u8>> {
 /// Puts a frame into the stream, as only its bytes.
 async fn enqueue(client: &Client, frame: &[u8]) {
     let mut envelope = Vec::new();
-    Sealed { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
+    SealedEnvelope { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
     client.publish_raw("log", Codec::MsgPack, envelope).await.unwrap();
 }
 
@@ -40,8 +40,8 @@ fn seal(person: &Person, class: Class, data_type: DataType, codec: u8, body: &[u
     sender.seal(&fields, &log, body, &mut FrameBuf::new()).unwrap().to_vec()
 }
 
-async fn reader(group: &Group) -> Subscription {
-    group.subscribe("log").from(Start::First).await.unwrap()
+async fn reader(group: &GroupClient) -> Subscription {
+    group.subscribe("log").from(StartPosition::First).await.unwrap()
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_consumer_is_done_with_what_does_not_open() {
     *forged.last_mut().unwrap() ^= 1;
     enqueue(&client, &forged).await;
     publish(&sender, 1).await;
-    let mut work = group.subscribe("log").consumer("w").from(Start::First).await.unwrap();
+    let mut work = group.subscribe("log").consumer("w").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut work, 2).await, [0, 1]);
     work.close().await;
     let state = client.stream("log").await.unwrap();
@@ -119,7 +119,7 @@ async fn documents_of_the_field_are_shown_as_values() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
     let group = base.group(&client).await;
-    let call = Document::Acknowledgement(Call { slot: 7, number: 3 });
+    let call = Document::Acknowledgement(EmergencyCall { slot: 7, number: 3 });
     let count = Document::Counter(vec![Count { id: 1, total: 9 }]);
     let mut timed = 1_795_370_000_000_u64.to_le_bytes().to_vec();
     document::encode(&call, &mut timed).unwrap();
@@ -139,7 +139,7 @@ async fn documents_of_the_field_are_shown_as_values() {
 async fn a_removed_member_cannot_write_behind_its_removal() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
-    let thief = invite(&base, "thief", sealane_group::Past::All);
+    let thief = invite(&base, "thief", sealane_group::PastSecrets::All);
     let authority = base.group(&client).await;
     authority.publish_orders().await.unwrap();
     let late = seal(&thief, Class::Group, DataType::LOCATION, 1, br#"{"n":666}"#);
@@ -169,7 +169,7 @@ async fn streams_that_are_open_or_of_others_are_refused_one_by_one() {
     client.publish("mix/open", &numbered(1)).await.unwrap();
     other.publish("mix/other", DataType::CHAT, &numbered(1)).await.unwrap();
     group.publish("mix/ours", DataType::CHAT, &numbered(7)).await.unwrap();
-    let mut mix = group.subscribe("mix/*").from(Start::First).await.unwrap();
+    let mut mix = group.subscribe("mix/*").from(StartPosition::First).await.unwrap();
     let mut events = mix.events();
     assert_eq!(number(&next(&mut mix).await), 7);
     let mut names = refusals(&mut events, 2).await;

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use sealane::{DataType, Event, Group, Start, Value};
-use sealane_group::{Card, EpochSource, Past};
+use sealane::{ClientEvent, DataType, GroupClient, StartPosition, Value};
+use sealane_group::{EpochSource, IdentityCard, PastSecrets};
 
 use crate::members::{Person, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};
 
-async fn publish(group: &Group, n: u64) {
+async fn publish(group: &GroupClient, n: u64) {
     group.publish("log", DataType::LOCATION, &numbered(n)).await.unwrap();
 }
 
 /// Waits until a client has come to an epoch.
-async fn reached(group: &Group, events: &mut sealane::Events, epoch: u64) {
+async fn reached(group: &GroupClient, events: &mut sealane::ClientEvents, epoch: u64) {
     loop {
         let next = tokio::time::timeout(Duration::from_secs(60), events.next());
         match next.await.expect("an order within 10 s") {
-            Some(Event::Keys { epoch: now, .. }) if now >= epoch => return,
+            Some(ClientEvent::Keys { epoch: now, .. }) if now >= epoch => return,
             Some(_) => {}
             None => panic!("{group:?} ended"),
         }
@@ -35,12 +35,12 @@ fn revoke(base: &Person, name: &str) -> u64 {
 async fn a_revoked_member_reads_nothing_that_follows() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
-    let thief = invite(&base, "thief", Past::All);
+    let thief = invite(&base, "thief", PastSecrets::All);
     let authority = base.group(&client).await;
     authority.publish_orders().await.unwrap();
     let (sender, stolen) = (car.group(&client).await, thief.group(&client).await);
     publish(&sender, 0).await;
-    let mut reading = stolen.subscribe("log").from(Start::First).await.unwrap();
+    let mut reading = stolen.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(number(&next(&mut reading).await), 0);
 
     let mut orders = sender.events();
@@ -54,10 +54,10 @@ async fn a_revoked_member_reads_nothing_that_follows() {
     let refused = stolen.publish("log", DataType::LOCATION, &numbered(9)).await.unwrap_err();
     assert_eq!(refused.code(), "SL-GROUP-24");
     // The rest reads on, and a new process of the thief's is no better off.
-    let mut all = authority.subscribe("log").from(Start::First).await.unwrap();
+    let mut all = authority.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut all, 2).await, [0, 1]);
     let again = thief.group(&client).await;
-    let mut again = again.subscribe("log").from(Start::First).await.unwrap();
+    let mut again = again.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(number(&next(&mut again).await), 0);
     assert!(is_silent(&mut again).await);
     assert_eq!(again.seal_counts().keys_unknown, 1);
@@ -68,8 +68,9 @@ async fn readers_follow_rotations_without_a_loss() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
     let (sender, reader) = (base.group(&client).await, car.group(&client).await);
-    let mut own = reader.subscribe("log").from(Start::First).await.unwrap();
-    let mut shared = reader.subscribe("log").consumer("c").from(Start::First).await.unwrap();
+    let mut own = reader.subscribe("log").from(StartPosition::First).await.unwrap();
+    let mut shared =
+        reader.subscribe("log").consumer("c").from(StartPosition::First).await.unwrap();
     for n in 0..20 {
         base.member().rotate().unwrap();
         sender.publish_orders().await.unwrap();
@@ -79,7 +80,7 @@ async fn readers_follow_rotations_without_a_loss() {
     assert_eq!(numbers(&mut own, 20).await, (0..20).collect::<Vec<_>>());
     assert_eq!(numbers(&mut shared, 20).await, (0..20).collect::<Vec<_>>());
     assert_eq!(own.seal_counts().keys_unknown, 0);
-    let mut late = reader.subscribe("log").from(Start::First).await.unwrap();
+    let mut late = reader.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut late, 20).await, (0..20).collect::<Vec<_>>());
 }
 
@@ -93,17 +94,17 @@ async fn a_later_member_reads_the_past_that_it_was_given() {
     authority.publish_orders().await.unwrap();
     authority.catch_up().await.unwrap();
     publish(&authority, 1).await;
-    let heir = invite(&base, "heir", Past::All);
-    let newcomer = invite(&base, "newcomer", Past::None);
+    let heir = invite(&base, "heir", PastSecrets::All);
+    let newcomer = invite(&base, "newcomer", PastSecrets::None);
     authority.publish_orders().await.unwrap();
     let heir = heir.group(&client).await;
-    let mut all = heir.subscribe("log").from(Start::First).await.unwrap();
+    let mut all = heir.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut all, 2).await, [0, 1]);
     // Messages from before the newcomer joined stay closed to it, also those of the present epoch.
     authority.catch_up().await.unwrap();
     publish(&authority, 2).await;
     let newcomer = newcomer.group(&client).await;
-    let mut rest = newcomer.subscribe("log").from(Start::First).await.unwrap();
+    let mut rest = newcomer.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(number(&next(&mut rest).await), 2);
     assert_eq!(rest.seal_counts().keys_unknown, 2);
 }
@@ -130,14 +131,14 @@ async fn who_joins_again_is_still_read_in_its_old_slot() {
     publish(&before, 0).await;
     publish(&before, 1).await;
     drop(before);
-    let card = Card::from_bytes(&car.keys.card().unwrap()).unwrap();
-    let invited = base.member().invite(&card, Past::All).unwrap();
+    let card = IdentityCard::from_bytes(&car.keys.card().unwrap()).unwrap();
+    let invited = base.member().invite(&card, PastSecrets::All).unwrap();
     assert!(invited.replaces.is_some());
     let member = car.keys.join(&invited.invitation, None, None).unwrap();
     let authority = base.group(&client).await;
     authority.publish_orders().await.unwrap();
     publish(&client.group(member).await.unwrap(), 2).await;
-    let mut log = authority.subscribe("log").from(Start::First).await.unwrap();
+    let mut log = authority.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut log, 3).await, [0, 1, 2]);
     assert_eq!(log.seal_counts().refused, 0);
 }

@@ -3,32 +3,35 @@
 
 use std::time::Duration;
 
-use sealane::{Client, Codec, DataType, Event, Group, GroupBeater, Start, Value};
+use sealane::{
+    Client, ClientEvent, Codec, DataType, GroupBeater, GroupClient, StartPosition, Value,
+};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_group::{
-    Beater, Card, ControlCursor, EpochSource, KeyFolder, Member, NewGroup, Notice, Past,
+    BeaterView, ControlCursor, EpochSource, GroupMember, GroupNotice, IdentityCard, KeyFolder,
+    NewGroup, PastSecrets,
 };
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 use sealane_seal::{Binding, Class, Epoch, Epochs, Sealer, SenderContext, Slot};
 
 use crate::members::{Person, authority, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};
 
-async fn publish(group: &Group, stream: &str, n: u64) {
+async fn publish(group: &GroupClient, stream: &str, n: u64) {
     group.publish(stream, DataType::LOCATION, &numbered(n)).await.unwrap();
 }
 
 /// Puts frames into a stream as whoever may publish there.
 async fn enqueue(client: &Client, stream: &str, frame: &[u8]) {
     let mut envelope = Vec::new();
-    Sealed { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
+    SealedEnvelope { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
     client.publish_raw(stream, Codec::MsgPack, envelope).await.unwrap();
 }
 
 async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
-    let page = client.read(stream, Start::First, 100).await.unwrap();
-    let frame = |message: &sealane::Message| {
-        let sealed = Sealed::read(message.codec, &message.envelope).unwrap().unwrap();
+    let page = client.read(stream, StartPosition::First, 100).await.unwrap();
+    let frame = |message: &sealane::ReceivedMessage| {
+        let sealed = SealedEnvelope::read(message.codec, &message.envelope).unwrap().unwrap();
         sealed.frame.into_owned()
     };
     page.messages.iter().map(frame).collect()
@@ -36,7 +39,7 @@ async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
 
 /// The tools of an attacker with a member's folder, for sealing by hand.
 struct Forgery<'a> {
-    with: &'a Member,
+    with: &'a GroupMember,
     keys: &'a KeyFolder,
     slot: u16,
     epoch: u64,
@@ -70,7 +73,7 @@ impl Forgery<'_> {
     }
 }
 
-fn as_member<'a>(person: &'a Person, member: &'a Member, slot: u16) -> Forgery<'a> {
+fn as_member<'a>(person: &'a Person, member: &'a GroupMember, slot: u16) -> Forgery<'a> {
     let (class, data_type) = (Class::Group, DataType::LOCATION);
     Forgery { with: member, keys: &person.keys, slot, epoch: 0, class, data_type, counter: 0 }
 }
@@ -90,7 +93,7 @@ async fn a_message_that_is_copied_into_another_stream_does_not_open() {
     sender.publish("alarm/1", DataType::EMERGENCY, &numbered(2)).await.unwrap();
     let signed = frames(&client, "chat/1").await.remove(0);
     enqueue(&client, "alarm/1", &signed).await;
-    let mut alarms = reader.subscribe("alarm/1").from(Start::First).await.unwrap();
+    let mut alarms = reader.subscribe("alarm/1").from(StartPosition::First).await.unwrap();
     let mut events = alarms.events();
     assert_eq!(numbers(&mut alarms, 1).await, [2]);
     assert_eq!(refusals(&mut events, 1).await, ["NotAuthentic"]);
@@ -101,14 +104,15 @@ async fn a_message_that_is_copied_into_another_stream_does_not_open() {
 async fn a_removed_member_writes_under_nobodys_name_behind_its_removal() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
-    let mal = invite(&base, "mal", Past::All);
+    let mal = invite(&base, "mal", PastSecrets::All);
     let old = mal.member();
     let ops = base.group(&client).await;
     ops.publish_orders().await.unwrap();
     let sender = car.group(&client).await;
     publish(&sender, "log", 0).await;
     publish(&sender, "quiet", 0).await;
-    let mut live = car.group(&client).await.subscribe("*").from(Start::First).await.unwrap();
+    let mut live =
+        car.group(&client).await.subscribe("*").from(StartPosition::First).await.unwrap();
     let mut events = live.events();
     assert_eq!(numbers(&mut live, 2).await, [0, 0]);
 
@@ -135,7 +139,7 @@ async fn a_removed_member_writes_under_nobodys_name_behind_its_removal() {
     assert!(is_silent(&mut live).await);
     // A reader that begins at the beginning, next year.
     let late = car.group(&client).await;
-    let mut all = late.subscribe("*").from(Start::First).await.unwrap();
+    let mut all = late.subscribe("*").from(StartPosition::First).await.unwrap();
     let mut read = numbers(&mut all, 3).await;
     read.sort_unstable();
     assert_eq!(read, [0, 0, 1]);
@@ -148,7 +152,7 @@ async fn a_removed_member_writes_under_nobodys_name_behind_its_removal() {
 async fn without_a_mark_the_first_message_behind_a_removal_is_one() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
-    let mal = invite(&base, "mal", Past::All);
+    let mal = invite(&base, "mal", PastSecrets::All);
     let (old, sender) = (mal.member(), car.group(&client).await);
     base.group(&client).await.publish_orders().await.unwrap();
     sender.catch_up().await.unwrap();
@@ -161,15 +165,16 @@ async fn without_a_mark_the_first_message_behind_a_removal_is_one() {
     // A member that has met the stream remembers its end, also for a reader that begins anew.
     sender.catch_up().await.unwrap();
     enqueue(&client, "log", &as_member(&mal, &old, 0).seal("log", 666)).await;
-    let mut met = car.group(&client).await.subscribe("log").from(Start::First).await.unwrap();
+    let mut met =
+        car.group(&client).await.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut met, 1).await, [0]);
     assert!(is_silent(&mut met).await);
     // A member that has not met it reads the messages before the first one of the new epoch. It
     // reads nothing behind.
     publish(&sender, "log", 1).await;
     enqueue(&client, "log", &as_member(&mal, &old, 1).seal("log", 667)).await;
-    let stranger = invite(&base, "late", Past::All).group(&client).await;
-    let mut all = stranger.subscribe("log").from(Start::First).await.unwrap();
+    let stranger = invite(&base, "late", PastSecrets::All).group(&client).await;
+    let mut all = stranger.subscribe("log").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut all, 3).await, [0, 666, 1]);
     assert!(is_silent(&mut all).await);
     assert_eq!(all.seal_counts().behind_removal, 1);
@@ -179,7 +184,7 @@ async fn without_a_mark_the_first_message_behind_a_removal_is_one() {
 async fn nothing_follows_from_what_is_not_signed() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
-    let mal = invite(&base, "mal", Past::All);
+    let mal = invite(&base, "mal", PastSecrets::All);
     let ops = base.group(&client).await;
     ops.publish_orders().await.unwrap();
     let member = mal.member();
@@ -189,7 +194,7 @@ async fn nothing_follows_from_what_is_not_signed() {
     }
     for person in [&base, &car] {
         let group = person.group(&client).await;
-        let mut log = group.subscribe("log").from(Start::First).await.unwrap();
+        let mut log = group.subscribe("log").from(StartPosition::First).await.unwrap();
         assert_eq!(numbers(&mut log, 2).await, [666, 666], "class C shows a member, not which");
         publish(&group, "log", 1).await;
     }
@@ -202,7 +207,7 @@ async fn a_newcomer_signs_nothing_in_epochs_before_it_came() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
     base.member().rotate().unwrap();
-    let carol = invite(&base, "carol", Past::All);
+    let carol = invite(&base, "carol", PastSecrets::All);
     base.group(&client).await.publish_orders().await.unwrap();
     let member = carol.member();
     assert!(member.epochs().secret(Epoch(0)).is_some(), "it was handed the past, to read");
@@ -211,7 +216,7 @@ async fn a_newcomer_signs_nothing_in_epochs_before_it_came() {
         enqueue(&client, "log", &early.seal("log", 666)).await;
     }
     let reader = car.group(&client).await;
-    let mut log = reader.subscribe("log").from(Start::First).await.unwrap();
+    let mut log = reader.subscribe("log").from(StartPosition::First).await.unwrap();
     let mut events = log.events();
     publish(&carol.group(&client).await, "log", 1).await;
     assert_eq!(numbers(&mut log, 1).await, [1]);
@@ -224,7 +229,7 @@ async fn a_member_that_missed_an_order_seals_nothing_until_it_has_it() {
     let (base, car) = fleet(&client).await;
     let group = car.group(&client).await;
     publish(&group, "log", 0).await;
-    invite(&base, "mal", Past::All);
+    invite(&base, "mal", PastSecrets::All);
     revoke(&base, "mal");
     let missed = base.member().orders() - 3;
     let notices = base.member().notices(missed).unwrap();
@@ -249,7 +254,7 @@ async fn a_member_that_missed_an_order_seals_nothing_until_it_has_it() {
     publish(&again, "log", 2).await;
 }
 
-async fn enqueue_notice(client: &Client, group: &Group, notice: &Notice) {
+async fn enqueue_notice(client: &Client, group: &GroupClient, notice: &GroupNotice) {
     let bytes = Value::Bytes(notice.as_bytes().to_vec());
     let envelope = Value::Map(vec![("notice".into(), bytes)]);
     client.publish(group.control_topic().as_str(), &envelope).await.unwrap();
@@ -268,7 +273,7 @@ async fn a_control_stream_that_lost_orders_is_noticed_and_heals() {
         let refused = again.publish("log", DataType::LOCATION, &numbered(9)).await.unwrap_err();
         assert_eq!(refused.code(), "SL-GROUP-31", "round {round}: {refused}");
         // Reading goes on.
-        let mut log = again.subscribe("log").from(Start::First).await.unwrap();
+        let mut log = again.subscribe("log").from(StartPosition::First).await.unwrap();
         assert_eq!(numbers(&mut log, 1).await, [0]);
         client.publish(group.control_topic().as_str(), &numbered(1)).await.unwrap();
     }
@@ -304,7 +309,7 @@ async fn without_a_heartbeat_members_say_so_and_strict_ones_seal_only_what_is_ur
         let (_folder, _node, client) = node().await;
         let options = NewGroup { heartbeat_age_s: 4, is_strict, ..NewGroup::default() };
         let base = authority(options);
-        let car = invite(&base, "car", Past::All);
+        let car = invite(&base, "car", PastSecrets::All);
         let ops = base.group(&client).await;
         ops.publish_orders().await.unwrap();
         let group = car.group(&client).await;
@@ -329,7 +334,7 @@ async fn without_a_heartbeat_members_say_so_and_strict_ones_seal_only_what_is_ur
 async fn a_beater_that_holds_no_secret_keeps_members_fresh_and_nobody_else_does() {
     let (_folder, _node, client) = node().await;
     let base = authority(NewGroup { heartbeat_age_s: 4, ..NewGroup::default() });
-    let car = invite(&base, "car", Past::All);
+    let car = invite(&base, "car", PastSecrets::All);
     let (clock, stranger) = (Person::new("clock"), Person::new("stranger"));
     let key = *clock.keys.identity().public().verifying_key();
     base.member().set_beater(Some(&key)).unwrap();
@@ -340,7 +345,7 @@ async fn a_beater_that_holds_no_secret_keeps_members_fresh_and_nobody_else_does(
     assert_eq!(group.warnings().len(), 1);
     let told = base.member().beater_file();
     for (person, is_named) in [(stranger, false), (clock, true)] {
-        let beater = Beater::from_bytes(&told).unwrap();
+        let beater = BeaterView::from_bytes(&told).unwrap();
         let mut beater = GroupBeater::new(&client, beater, person.keys.into_identity());
         assert_eq!(beater.beat().await.unwrap(), 3);
         group.catch_up().await.unwrap();
@@ -362,7 +367,7 @@ async fn an_urgent_message_says_its_age_and_an_old_one_is_shown_as_old() {
     car.group(&client).await.publish("alarm", DataType::EMERGENCY, &numbered(2)).await.unwrap();
     publish(&car.group(&client).await, "alarm", 3).await;
     let reader = base.group(&client).await;
-    let mut alarms = reader.subscribe("alarm").from(Start::First).await.unwrap();
+    let mut alarms = reader.subscribe("alarm").from(StartPosition::First).await.unwrap();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let now_ms = now.as_millis() as u64;
     let seals: Vec<_> = [next(&mut alarms).await, next(&mut alarms).await, next(&mut alarms).await]
@@ -396,7 +401,7 @@ async fn a_dead_letter_opens_with_the_stream_that_it_names_and_no_other() {
     bury(&client, "other", &frame).await;
     bury(&client, "log", &frame).await;
     let reader = base.group(&client).await;
-    let mut dead = reader.subscribe("dead/log").from(Start::First).await.unwrap();
+    let mut dead = reader.subscribe("dead/log").from(StartPosition::First).await.unwrap();
     let mut events = dead.events();
     assert_eq!(number(&next(&mut dead).await), 7);
     assert_eq!(refusals(&mut events, 1).await, ["NotAuthentic"]);
@@ -406,7 +411,7 @@ async fn a_dead_letter_opens_with_the_stream_that_it_names_and_no_other() {
 async fn a_dead_letter_of_a_removed_member_is_held_to_the_mark_of_its_own_stream() {
     let (_folder, _node, client) = node().await;
     let (base, car) = fleet(&client).await;
-    let mal = invite(&base, "mal", Past::All);
+    let mal = invite(&base, "mal", PastSecrets::All);
     let old = mal.member();
     let ops = base.group(&client).await;
     ops.publish_orders().await.unwrap();
@@ -416,7 +421,7 @@ async fn a_dead_letter_of_a_removed_member_is_held_to_the_mark_of_its_own_stream
     assert_eq!(ops.publish_orders().await.unwrap(), 2);
     bury(&client, "log", &as_member(&mal, &old, 1).seal("log", 666)).await;
     let reader = car.group(&client).await;
-    let mut dead = reader.subscribe("dead/log").from(Start::First).await.unwrap();
+    let mut dead = reader.subscribe("dead/log").from(StartPosition::First).await.unwrap();
     let mut events = dead.events();
     assert_eq!(number(&next(&mut dead).await), 7);
     assert_eq!(refusals(&mut events, 1).await, ["AfterRemoval"]);
@@ -429,7 +434,7 @@ fn what_fell_behind_a_removal_is_sealed_again() {
     let (folder, node, client) = hub.block_on(node());
     let (base, car) = hub.block_on(fleet(&client));
     hub.block_on(async {
-        invite(&base, "mal", Past::All);
+        invite(&base, "mal", PastSecrets::All);
         base.group(&client).await.publish_orders().await.unwrap();
     });
     // The car's tasks run only while it is asked something: it learns nothing meanwhile.
@@ -446,7 +451,7 @@ fn what_fell_behind_a_removal_is_sealed_again() {
         group.catch_up().await.unwrap();
         let told = async {
             loop {
-                if let Some(Event::Superseded { stream, offset }) = events.next().await {
+                if let Some(ClientEvent::Superseded { stream, offset }) = events.next().await {
                     return (stream.to_string(), offset);
                 }
             }
@@ -456,7 +461,7 @@ fn what_fell_behind_a_removal_is_sealed_again() {
     });
     hub.block_on(async {
         let reader = base.group(&client).await;
-        let mut log = reader.subscribe("log").from(Start::First).await.unwrap();
+        let mut log = reader.subscribe("log").from(StartPosition::First).await.unwrap();
         assert_eq!(numbers(&mut log, 2).await, [0, 1]);
         assert!(is_silent(&mut log).await);
         assert_eq!(log.seal_counts().behind_removal, 1);
@@ -467,11 +472,11 @@ fn what_fell_behind_a_removal_is_sealed_again() {
 #[tokio::test]
 async fn a_name_that_looks_like_a_members_is_not_invited() {
     let base = authority(NewGroup::default());
-    invite(&base, "car", Past::All);
+    invite(&base, "car", PastSecrets::All);
     for name in ["base", "Base", "b\u{430}se", "car", "\u{441}ar"] {
         let person = Person::new(name);
-        let card = Card::from_bytes(&person.keys.card().unwrap()).unwrap();
-        let refused = base.member().invite(&card, Past::All).unwrap_err();
+        let card = IdentityCard::from_bytes(&person.keys.card().unwrap()).unwrap();
+        let refused = base.member().invite(&card, PastSecrets::All).unwrap_err();
         assert_eq!(refused.info().name, "NameTaken", "{name}");
     }
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use sealane::Start;
+use sealane::StartPosition;
 
 use crate::{next, node, number, numbered, numbers};
 
@@ -39,7 +39,7 @@ async fn a_limit_ends_the_subscription_and_asks_for_no_more() {
     assert_eq!(given.iter().map(number).collect::<Vec<_>>(), [0, 1, 2]);
     // Long after the end is still in time.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    given.iter().for_each(sealane::Message::ack);
+    given.iter().for_each(sealane::ReceivedMessage::ack);
     member.close().await;
     let mut member = client.subscribe("a").consumer("c").await.unwrap();
     let message = next(&mut member).await;
@@ -53,7 +53,7 @@ async fn it_is_a_stream_too() {
         client.publish("a", &numbered(n)).await.unwrap();
     }
     let reader =
-        client.subscribe("a").from(Start::First).batch(1).credit(1).limit(5).await.unwrap();
+        client.subscribe("a").from(StartPosition::First).batch(1).credit(1).limit(5).await.unwrap();
     let all: Vec<u64> = reader.map(|message| number(&message.unwrap())).collect().await;
     assert_eq!(all, [0, 1, 2, 3, 4]);
 }

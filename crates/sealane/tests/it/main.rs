@@ -24,7 +24,7 @@ mod wire;
 
 use std::time::Duration;
 
-use sealane::{Client, Message, Subscription, Value};
+use sealane::{Client, ReceivedMessage, Subscription, Value};
 use served::Served;
 
 /// A node over a fresh folder, and a client of it.
@@ -40,11 +40,11 @@ fn numbered(n: u64) -> Value {
     Value::Map(vec![("n".into(), n.into())])
 }
 
-fn number(message: &Message) -> u64 {
+fn number(message: &ReceivedMessage) -> u64 {
     message.value().unwrap().field("n").and_then(Value::as_u64).unwrap()
 }
 
-async fn next(subscription: &mut Subscription) -> Message {
+async fn next(subscription: &mut Subscription) -> ReceivedMessage {
     let next = tokio::time::timeout(Duration::from_secs(60), subscription.next());
     next.await.expect("a message within 10 s").expect("no end").unwrap()
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sealane::{Client, Event, Events, Group, KeyFolder, Member};
-use sealane_group::{Card, NewGroup, Past};
+use sealane::{Client, ClientEvent, ClientEvents, GroupClient, GroupMember, KeyFolder};
+use sealane_group::{IdentityCard, NewGroup, PastSecrets};
 
 /// One person: a real folder with real files.
 pub(crate) struct Person {
@@ -18,12 +18,12 @@ impl Person {
         Person { keys, _home: home }
     }
 
-    pub(crate) fn member(&self) -> Member {
+    pub(crate) fn member(&self) -> GroupMember {
         self.keys.group("fleet").unwrap()
     }
 
     /// A client of its own with this person's keys.
-    pub(crate) async fn group(&self, client: &Client) -> Group {
+    pub(crate) async fn group(&self, client: &Client) -> GroupClient {
         client.group(self.member()).await.unwrap()
     }
 }
@@ -36,9 +36,9 @@ pub(crate) fn authority(options: NewGroup) -> Person {
 }
 
 /// Invites somebody; the orders are in the authority's folder and nowhere else yet.
-pub(crate) fn invite(authority: &Person, name: &str, past: Past) -> Person {
+pub(crate) fn invite(authority: &Person, name: &str, past: PastSecrets) -> Person {
     let person = Person::new(name);
-    let card = Card::from_bytes(&person.keys.card().unwrap()).unwrap();
+    let card = IdentityCard::from_bytes(&person.keys.card().unwrap()).unwrap();
     let invited = authority.member().invite(&card, past).unwrap();
     person.keys.join(&invited.invitation, None, None).unwrap();
     person
@@ -47,18 +47,18 @@ pub(crate) fn invite(authority: &Person, name: &str, past: Past) -> Person {
 /// The base and a car, and what they have ordered is published.
 pub(crate) async fn fleet(client: &Client) -> (Person, Person) {
     let base = authority(NewGroup::default());
-    let car = invite(&base, "car", Past::All);
+    let car = invite(&base, "car", PastSecrets::All);
     assert_eq!(base.group(client).await.publish_orders().await.unwrap(), 2);
     (base, car)
 }
 
 /// The names of the next refusals.
-pub(crate) async fn refusals(events: &mut Events, count: usize) -> Vec<&'static str> {
+pub(crate) async fn refusals(events: &mut ClientEvents, count: usize) -> Vec<&'static str> {
     let mut names = Vec::new();
     while names.len() < count {
         let next = tokio::time::timeout(Duration::from_secs(60), events.next());
         match next.await.expect("an event within 10 s").expect("no end") {
-            Event::Refused { name, .. } => names.push(name),
+            ClientEvent::Refused { name, .. } => names.push(name),
             _ => continue,
         }
     }

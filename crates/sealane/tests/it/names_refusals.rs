@@ -1,14 +1,14 @@
 //! A subscription that is refused ends with the hub's own name for it, whether the hub tells it on
 //! the socket or by HTTP.
 
-use sealane::{Client, Codec, Error, Start};
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane::{Client, Codec, Error, StartPosition};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// How a subscription of this client is refused.
 async fn refusal(client: Client, codec: Codec) -> (String, String) {
-    let subscribe = client.subscribe("orders").from(Start::First).codec(codec);
+    let subscribe = client.subscribe("orders").from(StartPosition::First).codec(codec);
     let error = subscribe.await.expect_err("a refusal");
     assert!(matches!(error, Error::Refused(_)), "{error:?}");
     assert!(!error.hint().is_empty() && !error.to_string().is_empty());
@@ -22,9 +22,9 @@ fn named(name: &str, code: &str) -> (String, String) {
 #[tokio::test]
 async fn on_the_socket() {
     let (folder, node, client) = crate::node().await;
-    let secret = Secret::new([1; 32]);
-    let rights = Rights { read: vec!["fleet/**".parse().unwrap()], ..Rights::default() };
-    Tokens::add(folder.path(), "reader", &secret, rights, None).unwrap();
+    let secret = TokenSecret::new([1; 32]);
+    let rights = TokenRights { read: vec!["fleet/**".parse().unwrap()], ..TokenRights::default() };
+    TokenFile::add(folder.path(), "reader", &secret, rights, None).unwrap();
     let crate::served::Served::Here(node) = node else { return };
     node.reload().unwrap();
     for codec in [Codec::Json, Codec::MsgPack, Codec::Cbor] {

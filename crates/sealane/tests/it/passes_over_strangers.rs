@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sealane::{Client, Codec, Event, Level, Start, Subscription};
+use sealane::{Client, ClientEvent, Codec, Level, StartPosition, Subscription};
 
 use crate::scripted::{Script, Scripted, deliver, strangers, subscribed};
 use crate::{next, number};
@@ -17,7 +17,7 @@ async fn client(script: Script) -> (Scripted, Client) {
 
 async fn reader(frames: Vec<String>, codec: Codec) -> (Scripted, Subscription) {
     let (hub, client) = client(Script { frames, ..Script::default() }).await;
-    let reader = client.subscribe("a").from(Start::First).codec(codec).await.unwrap();
+    let reader = client.subscribe("a").from(StartPosition::First).codec(codec).await.unwrap();
     (hub, reader)
 }
 
@@ -34,9 +34,9 @@ async fn frames_fields_reasons_and_errors_that_nobody_knows_stop_nothing() {
         assert_eq!(error.refusal(), Some("OutOfOrbit"));
         assert_eq!(error.to_string(), "the hub has left its orbit");
         assert_eq!((error.code(), error.hint()), ("SL-HUB-99", "Wait for its return."));
-        assert_eq!(events.next().await, Some(Event::Connected));
+        assert_eq!(events.next().await, Some(ClientEvent::Connected));
         let gap = events.next().await.unwrap();
-        let Event::Gap { from: 1, to: 2, reason, .. } = gap else { panic!("{gap:?}") };
+        let ClientEvent::Gap { from: 1, to: 2, reason, .. } = gap else { panic!("{gap:?}") };
         assert_eq!(reason, "meteor");
     }
 }
@@ -79,7 +79,8 @@ async fn a_pattern_is_read_again_where_the_hub_takes_no_seek() {
         let frames = vec![format!("{head}{features}}}"), "null".into(), deliver(0)];
         // The connection ends after whatever is said next, and then everything begins again.
         let (hub, client) = client(Script { frames, ..Script::default() }).await;
-        let reading = client.subscribe("**").from(Start::First).codec(Codec::Json).credit(1);
+        let reading =
+            client.subscribe("**").from(StartPosition::First).codec(Codec::Json).credit(1);
         let mut reader = reading.await.unwrap();
         assert_eq!(number(&next(&mut reader).await), 0);
         let began = std::time::Instant::now();
@@ -118,7 +119,7 @@ async fn answers_with_levels_and_fields_that_nobody_knows_are_read() {
     let (_hub, client) = self::client(Script { answer: (200, page), ..Script::default() }).await;
     for codec in CODECS {
         let client = client.clone().with_codec(codec).unwrap();
-        let page = client.read("a", Start::First, 10).await.unwrap();
+        let page = client.read("a", StartPosition::First, 10).await.unwrap();
         assert_eq!((page.messages.len(), page.next, page.end), (1, 1, true), "{codec:?}");
     }
 }

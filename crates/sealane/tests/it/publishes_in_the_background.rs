@@ -1,4 +1,4 @@
-use sealane::{Client, Error, Start, Value};
+use sealane::{Client, Error, StartPosition, Value};
 
 use crate::scripted::{Script, Scripted};
 use crate::wire::Wire;
@@ -21,7 +21,7 @@ async fn all_arrive_in_order_though_the_wire_is_cut() {
     }
     let stored = publisher.flush().await.unwrap();
     assert_eq!((stored.messages, stored.next), (COUNT, Some(COUNT)));
-    let mut reader = direct.subscribe("a").from(Start::First).await.unwrap();
+    let mut reader = direct.subscribe("a").from(StartPosition::First).await.unwrap();
     let all = numbers(&mut reader, COUNT as usize).await;
     assert!(all.iter().copied().eq(0..COUNT));
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sealane::{Client, Event, Start};
+use sealane::{Client, ClientEvent, StartPosition};
 
 use crate::wire::Wire;
 use crate::{is_silent, next, node, number, numbered, numbers};
@@ -29,10 +29,10 @@ async fn a_reader_gets_each_message_once_though_the_wire_is_cut() {
     );
     assert_eq!(sent, 3000);
     assert!(read.into_iter().eq(0..3000));
-    assert_eq!(events.next().await, Some(Event::Connected));
+    assert_eq!(events.next().await, Some(ClientEvent::Connected));
     // The next cut may come while it connects again: then it is told of both.
     let mut lost = 0;
-    while let Some(Event::Disconnected { .. }) = events.next().await {
+    while let Some(ClientEvent::Disconnected { .. }) = events.next().await {
         lost += 1;
     }
     assert!((1..=6).contains(&lost), "{lost}");
@@ -74,7 +74,7 @@ async fn a_stream_that_is_made_later_is_waited_for() {
     assert_eq!(numbers(&mut reader, 1).await, [0]);
     reader.close().await;
     while let Some(event) = events.next().await {
-        assert!(!matches!(event, Event::NotRecovered { .. }), "nothing was lost");
+        assert!(!matches!(event, ClientEvent::NotRecovered { .. }), "nothing was lost");
     }
 }
 
@@ -84,14 +84,14 @@ async fn a_place_that_is_no_more_is_told() {
     for n in 0..5 {
         client.publish("a", &numbered(n)).await.unwrap();
     }
-    let resume = Start::Resume { offset: 3, generation: 1 };
+    let resume = StartPosition::Resume { offset: 3, generation: 1 };
     let mut reader = client.subscribe("a").from(resume).await.unwrap();
     let mut events = reader.events();
-    assert_eq!(events.next().await, Some(Event::Connected));
-    assert!(matches!(events.next().await, Some(Event::NotRecovered { offset: 0, .. })));
+    assert_eq!(events.next().await, Some(ClientEvent::Connected));
+    assert!(matches!(events.next().await, Some(ClientEvent::NotRecovered { offset: 0, .. })));
     assert_eq!(numbers(&mut reader, 1).await, [0]);
     let generation = client.stream("a").await.unwrap().generation;
-    let resume = Start::Resume { offset: 3, generation };
+    let resume = StartPosition::Resume { offset: 3, generation };
     let mut reader = client.subscribe("a").from(resume).await.unwrap();
     assert_eq!(numbers(&mut reader, 2).await, [3, 4]);
 }
@@ -108,8 +108,8 @@ async fn a_member_that_was_cut_off_is_given_again_what_it_held() {
     let mut events = member.events();
     let held = next(&mut member).await;
     wire.cut();
-    assert_eq!(events.next().await, Some(Event::Connected));
-    while events.next().await != Some(Event::Connected) {}
+    assert_eq!(events.next().await, Some(ClientEvent::Connected));
+    while events.next().await != Some(ClientEvent::Connected) {}
     // An acknowledgement of the old connection says nothing on the new one.
     held.ack();
     for n in 0..3 {
@@ -124,7 +124,7 @@ async fn a_member_that_was_cut_off_is_given_again_what_it_held() {
 async fn a_removed_stream_ends_its_readers_with_its_name() {
     let (_folder, _node, client) = node().await;
     client.publish("a", &numbered(0)).await.unwrap();
-    let mut reader = client.subscribe("a").from(Start::First).await.unwrap();
+    let mut reader = client.subscribe("a").from(StartPosition::First).await.unwrap();
     assert_eq!(numbers(&mut reader, 1).await, [0]);
     client.remove("a").await.unwrap();
     let error = reader.next().await.unwrap().unwrap_err();

@@ -1,7 +1,7 @@
 //! The messages that one member publishes reach another, through a hub that sees nothing of them.
 
 use sealane::policy::Policy;
-use sealane::{Class, Client, Codec, DataType, Start, Value};
+use sealane::{Class, Client, Codec, DataType, StartPosition, Value};
 use sealane_group::NewGroup;
 
 use crate::members::{authority, fleet, invite};
@@ -25,7 +25,7 @@ async fn every_codec_reads_what_every_codec_published_and_the_hub_nothing() {
     assert_eq!(client.stream("secrets").await.unwrap().sealed, Some(base.member().tag()));
     for codec in codecs {
         let group = base.group(&client.clone().with_codec(codec).unwrap()).await;
-        let mut subscription = group.subscribe("secrets").from(Start::First).await.unwrap();
+        let mut subscription = group.subscribe("secrets").from(StartPosition::First).await.unwrap();
         for (n, written) in codecs.into_iter().enumerate() {
             let message = next(&mut subscription).await;
             assert_eq!(message.value().unwrap(), secret(n as u64));
@@ -39,7 +39,7 @@ async fn every_codec_reads_what_every_codec_published_and_the_hub_nothing() {
         assert_eq!((counts.opened, counts.refused, counts.repeated), (3, 0, 0));
     }
     // Without keys it is opaque, and so it is on disk.
-    let mut blind = client.subscribe("secrets").from(Start::First).await.unwrap();
+    let mut blind = client.subscribe("secrets").from(StartPosition::First).await.unwrap();
     let opaque = next(&mut blind).await;
     assert!(opaque.seal.is_none() && opaque.value().unwrap().field("sealed").is_some());
     drop((blind, node));
@@ -67,13 +67,13 @@ async fn a_publisher_seals_in_order_and_a_reader_goes_on_where_it_was() {
     }
     assert_eq!(publisher.flush().await.unwrap().messages, 3000);
     let group = base.group(&client).await;
-    let mut all = group.subscribe("many").from(Start::First).credit(64).await.unwrap();
+    let mut all = group.subscribe("many").from(StartPosition::First).credit(64).await.unwrap();
     assert_eq!(numbers(&mut all, 3000).await, (0..3000).collect::<Vec<_>>());
     let counts = all.seal_counts();
     assert_eq!((counts.opened, counts.skipped), (3000, 0));
-    let mut part = group.subscribe("many").from(Start::Offset(2990)).await.unwrap();
+    let mut part = group.subscribe("many").from(StartPosition::Offset(2990)).await.unwrap();
     assert_eq!(numbers(&mut part, 10).await, (2990..3000).collect::<Vec<_>>());
-    let mut pattern = group.subscribe("**").from(Start::First).limit(1).await.unwrap();
+    let mut pattern = group.subscribe("**").from(StartPosition::First).limit(1).await.unwrap();
     assert_eq!(number(&next(&mut pattern).await), 0);
     drop(node);
 }
@@ -87,7 +87,7 @@ async fn a_consumer_gets_again_what_it_did_not_acknowledge() {
         group.publish("work", DataType::CHAT, &numbered(n)).await.unwrap();
     }
     let readers = base.group(&client).await;
-    let work = || readers.subscribe("work").consumer("w").from(Start::First);
+    let work = || readers.subscribe("work").consumer("w").from(StartPosition::First);
     let mut first = work().await.unwrap();
     for n in 0..4 {
         let message = next(&mut first).await;
@@ -119,7 +119,7 @@ async fn several_senders_are_told_apart() {
         let group = if n % 2 == 0 { &from_base } else { &from_car };
         group.publish("talk", DataType::CHAT, &numbered(n)).await.unwrap();
     }
-    let mut talk = from_car.subscribe("talk").from(Start::First).await.unwrap();
+    let mut talk = from_car.subscribe("talk").from(StartPosition::First).await.unwrap();
     for n in 0..6 {
         let message = next(&mut talk).await;
         let seal = message.seal.clone().unwrap();
@@ -144,7 +144,7 @@ async fn the_class_is_what_the_policy_decides_or_nothing_is_sent() {
     let policy = Policy::from_toml("version = 1\ntype.counter.floor = 'S'").unwrap();
     group.set_policy(policy);
     publish(DataType::COUNTER).await.unwrap();
-    let mut mixed = group.subscribe("mixed").from(Start::First).await.unwrap();
+    let mut mixed = group.subscribe("mixed").from(StartPosition::First).await.unwrap();
     let mut events = mixed.events();
     let first = next(&mut mixed).await.seal.unwrap();
     assert_eq!((first.data_type, first.class), (DataType::EMERGENCY, Class::Signed));
@@ -159,12 +159,12 @@ async fn the_class_is_what_the_policy_decides_or_nothing_is_sent() {
 async fn a_pair_talks_in_class_p() {
     let (_folder, _node, client) = node().await;
     let base = authority(NewGroup { is_pair: true, ..NewGroup::default() });
-    let car = invite(&base, "car", sealane_group::Past::All);
+    let car = invite(&base, "car", sealane_group::PastSecrets::All);
     let (base, car) = (base.group(&client).await, car.group(&client).await);
     base.publish_orders().await.unwrap();
     base.publish("pair", DataType::COMMAND, &numbered(7)).await.unwrap();
     base.publish("pair", DataType::CHAT, &numbered(8)).await.unwrap();
-    let mut pair = car.subscribe("pair").from(Start::First).await.unwrap();
+    let mut pair = car.subscribe("pair").from(StartPosition::First).await.unwrap();
     let message = next(&mut pair).await;
     assert_eq!((number(&message), message.seal.unwrap().class), (7, Class::Peer));
     let message = next(&mut pair).await;

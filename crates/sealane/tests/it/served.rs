@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use sealane::{Codec, Value};
-use sealane_node::{Config, Node};
+use sealane_node::{Config, HubNode};
 
 /// Names a program of another version, of which each test starts a process instead of the node of
 /// this one: `cargo xtask upgrade`.
@@ -13,7 +13,7 @@ const BINARY: &str = "SEALANE_NODE_BINARY";
 
 /// A running node; dropping it ends it.
 pub(crate) enum Served {
-    Here(Node),
+    Here(HubNode),
     Apart(Process),
 }
 
@@ -31,7 +31,7 @@ impl Served {
             return Self::Apart(Process::start(Path::new(&program), folder));
         }
         let (listen, data) = ("127.0.0.1:0".parse().unwrap(), folder.to_owned());
-        Self::Here(Node::start(Config { listen, data, ..Config::default() }).await.unwrap())
+        Self::Here(HubNode::start(Config { listen, data, ..Config::default() }).await.unwrap())
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -1,8 +1,8 @@
 //! A second kind of group through the same client: members leave and come back in a slot that
 //! somebody else has used, and epoch secrets come from outside.
 
-use sealane::{DataType, Start};
-use sealane_group::{Agreed, EpochSource, Present};
+use sealane::{DataType, StartPosition};
+use sealane_group::{AgreedMember, AgreedPresence, EpochSource};
 use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 
 use crate::members::refusals;
@@ -19,13 +19,13 @@ fn slot(number: u16) -> Slot {
 }
 
 /// A member of the slot with that number, with a seed of its own.
-fn person(number: u16, seed: u8) -> Agreed {
-    Agreed::new(ID, slot(number), [seed; 32], secret(0))
+fn person(number: u16, seed: u8) -> AgreedMember {
+    AgreedMember::new(ID, slot(number), [seed; 32], secret(0))
 }
 
-fn present(number: u16, name: &str, seed: u8) -> Present<'_> {
-    let verifying_key = Agreed::verifying_key(&[seed; 32]).unwrap();
-    Present { slot: slot(number), name, verifying_key }
+fn present(number: u16, name: &str, seed: u8) -> AgreedPresence<'_> {
+    let verifying_key = AgreedMember::verifying_key(&[seed; 32]).unwrap();
+    AgreedPresence { slot: slot(number), name, verifying_key }
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn members_come_back_in_a_used_slot_and_each_is_read_under_its_own_name() 
     for member in [&mut ada, &mut bob, &mut eve] {
         member.agree(Epoch(0), secret(0), &with_bob).unwrap();
     }
-    let say = |member: &Agreed, n: u64| {
+    let say = |member: &AgreedMember, n: u64| {
         let (client, member) = (client.clone(), member.clone());
         async move {
             let group = client.group(member).await.unwrap();
@@ -61,7 +61,7 @@ async fn members_come_back_in_a_used_slot_and_each_is_read_under_its_own_name() 
     say(&back, 666).await.unwrap();
 
     let reader = client.group(ada.clone()).await.unwrap();
-    let mut talk = reader.subscribe("talk").from(Start::First).await.unwrap();
+    let mut talk = reader.subscribe("talk").from(StartPosition::First).await.unwrap();
     let mut events = talk.events();
     let mut names = Vec::new();
     for n in 0..3 {

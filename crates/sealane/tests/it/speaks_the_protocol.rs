@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sealane::{Client, Codec, Error, GroupTag, Level, Start, Value};
+use sealane::{Client, Codec, Error, GroupTag, Level, StartPosition, Value};
 
 use crate::{node, number, numbered};
 
@@ -23,14 +23,15 @@ async fn what_is_published_in_one_codec_is_read_in_every_other() {
         assert_eq!((published.level, published.replayed), (Level::Disk.into(), false));
     }
     for codec in codecs {
-        let mut reader = client.subscribe("a/b").from(Start::First).codec(codec).await.unwrap();
+        let mut reader =
+            client.subscribe("a/b").from(StartPosition::First).codec(codec).await.unwrap();
         for offset in 0..3 {
             let message = crate::next(&mut reader).await;
             assert_eq!((message.offset, message.attempt, message.codec), (offset, 1, codec));
             assert_eq!(message.value().unwrap(), all);
         }
         let page = client.clone().with_codec(codec).unwrap();
-        let page = page.read("a/b", Start::Offset(1), 1).await.unwrap();
+        let page = page.read("a/b", StartPosition::Offset(1), 1).await.unwrap();
         assert_eq!(page.messages[0].value().unwrap(), all);
         assert_eq!((page.messages.len(), page.next, page.end), (1, 2, false));
     }

@@ -10,8 +10,8 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, NamedGroup, RootCertStore};
-use sealane::{Client, Distrust, Error, Start, Subscription};
-use sealane_node::{Config, Node, StartError, TlsFiles};
+use sealane::{Client, Error, StartPosition, Subscription, TlsTrustError};
+use sealane_node::{Config, HubNode, StartError, TlsFiles};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -43,11 +43,11 @@ fn config(folder: &Path) -> Config {
     }
 }
 
-async fn secure_node() -> (tempfile::TempDir, Node, String) {
+async fn secure_node() -> (tempfile::TempDir, HubNode, String) {
     let folder = tempfile::tempdir().unwrap();
     let pair = pair();
     write(folder.path(), &pair);
-    let node = Node::start(config(folder.path())).await.unwrap();
+    let node = HubNode::start(config(folder.path())).await.unwrap();
     (folder, node, pair.0)
 }
 
@@ -57,7 +57,7 @@ fn client(address: SocketAddr, ca: &str) -> Client {
 }
 
 async fn read(client: &Client) -> Subscription {
-    client.subscribe("a").from(Start::First).await.unwrap()
+    client.subscribe("a").from(StartPosition::First).await.unwrap()
 }
 
 /// A handshake with the node, as another program would do it.
@@ -98,7 +98,7 @@ async fn who_is_not_trusted_and_who_does_not_speak_tls_are_named() {
     let (_folder, node, ca) = secure_node().await;
     let (other, _) = pair();
     let error = client(node.address(), &other).health().await.unwrap_err();
-    assert!(matches!(error, Error::Untrusted { why: Distrust::UnknownIssuer, .. }), "{error}");
+    assert!(matches!(error, Error::Untrusted { why: TlsTrustError::UnknownIssuer, .. }), "{error}");
     assert_eq!(error.code(), "SL-CLIENT-23");
     let error = client(node.address(), &other).subscribe("a").await.unwrap_err();
     assert!(matches!(error, Error::Untrusted { .. }), "{error}");
@@ -114,7 +114,7 @@ async fn who_is_not_trusted_and_who_does_not_speak_tls_are_named() {
     assert!(matches!(plain_ca("no certificate"), Err(Error::Trust(_))));
     let (_folder, open, _) = crate::node().await;
     let error = client(open.address(), &ca).patience(Duration::ZERO).health().await.unwrap_err();
-    assert!(matches!(error, Error::Untrusted { why: Distrust::NoTls, .. }), "{error}");
+    assert!(matches!(error, Error::Untrusted { why: TlsTrustError::NoTls, .. }), "{error}");
 }
 
 /// A node with a certificate that was made with these parameters, and what a client says of it.
@@ -125,7 +125,7 @@ async fn said_of(change: impl FnOnce(&mut CertificateParams)) -> Error {
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap().pem();
     write(folder.path(), &(certificate.clone(), key.serialize_pem()));
-    let node = Node::start(config(folder.path())).await.unwrap();
+    let node = HubNode::start(config(folder.path())).await.unwrap();
     client(node.address(), &certificate).health().await.unwrap_err()
 }
 
@@ -190,7 +190,7 @@ async fn a_broken_pair_leaves_the_old_one() {
     assert!(matches!(node.reload(), Err(StartError::Tls(_))));
     client(node.address(), &ca).health().await.unwrap();
     // A node does not start with one.
-    let refused = Node::start(config(folder.path())).await;
+    let refused = HubNode::start(config(folder.path())).await;
     assert!(matches!(refused, Err(StartError::Tls(_))));
     write(folder.path(), &other);
     node.reload().unwrap();

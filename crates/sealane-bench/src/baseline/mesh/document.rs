@@ -17,31 +17,31 @@ const TEXT: &str = "ridge line is clear, we are moving on,";
 
 /// The state of one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Document {
+pub(crate) struct GossipDocument {
     version: u32,
     node: u32,
     counters: BTreeMap<u32, u64>,
-    peripherals: BTreeMap<u32, Peripheral>,
+    peripherals: BTreeMap<u32, GossipPeripheral>,
     /// By time and origin. The report sorts by origin first, so that lines of low nodes never leave
     /// a node that holds eight others; here the newest ones are sent.
-    chats: BTreeMap<(u64, u32), Chat>,
+    chats: BTreeMap<(u64, u32), GossipChat>,
 }
 
 /// The status that a node reports of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Peripheral {
+struct GossipPeripheral {
     callsign: [u8; CALLSIGN_BYTES],
     health: [u8; 4],
     time: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Chat {
+struct GossipChat {
     sender: Vec<u8>,
     text: Vec<u8>,
 }
 
-impl Document {
+impl GossipDocument {
     /// The state of a node that reports its status.
     pub(crate) fn new(node: u32) -> Self {
         let mut document = Self { node, ..Self::default() };
@@ -59,7 +59,8 @@ impl Document {
     /// It says how it is, at that time.
     pub(crate) fn say(&mut self, time: u64) {
         self.version += 1;
-        let own = Peripheral { callsign: *b"ALPHA-1\0\0\0\0\0", health: [80, 2, 0, 71], time };
+        let own =
+            GossipPeripheral { callsign: *b"ALPHA-1\0\0\0\0\0", health: [80, 2, 0, 71], time };
         self.peripherals.insert(self.node, own);
     }
 
@@ -73,7 +74,7 @@ impl Document {
     pub(crate) fn chat(&mut self, time: u64) {
         self.version += 1;
         let text = format!("{TEXT} {}", time.saturating_sub(1) % 100).into_bytes();
-        let chat = Chat { sender: SENDER.to_vec(), text };
+        let chat = GossipChat { sender: SENDER.to_vec(), text };
         self.chats.insert((time, self.node), chat);
         self.prune();
     }
@@ -115,7 +116,7 @@ impl Document {
 
     /// Reads the bytes that another node sent.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut input = Input(bytes);
+        let mut input = GossipCursor(bytes);
         let (version, node) = (input.u32()?, input.u32()?);
         let mut document = Self { version, node, ..Self::default() };
         for _ in 0..input.u32()? {
@@ -124,7 +125,7 @@ impl Document {
         while !input.0.is_empty() {
             let (marker, _) = (input.u8()?, input.u8()?);
             let length = input.u16()?;
-            let mut section = Input(input.take(length.into())?);
+            let mut section = GossipCursor(input.take(length.into())?);
             match marker {
                 PERIPHERAL => document.read_peripheral(&mut section)?,
                 CHAT => {
@@ -138,27 +139,27 @@ impl Document {
         Some(document)
     }
 
-    fn read_peripheral(&mut self, input: &mut Input<'_>) -> Option<()> {
+    fn read_peripheral(&mut self, input: &mut GossipCursor<'_>) -> Option<()> {
         let (node, _parent, _kind) = (input.u32()?, input.u32()?, input.u8()?);
         let (callsign, health) = (input.array()?, input.array()?);
         let (_has_event, time) = (input.u8()?, input.u64()?);
-        self.peripherals.insert(node, Peripheral { callsign, health, time });
+        self.peripherals.insert(node, GossipPeripheral { callsign, health, time });
         Some(())
     }
 
-    fn read_chat(&mut self, input: &mut Input<'_>) -> Option<()> {
+    fn read_chat(&mut self, input: &mut GossipCursor<'_>) -> Option<()> {
         let (origin, time) = (input.u32()?, input.u64()?);
         let length = input.u8()?;
         let sender = input.take(length.into())?.to_vec();
         let length = input.u8()?;
         let text = input.take(length.into())?.to_vec();
         let (_flags, _reply_node, _reply_time) = (input.u8()?, input.u32()?, input.u64()?);
-        self.chats.insert((time, origin), Chat { sender, text });
+        self.chats.insert((time, origin), GossipChat { sender, text });
         Some(())
     }
 
     /// Takes over what another node holds.
-    pub(crate) fn merge(&mut self, other: Document) {
+    pub(crate) fn merge(&mut self, other: GossipDocument) {
         for (node, value) in other.counters {
             let own = self.counters.entry(node).or_default();
             *own = value.max(*own);
@@ -174,7 +175,7 @@ impl Document {
     }
 }
 
-impl Peripheral {
+impl GossipPeripheral {
     /// 34 bytes, without an event: identity, parent, type, callsign, health, time.
     fn section(&self, node: u32) -> Vec<u8> {
         let mut section = node.to_le_bytes().to_vec();
@@ -188,7 +189,7 @@ impl Peripheral {
     }
 }
 
-impl Chat {
+impl GossipChat {
     /// 27 bytes, and two texts.
     fn bytes(&self, time: u64, origin: u32) -> Vec<u8> {
         let mut bytes = origin.to_le_bytes().to_vec();
@@ -209,9 +210,9 @@ fn put_section(marker: u8, section: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Bytes that are read from their beginning.
-struct Input<'a>(&'a [u8]);
+struct GossipCursor<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> GossipCursor<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -245,23 +246,24 @@ mod tests {
 
     #[test]
     fn documents_have_the_sizes_of_the_report_and_all_lines_make_a_larger_one() {
-        let sizes = [0, 1, 5, 10].map(|chats| Document::with_chats(chats).build(CHATS_SENT).len());
+        let sizes =
+            [0, 1, 5, 10].map(|chats| GossipDocument::with_chats(chats).build(CHATS_SENT).len());
         assert_eq!(sizes, [50, 128, 416, 632]);
-        assert_eq!(Document::with_chats(20).build(usize::MAX).len(), 1506);
+        assert_eq!(GossipDocument::with_chats(20).build(usize::MAX).len(), 1506);
     }
 
     #[test]
     fn what_is_read_is_what_was_built_and_merging_it_twice_changes_nothing() {
-        let mut document = Document::with_chats(20);
+        let mut document = GossipDocument::with_chats(20);
         document.count();
-        let read = Document::read(&document.build(usize::MAX)).unwrap();
+        let read = GossipDocument::read(&document.build(usize::MAX)).unwrap();
         assert_eq!(read, document);
-        let mut other = Document::new(8);
+        let mut other = GossipDocument::new(8);
         other.merge(read.clone());
         let once = other.clone();
         other.merge(read);
         assert_eq!(other, once);
         assert!(other.has_chat(20, 7) && !other.has_chat(20, 8));
-        assert_eq!(Document::read(&document.build(3)[..100]), None);
+        assert_eq!(GossipDocument::read(&document.build(3)[..100]), None);
     }
 }

@@ -4,45 +4,45 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use sealane_mesh::{Span, Time, To, Urgency};
+use sealane_mesh::{MeshSpan, MeshTime, SendUrgency, UnitReceiver};
 
 use super::ChaCha;
-use super::document::{CHATS_SENT, Document};
-use crate::field::{self, Machine, Unit};
+use super::document::{CHATS_SENT, GossipDocument};
+use crate::field::{self, FieldMachine, FieldUnit};
 
 /// Message, index and total in front of each part, as in the report's program.
 const PART_HEADER_BYTES: usize = 8;
 
 /// A node of the report.
-pub(crate) struct Gossip {
-    pub(crate) document: Document,
+pub(crate) struct GossipNode {
+    pub(crate) document: GossipDocument,
     cipher: ChaCha,
     unit_bytes: usize,
-    every: Span,
-    next: Time,
+    every: MeshSpan,
+    next: MeshTime,
     number: u32,
     /// The parts of documents that are under way, by their senders.
-    parts: BTreeMap<usize, Parts>,
-    outgoing: VecDeque<Unit>,
+    parts: BTreeMap<usize, GossipParts>,
+    outgoing: VecDeque<FieldUnit>,
 }
 
 #[derive(Default)]
-struct Parts {
+struct GossipParts {
     number: u32,
     came: BTreeMap<u16, Vec<u8>>,
 }
 
-impl Gossip {
+impl GossipNode {
     /// A node that sends at `first`, and from then on every so often.
     pub(crate) fn new(
         node: usize,
         unit_bytes: usize,
-        first: Time,
-        every: Span,
+        first: MeshTime,
+        every: MeshSpan,
     ) -> Result<Self, field::Error> {
         let cipher = ChaCha::new().ok_or(field::Error::Recipe)?;
         Ok(Self {
-            document: Document::new(node as u32),
+            document: GossipDocument::new(node as u32),
             cipher,
             unit_bytes,
             every,
@@ -64,27 +64,27 @@ impl Gossip {
             unit.extend(index.to_le_bytes());
             unit.extend(total.to_le_bytes());
             unit.extend(part);
-            let (to, urgency) = (To::Everybody, Urgency::Normal);
-            self.outgoing.push_back(Unit { to, bytes: Arc::from(unit), urgency });
+            let (to, urgency) = (UnitReceiver::Everybody, SendUrgency::Normal);
+            self.outgoing.push_back(FieldUnit { to, bytes: Arc::from(unit), urgency });
         }
         Ok(())
     }
 
     fn merge(&mut self, sealed: &[u8]) -> Option<()> {
-        self.document.merge(Document::read(&self.cipher.open(sealed)?)?);
+        self.document.merge(GossipDocument::read(&self.cipher.open(sealed)?)?);
         Some(())
     }
 }
 
-impl Machine for Gossip {
-    fn heard(&mut self, _now: Time, from: usize, unit: &[u8]) -> Result<(), field::Error> {
+impl FieldMachine for GossipNode {
+    fn heard(&mut self, _now: MeshTime, from: usize, unit: &[u8]) -> Result<(), field::Error> {
         let broken = || field::Error::Recipe;
         let (head, part) = unit.split_first_chunk::<PART_HEADER_BYTES>().ok_or_else(broken)?;
         let [a, b, c, d, e, f, g, h] = *head;
         let (number, index) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
         let parts = self.parts.entry(from).or_default();
         if parts.number != number {
-            *parts = Parts { number, came: BTreeMap::new() };
+            *parts = GossipParts { number, came: BTreeMap::new() };
         }
         parts.came.insert(index, part.to_vec());
         if parts.came.len() < usize::from(u16::from_le_bytes([g, h])) {
@@ -94,7 +94,7 @@ impl Machine for Gossip {
         self.merge(&sealed).ok_or_else(broken)
     }
 
-    fn tick(&mut self, now: Time) -> Result<(), field::Error> {
+    fn tick(&mut self, now: MeshTime) -> Result<(), field::Error> {
         if now < self.next {
             return Ok(());
         }
@@ -102,11 +102,11 @@ impl Machine for Gossip {
         self.tell()
     }
 
-    fn next_unit(&mut self) -> Option<Unit> {
+    fn next_unit(&mut self) -> Option<FieldUnit> {
         self.outgoing.pop_front()
     }
 
-    fn next_wake(&self) -> Option<Time> {
+    fn next_wake(&self) -> Option<MeshTime> {
         Some(self.next)
     }
 }
@@ -117,17 +117,17 @@ mod tests {
 
     #[test]
     fn a_node_holds_what_another_one_has_told_in_parts() {
-        let make = |node| Gossip::new(node, 60, Time(0), Span::seconds(5)).unwrap();
+        let make = |node| GossipNode::new(node, 60, MeshTime(0), MeshSpan::seconds(5)).unwrap();
         let (mut one, mut other) = (make(1), make(2));
         one.document.chat(7);
-        one.tick(Time(0)).unwrap();
-        let units: Vec<Unit> = std::iter::from_fn(|| one.next_unit()).collect();
+        one.tick(MeshTime(0)).unwrap();
+        let units: Vec<FieldUnit> = std::iter::from_fn(|| one.next_unit()).collect();
         assert!(units.len() > 2 && units.iter().all(|unit| unit.bytes.len() <= 60));
         for unit in &units {
             assert!(!other.document.has_chat(7, 1));
-            other.heard(Time(1), 1, &unit.bytes).unwrap();
+            other.heard(MeshTime(1), 1, &unit.bytes).unwrap();
         }
         assert!(other.document.has_chat(7, 1));
-        assert_eq!(one.next_wake(), Some(Time(5_000_000)));
+        assert_eq!(one.next_wake(), Some(MeshTime(5_000_000)));
     }
 }

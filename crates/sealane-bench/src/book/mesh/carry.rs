@@ -1,44 +1,44 @@
 //! Documents carried over one hop and over seven, by machines of the mesh on Bluetooth LE.
 
-use sealane_document::Keeper;
-use sealane_mesh::{Provision, Span};
+use sealane_document::ShelfKeeper;
+use sealane_mesh::{MeshProvision, MeshSpan};
 use sealane_message::DataType;
 use sealane_sim::BleRate;
 
-use super::super::{Error, Row, Table};
+use super::super::{BookRow, BookTable, Error};
 use super::sync::{HOPS, LINE, vitals};
-use crate::baseline::mesh::{RELAY_BYTES, SAMPLES, Sample};
-use crate::field::{self, Field, Ours, Post, Radio};
-use crate::measure::Figure;
+use crate::baseline::mesh::{PublishedDocument, RELAY_BYTES, SAMPLES};
+use crate::field::{self, BenchField, FieldMeshMachine, FieldMeshSetup, FieldRadio};
+use crate::measure::BenchFigure;
 use crate::team::LOG;
 
 /// How long machines look for each other before anybody writes.
-const SETTLES: Span = Span::seconds(10);
+const SETTLES: MeshSpan = MeshSpan::seconds(10);
 /// After so long it would be lost.
-const PATIENCE: Span = Span::seconds(60);
+const PATIENCE: MeshSpan = MeshSpan::seconds(60);
 /// How long neighbours go on comparing what they hold once it is there.
-const AFTER: Span = Span::seconds(5);
+const AFTER: MeshSpan = MeshSpan::seconds(5);
 /// Half of the interval in which the two ends of a connection meet.
 const MEAN_WAIT_NS: f64 = 15e6;
 
 /// The cost of carrying one document.
-struct Carried {
+struct CarryOutcome {
     bytes: u64,
-    air: Span,
-    took: Span,
+    air: MeshSpan,
+    took: MeshSpan,
 }
 
 pub(super) fn broken(_: field::Error) -> Error {
     Error::Broken("a field of machines")
 }
 
-pub(super) fn tables() -> Result<Vec<Table>, Error> {
+pub(super) fn tables() -> Result<Vec<BookTable>, Error> {
     let note = "The documents of above, from their origin to a reader over relays without keys, in \
                 virtual time: connections of Bluetooth LE at 1 Mbit/s with an MTU of 247, an \
                 interval of 30 ms, nothing lost. Baseline: the report's sealed document in its \
                 relay's envelope, by the link's formula. Sealane: the machines that are shipped; \
                 what they compare afterwards counts, hellos and routes do not.";
-    let table = |title: &str, note: &str| Table {
+    let table = |title: &str, note: &str| BookTable {
         title: title.to_owned(),
         note: note.to_owned(),
         rows: vec![],
@@ -52,16 +52,16 @@ pub(super) fn tables() -> Result<Vec<Table>, Error> {
         for hops in [1, HOPS] {
             let carried = carry(&sample, hops)?;
             let name = format!("{}, {} B, {hops} hops", sample.name, sample.bytes);
-            let row = || Row::new(name.replace(" 1 hops", " 1 hop"));
-            let ns = |span: Span| Figure::ns(span.0 as f64 * 1e3);
+            let row = || BookRow::new(name.replace(" 1 hops", " 1 hop"));
+            let ns = |span: MeshSpan| BenchFigure::ns(span.0 as f64 * 1e3);
             let sealed = sample.bytes + super::RECIPE_BYTES + RELAY_BYTES;
-            let one = Radio::ble(BleRate::OneM, 0.0).air_time(sealed);
-            let all = Span(one.0 * hops as u64);
-            let waited = Figure::ns(ns(all).value + MEAN_WAIT_NS * hops as f64);
+            let one = FieldRadio::ble(BleRate::OneM, 0.0).air_time(sealed);
+            let all = MeshSpan(one.0 * hops as u64);
+            let waited = BenchFigure::ns(ns(all).value + MEAN_WAIT_NS * hops as f64);
             let ours = usize::try_from(carried.bytes).unwrap_or(usize::MAX);
-            bytes
-                .rows
-                .push(row().baseline(Figure::bytes(sealed * hops)).sealane(Figure::bytes(ours)));
+            bytes.rows.push(
+                row().baseline(BenchFigure::bytes(sealed * hops)).sealane(BenchFigure::bytes(ours)),
+            );
             air.rows.push(row().baseline(ns(all)).sealane(ns(carried.air)));
             took.rows.push(row().baseline(waited).sealane(ns(carried.took)));
         }
@@ -69,25 +69,25 @@ pub(super) fn tables() -> Result<Vec<Table>, Error> {
     Ok(vec![bytes, air, took])
 }
 
-fn carry(sample: &Sample, hops: usize) -> Result<Carried, Error> {
+fn carry(sample: &PublishedDocument, hops: usize) -> Result<CarryOutcome, Error> {
     let lines = sample.chats.min(sample.chats_sent as u64);
     let body = vitals()?;
     try_carry(&body, lines, hops).map_err(broken)?.ok_or(Error::Broken("carrying a document"))
 }
 
-fn try_carry(vitals: &[u8], lines: u64, hops: usize) -> Result<Option<Carried>, field::Error> {
+fn try_carry(vitals: &[u8], lines: u64, hops: usize) -> Result<Option<CarryOutcome>, field::Error> {
     let members = hops as u16 + 1;
-    let provision = Provision::new([3; 32], members)?;
-    let radio = Radio::ble(BleRate::OneM, 0.0);
-    let post = Post { provision: &provision, members, radio };
+    let provision = MeshProvision::new([3; 32], members)?;
+    let radio = FieldRadio::ble(BleRate::OneM, 0.0);
+    let post = FieldMeshSetup { provision: &provision, members, radio };
     let keeper = |slot: usize| match slot == 0 || slot == hops {
-        true => Keeper::Member,
-        false => Keeper::Relay,
+        true => ShelfKeeper::Member,
+        false => ShelfKeeper::Relay,
     };
-    let start = |slot: usize| Ours::start(post, slot as u16, keeper(slot));
+    let start = |slot: usize| FieldMeshMachine::start(post, slot as u16, keeper(slot));
     let machines = (0..=hops).map(start).collect::<Result<_, _>>()?;
     let rows: Vec<usize> = (0..=hops).collect();
-    let mut field = Field::new(radio, &rows, machines);
+    let mut field = BenchField::new(radio, &rows, machines);
     field.run(SETTLES)?;
     let (began, before) = (field.now, field.sent(|tally| tally.data));
     if let Some(origin) = field.machines.first_mut() {
@@ -98,15 +98,17 @@ fn try_carry(vitals: &[u8], lines: u64, hops: usize) -> Result<Option<Carried>, 
     }
     field.settle(0);
     let all = lines as usize + 1;
-    let is_there = |field: &Field<Ours>| field.machines.last().is_some_and(|it| it.kept() == all);
+    let is_there = |field: &BenchField<FieldMeshMachine>| {
+        field.machines.last().is_some_and(|it| it.kept() == all)
+    };
     if !field.run_until(began + PATIENCE, is_there)? {
         return Ok(None);
     }
     let took = field.now.since(began);
     field.run(AFTER)?;
     let after = field.sent(|tally| tally.data);
-    let air = Span(after.air.0 - before.air.0);
-    Ok(Some(Carried { bytes: after.bytes - before.bytes, air, took }))
+    let air = MeshSpan(after.air.0 - before.air.0);
+    Ok(Some(CarryOutcome { bytes: after.bytes - before.bytes, air, took }))
 }
 
 #[cfg(test)]

@@ -1,18 +1,20 @@
 //! An hour of twenty machines over seven hops: what all of it takes of the air, beside full gossip.
 
 use sealane_codec::document::encode;
-use sealane_document::Keeper;
-use sealane_mesh::{Provision, Span, Time};
+use sealane_document::ShelfKeeper;
+use sealane_mesh::{MeshProvision, MeshSpan, MeshTime};
 use sealane_message::DataType;
 use sealane_message::document::{Count, Document, Location, Position};
 use sealane_sim::BleRate;
 
-use super::super::{Error, Row, Table};
+use super::super::{BookRow, BookTable, Error};
 use super::carry::broken;
 use super::sync::vitals;
-use crate::baseline::mesh::gossip::Gossip;
-use crate::field::{self, Field, Machine, Ours, Post, Radio, Share};
-use crate::measure::{Figure, Plan, Unit, percentile};
+use crate::baseline::mesh::gossip::GossipNode;
+use crate::field::{
+    self, BenchField, FieldMachine, FieldMeshMachine, FieldMeshSetup, FieldRadio, TrafficShare,
+};
+use crate::measure::{BenchFigure, FigureUnit, MeasurePlan, percentile};
 
 /// Eight rows: seven hops from the first machine to the last.
 const ROWS: [usize; 20] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
@@ -23,11 +25,11 @@ const LOOK_S: u64 = 60;
 const SETTLES_S: u64 = 10;
 /// How often the report's nodes tell all that they hold: as its program does while somebody is
 /// connected, and as the report says that it is usual.
-const GOSSIPS: [Gossips; 2] = [
-    Gossips { name: "gossip each 5 s", every: Span::seconds(5), demanded_percent: None },
-    Gossips {
+const GOSSIPS: [GossipPace; 2] = [
+    GossipPace { name: "gossip each 5 s", every: MeshSpan::seconds(5), demanded_percent: None },
+    GossipPace {
         name: "gossip each 0.5 s",
-        every: Span::millis(500),
+        every: MeshSpan::millis(500),
         demanded_percent: Some(DEMANDED_PERCENT),
     },
 ];
@@ -41,16 +43,16 @@ const VITALS_S: u64 = 300;
 const LINE_S: u64 = 30;
 
 /// A pace of full gossip.
-struct Gossips {
+struct GossipPace {
     name: &'static str,
-    every: Span,
+    every: MeshSpan,
     /// The most that may be taken of its bytes. This is demanded beside gossip that is as fast.
     /// Gossip every 5 s is tens of times slower.
     demanded_percent: Option<f64>,
 }
 
-impl Gossips {
-    fn note(&self, own: Figure, baseline: Figure) -> String {
+impl GossipPace {
+    fn note(&self, own: BenchFigure, baseline: BenchFigure) -> String {
         let percent = own.value / baseline.value.max(1.0) * 100.0;
         let part = format!("{percent:.0} % of the bytes");
         match self.demanded_percent {
@@ -65,7 +67,7 @@ impl Gossips {
 
 /// A message of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum HourMessageKind {
     Location,
     Count,
     Vitals,
@@ -74,8 +76,8 @@ enum Says {
 }
 
 /// A machine that takes part in the hour.
-trait Team: Machine {
-    fn say(&mut self, now: Time, says: Says) -> Result<(), field::Error>;
+trait HourMachine: FieldMachine {
+    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<(), field::Error>;
     /// Whether it holds that line of another machine.
     fn has_line(&self, number: u64) -> bool;
 }
@@ -85,30 +87,32 @@ fn speaker(number: u64) -> usize {
     (number % ROWS.len() as u64) as usize
 }
 
-impl Team for Ours {
-    fn say(&mut self, now: Time, says: Says) -> Result<(), field::Error> {
+impl HourMachine for FieldMeshMachine {
+    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<(), field::Error> {
         let time_ms = 1_790_000_000_000 + now.as_millis();
         let mut body = vec![];
         let document = match says {
-            Says::Location => Position::from_degrees(52.5, 13.4).map(|position| {
+            HourMessageKind::Location => Position::from_degrees(52.5, 13.4).map(|position| {
                 let (altitude_dm, accuracy_dm) = (Some(340), Some(50));
                 Document::Location(Location { time_ms, position, altitude_dm, accuracy_dm })
             }),
-            Says::Count => Some(Document::Counter(vec![Count { id: 1, total: now.as_millis() }])),
-            Says::Vitals => {
+            HourMessageKind::Count => {
+                Some(Document::Counter(vec![Count { id: 1, total: now.as_millis() }]))
+            }
+            HourMessageKind::Vitals => {
                 body = vitals().map_err(|_| field::Error::Document)?;
                 None
             }
-            Says::Line(number) => {
+            HourMessageKind::Line(number) => {
                 body = format!("{number:>8}ridge line is clear, we are moving on").into_bytes();
                 None
             }
         };
         let data_type = match says {
-            Says::Location => DataType::LOCATION,
-            Says::Count => DataType::COUNTER,
-            Says::Vitals => DataType::VITALS,
-            Says::Line(_) => DataType::CHAT,
+            HourMessageKind::Location => DataType::LOCATION,
+            HourMessageKind::Count => DataType::COUNTER,
+            HourMessageKind::Vitals => DataType::VITALS,
+            HourMessageKind::Line(_) => DataType::CHAT,
         };
         if let Some(document) = document {
             encode(&document, &mut body).map_err(|_| field::Error::Document)?;
@@ -124,12 +128,14 @@ impl Team for Ours {
     }
 }
 
-impl Team for Gossip {
-    fn say(&mut self, now: Time, says: Says) -> Result<(), field::Error> {
+impl HourMachine for GossipNode {
+    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<(), field::Error> {
         match says {
-            Says::Location | Says::Vitals => self.document.say(now.as_millis()),
-            Says::Count => self.document.count(),
-            Says::Line(number) => self.document.chat(number),
+            HourMessageKind::Location | HourMessageKind::Vitals => {
+                self.document.say(now.as_millis())
+            }
+            HourMessageKind::Count => self.document.count(),
+            HourMessageKind::Line(number) => self.document.chat(number),
         }
         Ok(())
     }
@@ -140,9 +146,9 @@ impl Team for Gossip {
 }
 
 /// The result of an hour.
-struct Hour {
-    control: Share,
-    data: Share,
+struct HourOutcome {
+    control: TrafficShare,
+    data: TrafficShare,
     /// Of one machine, on average.
     wakes: f64,
     /// Nanoseconds from a line to the last machine that got it.
@@ -152,46 +158,46 @@ struct Hour {
     scale: f64,
 }
 
-impl Hour {
-    fn air(&self, share: Share) -> Figure {
-        Figure::ns(share.air.0 as f64 * 1e3 * self.scale)
+impl HourOutcome {
+    fn air(&self, share: TrafficShare) -> BenchFigure {
+        BenchFigure::ns(share.air.0 as f64 * 1e3 * self.scale)
     }
 
-    fn bytes(&self, share: Share) -> Figure {
-        Figure::of(share.bytes as f64 * self.scale, Unit::Bytes)
+    fn bytes(&self, share: TrafficShare) -> BenchFigure {
+        BenchFigure::of(share.bytes as f64 * self.scale, FigureUnit::Bytes)
     }
 
-    fn all(&self) -> Share {
+    fn all(&self) -> TrafficShare {
         self.control + self.data
     }
 }
 
-pub(super) fn tables(plan: &Plan) -> Result<Vec<Table>, Error> {
-    let is_look = plan.rounds < Plan::full().rounds;
+pub(super) fn tables(plan: &MeasurePlan) -> Result<Vec<BookTable>, Error> {
+    let is_look = plan.rounds < MeasurePlan::full().rounds;
     let seconds = if is_look { LOOK_S } else { HOUR_S };
     let mut ours = live(members().map_err(broken)?, seconds).map_err(broken)?;
     let [mut air, mut bytes, mut wakes, mut spread] = titles(seconds);
-    let wakes_of = |hour: &Hour| Figure::of(hour.wakes * hour.scale, Unit::Count);
+    let wakes_of = |hour: &HourOutcome| BenchFigure::of(hour.wakes * hour.scale, FigureUnit::Count);
     for pace in GOSSIPS {
         let name = pace.name;
         let mut gossip = live(gossips(pace.every).map_err(broken)?, seconds).map_err(broken)?;
         for (what, part) in [("documents", ours.data), ("all of it", ours.all())] {
-            let row = || Row::new(format!("{what}, beside {name}"));
+            let row = || BookRow::new(format!("{what}, beside {name}"));
             let (baseline, own) = (gossip.bytes(gossip.data), ours.bytes(part));
             bytes.rows.push(row().baseline(baseline).sealane(own).note(pace.note(own, baseline)));
             air.rows.push(row().baseline(gossip.air(gossip.data)).sealane(ours.air(part)));
         }
-        let row = Row::new(format!("a machine, beside {name}"));
+        let row = BookRow::new(format!("a machine, beside {name}"));
         wakes.rows.push(row.baseline(wakes_of(&gossip)).sealane(wakes_of(&ours)));
         for (line, part) in [("half of the lines", 0.5), ("the slowest line", 1.0)] {
-            let row = Row::new(format!("{line}, beside {name}"));
-            let [own, baseline] =
-                [&mut ours, &mut gossip].map(|of| Figure::ns(percentile(&mut of.spread_ns, part)));
+            let row = BookRow::new(format!("{line}, beside {name}"));
+            let [own, baseline] = [&mut ours, &mut gossip]
+                .map(|of| BenchFigure::ns(percentile(&mut of.spread_ns, part)));
             let came = format!("{} of {} came to all", ours.spread_ns.len(), ours.said);
             spread.rows.push(row.baseline(baseline).sealane(own).note(came));
         }
     }
-    let control = || Row::new("of it hellos, routes, announcements").note(CONTROL);
+    let control = || BookRow::new("of it hellos, routes, announcements").note(CONTROL);
     air.rows.push(control().sealane(ours.air(ours.control)));
     bytes.rows.push(control().sealane(ours.bytes(ours.control)));
     Ok(vec![air, bytes, wakes, spread])
@@ -200,7 +206,7 @@ pub(super) fn tables(plan: &Plan) -> Result<Vec<Table>, Error> {
 const CONTROL: &str = "the report has no routes, and its document is the sign of life";
 
 /// The tables of air time, bytes, wake-ups and spread, without rows.
-fn titles(seconds: u64) -> [Table; 4] {
+fn titles(seconds: u64) -> [BookTable; 4] {
     let note = format!(
         "{} machines in {} rows, connections of Bluetooth LE at 1 Mbit/s with an MTU of 247 and an \
          interval of 30 ms to all of their own row and the next ones, nothing lost. Each says \
@@ -219,42 +225,42 @@ fn titles(seconds: u64) -> [Table; 4] {
         ("wake-ups", wakes),
         ("until all have a line", ""),
     ]
-    .map(|(what, note)| Table {
+    .map(|(what, note)| BookTable {
         title: format!("An hour of twenty machines: {what}"),
         note: note.to_owned(),
         rows: vec![],
     })
 }
 
-fn radio() -> Radio {
-    Radio::ble(BleRate::OneM, 0.0)
+fn radio() -> FieldRadio {
+    FieldRadio::ble(BleRate::OneM, 0.0)
 }
 
-fn members() -> Result<Vec<Ours>, field::Error> {
+fn members() -> Result<Vec<FieldMeshMachine>, field::Error> {
     let members = ROWS.len() as u16;
-    let provision = Provision::new([5; 32], members)?;
-    let post = Post { provision: &provision, members, radio: radio() };
-    (0..members).map(|slot| Ours::start(post, slot, Keeper::Member)).collect()
+    let provision = MeshProvision::new([5; 32], members)?;
+    let post = FieldMeshSetup { provision: &provision, members, radio: radio() };
+    (0..members).map(|slot| FieldMeshMachine::start(post, slot, ShelfKeeper::Member)).collect()
 }
 
-fn gossips(every: Span) -> Result<Vec<Gossip>, field::Error> {
+fn gossips(every: MeshSpan) -> Result<Vec<GossipNode>, field::Error> {
     let unit = radio().profile.unit_bytes();
-    let phase = |node: usize| Time(every.0 * node as u64 / ROWS.len() as u64);
-    (0..ROWS.len()).map(|node| Gossip::new(node, unit, phase(node), every)).collect()
+    let phase = |node: usize| MeshTime(every.0 * node as u64 / ROWS.len() as u64);
+    (0..ROWS.len()).map(|node| GossipNode::new(node, unit, phase(node), every)).collect()
 }
 
 /// An hour, after the machines have found each other.
-fn live<M: Team>(machines: Vec<M>, seconds: u64) -> Result<Hour, field::Error> {
-    let mut field = Field::new(radio(), &ROWS, machines);
-    field.run(Span::seconds(SETTLES_S))?;
+fn live<M: HourMachine>(machines: Vec<M>, seconds: u64) -> Result<HourOutcome, field::Error> {
+    let mut field = BenchField::new(radio(), &ROWS, machines);
+    field.run(MeshSpan::seconds(SETTLES_S))?;
     let before = field.tallies.clone();
-    let (mut lines, mut spread_ns): (Vec<(u64, Time)>, Vec<f64>) = (vec![], vec![]);
+    let (mut lines, mut spread_ns): (Vec<(u64, MeshTime)>, Vec<f64>) = (vec![], vec![]);
     let began = field.now;
     let mut said = 0;
     for second in 0..seconds {
         if second % LINE_S == 0 {
             lines.push((said, field.now));
-            say(&mut field, speaker(said), Says::Line(said))?;
+            say(&mut field, speaker(said), HourMessageKind::Line(said))?;
             said += 1;
         }
         for machine in 0..ROWS.len() {
@@ -262,7 +268,7 @@ fn live<M: Team>(machines: Vec<M>, seconds: u64) -> Result<Hour, field::Error> {
                 say(&mut field, machine, says)?;
             }
         }
-        let until = began + Span::seconds(second + 1);
+        let until = began + MeshSpan::seconds(second + 1);
         while field.run_until(until, |field| lines.iter().any(|line| is_there(field, line.0)))? {
             let now = field.now;
             lines.retain(|(number, told)| {
@@ -274,9 +280,9 @@ fn live<M: Team>(machines: Vec<M>, seconds: u64) -> Result<Hour, field::Error> {
             });
         }
     }
-    let mut hour = Hour {
-        control: Share::default(),
-        data: Share::default(),
+    let mut hour = HourOutcome {
+        control: TrafficShare::default(),
+        data: TrafficShare::default(),
         wakes: 0.0,
         spread_ns,
         said: said as usize,
@@ -290,18 +296,26 @@ fn live<M: Team>(machines: Vec<M>, seconds: u64) -> Result<Hour, field::Error> {
     Ok(hour)
 }
 
-fn is_there<M: Team>(field: &Field<M>, number: u64) -> bool {
+fn is_there<M: HourMachine>(field: &BenchField<M>, number: u64) -> bool {
     field.machines.iter().all(|machine| machine.has_line(number))
 }
 
 /// The messages that a machine sends in a second; each machine has a second of its own.
-fn due(machine: usize, second: u64) -> Vec<Says> {
+fn due(machine: usize, second: u64) -> Vec<HourMessageKind> {
     let turn = second + machine as u64;
-    let every = [(LOCATION_S, Says::Location), (COUNTER_S, Says::Count), (VITALS_S, Says::Vitals)];
+    let every = [
+        (LOCATION_S, HourMessageKind::Location),
+        (COUNTER_S, HourMessageKind::Count),
+        (VITALS_S, HourMessageKind::Vitals),
+    ];
     every.into_iter().filter(|(every, _)| turn.is_multiple_of(*every)).map(|(_, it)| it).collect()
 }
 
-fn say<M: Team>(field: &mut Field<M>, machine: usize, says: Says) -> Result<(), field::Error> {
+fn say<M: HourMachine>(
+    field: &mut BenchField<M>,
+    machine: usize,
+    says: HourMessageKind,
+) -> Result<(), field::Error> {
     let now = field.now;
     if let Some(one) = field.machines.get_mut(machine) {
         one.say(now, says)?;

@@ -6,24 +6,24 @@ use sealane_mesh::HOP_SEAL_BYTES;
 use sealane_seal::{Class, Suite};
 use sealane_sim::BleRate;
 
-use super::super::{Error, Row, Table};
-use super::Compact;
+use super::super::{BookRow, BookTable, Error};
+use super::CompactSealBench;
 use crate::baseline::mesh::{ChaCha, SAMPLES};
-use crate::field::Radio;
-use crate::measure::{self, Cost, Figure, Plan, Unit, Variant};
+use crate::field::FieldRadio;
+use crate::measure::{self, BenchFigure, BenchVariant, FigureUnit, MeasurePlan, VariantCost};
 
 /// The share of the link's time that classes without a signature may take.
 const DEMANDED_PERCENT: f64 = 0.1;
 const CLASSES: [Class; 4] = [Class::Authenticated, Class::Group, Class::Peer, Class::Signed];
 
-pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
+pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
     let mut rows = vec![];
     let mut sizes: Vec<usize> = SAMPLES.iter().map(|sample| sample.bytes).collect();
     sizes.dedup();
     for bytes in sizes {
         rows.extend(of_size(plan, bytes)?);
     }
-    Ok(Table {
+    Ok(BookTable {
         title: "Share of the cipher in the link's time".into(),
         note:
             "The CPU that a document takes to be sealed, as a part of the time that Bluetooth LE \
@@ -35,29 +35,29 @@ pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
     })
 }
 
-fn of_size(plan: &Plan, bytes: usize) -> Result<Vec<Row>, Error> {
+fn of_size(plan: &MeasurePlan, bytes: usize) -> Result<Vec<BookRow>, Error> {
     let document = &vec![7; bytes];
     let recipe = ChaCha::new().ok_or(Error::Broken("the recipe"))?;
     let mut sealing = vec![];
     for class in CLASSES {
-        let mut one = Compact::new(class, Suite::ChaCha20Poly1305)?;
+        let mut one = CompactSealBench::new(class, Suite::ChaCha20Poly1305)?;
         let frame = one.seal(document).ok_or(Error::Broken("sealing"))?.len();
         sealing.push((class, one, frame + HOP_SEAL_BYTES));
     }
     let sizes: Vec<(Class, usize)> = sealing.iter().map(|(class, _, all)| (*class, *all)).collect();
-    let mut variants = vec![Variant::new("", 1, || _ = black_box(recipe.seal(document)))];
+    let mut variants = vec![BenchVariant::new("", 1, || _ = black_box(recipe.seal(document)))];
     for (_, one, _) in &mut sealing {
-        variants.push(Variant::new("", 1, move || {
+        variants.push(BenchVariant::new("", 1, move || {
             _ = black_box(one.seal(black_box(document)).is_some())
         }));
     }
     let costs = measure::in_turns(plan, variants, &mut |_| ());
     let (baseline, ours) = costs.split_first().ok_or(Error::Broken("the bench"))?;
     let baseline = share(baseline, bytes + super::RECIPE_BYTES);
-    let row = |((class, all), cost): ((Class, usize), &Cost)| {
+    let row = |((class, all), cost): ((Class, usize), &VariantCost)| {
         let own = share(cost, all);
-        let row = Row::new(format!("{bytes} B, class {}", class.letter()));
-        let percent = |value| Figure::of(value, Unit::Percent);
+        let row = BookRow::new(format!("{bytes} B, class {}", class.letter()));
+        let percent = |value| BenchFigure::of(value, FigureUnit::Percent);
         let row = row.baseline(percent(baseline)).sealane(percent(own));
         match class {
             Class::Signed => row.note("a signature; as it is"),
@@ -73,7 +73,7 @@ fn verdict(percent: f64) -> String {
 }
 
 /// In percent.
-fn share(cost: &Cost, bytes: usize) -> f64 {
-    let air_ns = Radio::ble(BleRate::TwoM, 0.0).air_time(bytes).0 as f64 * 1e3;
+fn share(cost: &VariantCost, bytes: usize) -> f64 {
+    let air_ns = FieldRadio::ble(BleRate::TwoM, 0.0).air_time(bytes).0 as f64 * 1e3;
     cost.ns.median / air_ns * 100.0
 }

@@ -4,27 +4,29 @@ use std::hint::black_box;
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use sealane_codec::document::encode;
-use sealane_document::Keeper;
-use sealane_mesh::{Provision, Span};
+use sealane_document::ShelfKeeper;
+use sealane_mesh::{MeshProvision, MeshSpan};
 use sealane_message::DataType;
-use sealane_message::document::{Call, Document, Emergency, EmergencyKind};
+use sealane_message::document::{Document, Emergency, EmergencyCall, EmergencyKind};
 use sealane_sim::BleRate;
 
-use super::super::{Error, Row, Table};
+use super::super::{BookRow, BookTable, Error};
 use super::carry::broken;
-use crate::field::{self, Field, Ours, Post, Radio};
-use crate::measure::{self, Figure, Plan, Spread, Variant, cpu_ns, percentile};
+use crate::field::{self, BenchField, FieldMeshMachine, FieldMeshSetup, FieldRadio};
+use crate::measure::{
+    self, BenchFigure, BenchVariant, FigureSpread, MeasurePlan, cpu_ns, percentile,
+};
 
 const MEMBERS: usize = 20;
 /// Machines of a row: nobody is further than three hops from anybody.
 const IN_A_ROW: usize = 5;
 const LOSS: f64 = 0.1;
-const SETTLES: Span = Span::seconds(8);
+const SETTLES: MeshSpan = MeshSpan::seconds(8);
 /// The wait after the call, and after the last acknowledgement.
-const LULL: Span = Span::seconds(5);
+const LULL: MeshSpan = MeshSpan::seconds(5);
 /// In this time all are to have all, and so long the CPU is counted.
-const WITHIN: Span = Span::seconds(2);
-const PATIENCE: Span = Span::seconds(60);
+const WITHIN: MeshSpan = MeshSpan::seconds(2);
+const PATIENCE: MeshSpan = MeshSpan::seconds(60);
 /// A machine may take this long, where a signature is verified in no more than that.
 const DEMANDED_NS: f64 = 2e6;
 const VERIFIED_NS: f64 = 60e3;
@@ -34,30 +36,30 @@ const CLOCK_LOOKS: usize = 1000;
 const VERIFICATIONS: f64 = 25.0;
 
 /// The result of one storm.
-struct Storm {
+struct StormOutcome {
     /// Nanoseconds of each machine, in the time that all have to have all.
     spent_ns: Vec<f64>,
     /// In as much time before anybody acknowledged.
     idle_ns: Vec<f64>,
     /// Until all had all.
-    took: Span,
+    took: MeshSpan,
 }
 
-pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
-    let is_look = plan.rounds < Plan::full().rounds;
+pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
+    let is_look = plan.rounds < MeasurePlan::full().rounds;
     let storms = if is_look { 1 } else { plan.rounds / 4 };
     let [mut typical, mut slowest, mut idle, mut took, mut verified] = [const { vec![] }; 5];
     for seed in 0..storms {
         // Beside each storm, so that a disturbance of the machine hits both.
-        verified.push(verification(&Plan { rounds: 3, ..*plan })?);
+        verified.push(verification(&MeasurePlan { rounds: 3, ..*plan })?);
         let mut storm = storm(seed as u8)?;
-        idle.push(Spread::of(&mut storm.idle_ns).median);
-        typical.push(Spread::of(&mut storm.spent_ns).median);
+        idle.push(FigureSpread::of(&mut storm.idle_ns).median);
+        typical.push(FigureSpread::of(&mut storm.spent_ns).median);
         slowest.push(percentile(&mut storm.spent_ns, 1.0));
         took.push(storm.took.0 as f64 * 1e3);
     }
     let [typical, slowest, idle, took, verified] =
-        [typical, slowest, idle, took, verified].map(|mut all| Spread::of(&mut all).median);
+        [typical, slowest, idle, took, verified].map(|mut all| FigureSpread::of(&mut all).median);
     let demanded = match verified <= VERIFIED_NS {
         true => DEMANDED_NS,
         false => VERIFICATIONS * verified,
@@ -66,16 +68,17 @@ pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
     let others = MEMBERS - 1;
     let beside = format!("{others} signatures verified, each once");
     let rows = vec![
-        Row::new("one Ed25519 signature, verified").sealane(Figure::ns(verified)),
-        Row::new(format!("{others} of them alone")).sealane(Figure::ns(verified * others as f64)),
-        Row::new("a machine, half of them").sealane(Figure::ns(typical)).note(beside),
-        Row::new("the machine that takes most")
-            .sealane(Figure::ns(slowest))
-            .note(format!("demanded <= {}: {verdict}", Figure::ns(demanded))),
-        Row::new("of it without any acknowledgement")
-            .sealane(Figure::ns(idle))
+        BookRow::new("one Ed25519 signature, verified").sealane(BenchFigure::ns(verified)),
+        BookRow::new(format!("{others} of them alone"))
+            .sealane(BenchFigure::ns(verified * others as f64)),
+        BookRow::new("a machine, half of them").sealane(BenchFigure::ns(typical)).note(beside),
+        BookRow::new("the machine that takes most")
+            .sealane(BenchFigure::ns(slowest))
+            .note(format!("demanded <= {}: {verdict}", BenchFigure::ns(demanded))),
+        BookRow::new("of it without any acknowledgement")
+            .sealane(BenchFigure::ns(idle))
             .note("hellos of the same two seconds, as they were before"),
-        Row::new("until all have all").sealane(Figure::ns(took)).note("in virtual time"),
+        BookRow::new("until all have all").sealane(BenchFigure::ns(took)).note("in virtual time"),
     ];
     let note = format!(
         "{MEMBERS} members, none further than three hops from any other, Bluetooth LE at 2 Mbit/s \
@@ -85,10 +88,10 @@ pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
          passed over, hellos. What the clock takes is not in it. Medians of {storms} storms.",
         LOSS * 100.0
     );
-    Ok(Table { title: "Twenty acknowledgements at once".into(), note, rows })
+    Ok(BookTable { title: "Twenty acknowledgements at once".into(), note, rows })
 }
 
-fn verification(plan: &Plan) -> Result<f64, Error> {
+fn verification(plan: &MeasurePlan) -> Result<f64, Error> {
     let broken = |_| Error::Broken("a signature");
     let pair = Ed25519KeyPair::from_seed_unchecked(&[4; 32]).map_err(broken)?;
     let message = [7; 100];
@@ -97,26 +100,28 @@ fn verification(plan: &Plan) -> Result<f64, Error> {
     let key = key.map_err(|_| Error::Broken("a signature"))?;
     key.verify_sig(&message, signature.as_ref()).map_err(|_| Error::Broken("a signature"))?;
     let verify = || _ = black_box(key.verify_sig(black_box(&message), signature.as_ref()).is_ok());
-    let costs = measure::in_turns(plan, vec![Variant::new("", 1, verify)], &mut |_| ());
+    let costs = measure::in_turns(plan, vec![BenchVariant::new("", 1, verify)], &mut |_| ());
     costs.first().map(|cost| cost.ns.median).ok_or(Error::Broken("the bench"))
 }
 
-fn storm(seed: u8) -> Result<Storm, Error> {
+fn storm(seed: u8) -> Result<StormOutcome, Error> {
     try_storm(seed).map_err(broken)?.ok_or(Error::Broken("twenty acknowledgements at once"))
 }
 
-fn try_storm(seed: u8) -> Result<Option<Storm>, field::Error> {
-    let provision = Provision::new([seed; 32], MEMBERS as u16)?;
-    let radio = Radio::ble(BleRate::TwoM, LOSS);
-    let post = Post { provision: &provision, members: MEMBERS as u16, radio };
-    let start = |slot| Ours::start(post, slot, Keeper::Member);
+fn try_storm(seed: u8) -> Result<Option<StormOutcome>, field::Error> {
+    let provision = MeshProvision::new([seed; 32], MEMBERS as u16)?;
+    let radio = FieldRadio::ble(BleRate::TwoM, LOSS);
+    let post = FieldMeshSetup { provision: &provision, members: MEMBERS as u16, radio };
+    let start = |slot| FieldMeshMachine::start(post, slot, ShelfKeeper::Member);
     let machines = (0..MEMBERS as u16).map(start).collect::<Result<_, _>>()?;
     let rows: Vec<usize> = (0..MEMBERS).map(|machine| machine / IN_A_ROW).collect();
-    let mut field = Field::new(radio, &rows, machines);
+    let mut field = BenchField::new(radio, &rows, machines);
     field.run(SETTLES)?;
     let Some([call, answer]) = bodies() else { return Ok(None) };
     write(&mut field, 0, DataType::EMERGENCY, &call)?;
-    let all_have = |field: &Field<Ours>, count| field.machines.iter().all(|it| it.kept() == count);
+    let all_have = |field: &BenchField<FieldMeshMachine>, count| {
+        field.machines.iter().all(|it| it.kept() == count)
+    };
     if !field.run_until(field.now + PATIENCE, |field| all_have(field, 1))? {
         return Ok(None);
     }
@@ -124,7 +129,7 @@ fn try_storm(seed: u8) -> Result<Option<Storm>, field::Error> {
     spent(&mut field);
     field.run(WITHIN)?;
     let idle_ns = spent(&mut field);
-    let opened = |field: &Field<Ours>| -> Vec<u64> {
+    let opened = |field: &BenchField<FieldMeshMachine>| -> Vec<u64> {
         field.machines.iter().map(|it| it.member.agent.counters().opened).collect()
     };
     let (began, before) = (field.now, opened(&field));
@@ -142,14 +147,14 @@ fn try_storm(seed: u8) -> Result<Option<Storm>, field::Error> {
     let others = MEMBERS as u64 - 1;
     let is_once =
         opened(&field).iter().zip(&before).all(|(after, before)| after - before == others);
-    Ok(is_once.then_some(Storm { spent_ns, idle_ns, took }))
+    Ok(is_once.then_some(StormOutcome { spent_ns, idle_ns, took }))
 }
 
 /// Nanoseconds of each machine since this was asked last, without those of the clock.
-fn spent(field: &mut Field<Ours>) -> Vec<f64> {
+fn spent(field: &mut BenchField<FieldMeshMachine>) -> Vec<f64> {
     let mut looks: Vec<f64> = (0..CLOCK_LOOKS).map(|_| -cpu_ns() + cpu_ns()).collect();
-    let look = Spread::of(&mut looks).median;
-    let of = |machine: &mut Ours| {
+    let look = FigureSpread::of(&mut looks).median;
+    let of = |machine: &mut FieldMeshMachine| {
         let looks = std::mem::take(&mut machine.looks) as f64 * look;
         std::mem::take(&mut machine.spent_ns) - looks
     };
@@ -157,7 +162,7 @@ fn spent(field: &mut Field<Ours>) -> Vec<f64> {
 }
 
 fn write(
-    field: &mut Field<Ours>,
+    field: &mut BenchField<FieldMeshMachine>,
     machine: usize,
     data_type: DataType,
     body: &[u8],
@@ -173,7 +178,7 @@ fn write(
 /// A call of slot 0 and an answer to it, each behind the time of urgent messages.
 fn bodies() -> Option<[Vec<u8>; 2]> {
     let call = Emergency { number: 1, kind: EmergencyKind::Medical, position: None, text: None };
-    let answer = Call { slot: 0, number: 1 };
+    let answer = EmergencyCall { slot: 0, number: 1 };
     let body = |document: Document<'_>| {
         let mut body = 1_790_000_000_000_u64.to_le_bytes().to_vec();
         encode(&document, &mut body).ok().map(|()| body)
@@ -190,6 +195,6 @@ mod tests {
         // It gives nothing where one was verified twice, or not at all.
         let storm = storm(1).unwrap();
         assert_eq!(storm.spent_ns.len(), MEMBERS);
-        assert!(storm.took <= Span::seconds(2), "{:?}", storm.took);
+        assert!(storm.took <= MeshSpan::seconds(2), "{:?}", storm.took);
     }
 }

@@ -3,16 +3,18 @@
 use std::hint::black_box;
 
 use sealane_codec::document::encode;
-use sealane_document::Keeper;
-use sealane_document::agent::{Lot, Neighbour};
+use sealane_document::ShelfKeeper;
+use sealane_document::agent::{DocumentNeighbour, OutboxScope};
 use sealane_message::DataType;
 use sealane_message::document::{Activity, Document as Body, Vitals};
 
-use super::super::{Error, Row, Table};
-use crate::baseline::mesh::document::Document;
-use crate::baseline::mesh::{ChaCha, Published, SAMPLES, Sample, enveloped, relayed};
-use crate::measure::{self, Cost, Figure, Plan, Variant};
-use crate::team::{self, LOG, Member, Seat};
+use super::super::{BookRow, BookTable, Error};
+use crate::baseline::mesh::document::GossipDocument;
+use crate::baseline::mesh::{
+    ChaCha, PublishedDocument, PublishedTimes, SAMPLES, enveloped, relayed,
+};
+use crate::measure::{self, BenchFigure, BenchVariant, MeasurePlan, VariantCost};
+use crate::team::{self, LOG, TeamMember, TeamSeat};
 
 /// A line as the report has it without what the seal says: its time, and a text of 40 letters.
 pub(super) const LINE: [u8; 48] =
@@ -43,19 +45,23 @@ pub(super) fn broken(_: team::Error) -> Error {
 }
 
 /// An origin, relays without keys behind it, and a reader at the end.
-pub(super) struct Chain {
-    members: Vec<Member>,
+pub(super) struct SyncChain {
+    members: Vec<TeamMember>,
 }
 
-impl Chain {
+impl SyncChain {
     pub(super) fn new(hops: usize) -> Result<Self, Error> {
-        let seat = |slot: usize| Seat {
+        let seat = |slot: usize| TeamSeat {
             slot: slot as u16,
             members: hops as u16 + 1,
-            keeper: if slot == 0 || slot == hops { Keeper::Member } else { Keeper::Relay },
+            keeper: if slot == 0 || slot == hops {
+                ShelfKeeper::Member
+            } else {
+                ShelfKeeper::Relay
+            },
             message_bytes: MESSAGE_BYTES,
         };
-        let members = (0..=hops).map(|slot| Member::new(seat(slot))).collect::<Result<_, _>>();
+        let members = (0..=hops).map(|slot| TeamMember::new(seat(slot))).collect::<Result<_, _>>();
         Ok(Self { members: members.map_err(broken)? })
     }
 
@@ -95,30 +101,30 @@ impl Chain {
             let [before, machine, ..] = self.members.get_mut(at - 1..).unwrap_or_default() else {
                 break;
             };
-            let by = Neighbour { slot: before.slot, tag: before.tag, is_proven: true };
-            while let Some(telling) = before.agent.next_telling(0, Lot::All) {
+            let by = DocumentNeighbour { slot: before.slot, tag: before.tag, is_proven: true };
+            while let Some(telling) = before.agent.next_telling(0, OutboxScope::All) {
                 machine.agent.hear(by, &telling.message).map_err(|error| broken(error.into()))?;
             }
         }
         let Some(reader) = self.members.last_mut() else { return Ok(0) };
-        while reader.agent.next_telling(0, Lot::All).is_some() {}
+        while reader.agent.next_telling(0, OutboxScope::All).is_some() {}
         Ok(reader.agent.counters().taken)
     }
 }
 
 /// The report's node and its neighbour.
-struct Recipe {
-    own: Document,
+struct SyncBaseline {
+    own: GossipDocument,
     sent: usize,
-    other: Document,
+    other: GossipDocument,
     cipher: ChaCha,
 }
 
-impl Recipe {
-    fn new(sample: &Sample) -> Result<Self, Error> {
+impl SyncBaseline {
+    fn new(sample: &PublishedDocument) -> Result<Self, Error> {
         let cipher = ChaCha::new().ok_or(Error::Broken("the recipe"))?;
-        let own = Document::with_chats(sample.chats);
-        Ok(Self { own, sent: sample.chats_sent, other: Document::new(8), cipher })
+        let own = GossipDocument::with_chats(sample.chats);
+        Ok(Self { own, sent: sample.chats_sent, other: GossipDocument::new(8), cipher })
     }
 
     fn build(&self) -> Vec<u8> {
@@ -131,7 +137,7 @@ impl Recipe {
 
     fn sync(&mut self) -> Option<()> {
         let copy = self.build().clone();
-        self.other.merge(Document::read(&copy)?);
+        self.other.merge(GossipDocument::read(&copy)?);
         Some(())
     }
 
@@ -147,13 +153,13 @@ impl Recipe {
     }
 
     fn take(&mut self, sealed: &[u8]) -> Option<()> {
-        self.other.merge(Document::read(&self.cipher.open(sealed)?)?);
+        self.other.merge(GossipDocument::read(&self.cipher.open(sealed)?)?);
         Some(())
     }
 }
 
-pub(super) fn tables(plan: &Plan) -> Result<Vec<Table>, Error> {
-    let mut whole = Table {
+pub(super) fn tables(plan: &MeasurePlan) -> Result<Vec<BookTable>, Error> {
+    let mut whole = BookTable {
         title: "Build and sync of a whole document".into(),
         note: "Sync: built, copied, read and merged by a neighbour; over 7 hops six nodes pass it \
                on. Baseline: the report's format and recipe, in memory. Sealane: the same lines \
@@ -163,7 +169,7 @@ pub(super) fn tables(plan: &Plan) -> Result<Vec<Table>, Error> {
             .into(),
         rows: vec![],
     };
-    let mut more = Table {
+    let mut more = BookTable {
         title: "One line of chat more, built and brought to a neighbour".into(),
         note: "Baseline: the whole document, which is how the report's nodes tell a change. \
                Sealane: the one frame; in a group chat is signed, which is the last row."
@@ -180,7 +186,7 @@ pub(super) fn tables(plan: &Plan) -> Result<Vec<Table>, Error> {
 
 /// The variants of a sample, in the order in which they are measured.
 #[derive(Clone, Copy)]
-enum Timed {
+enum SyncVariant {
     Plain,
     Encrypted,
     PlainSync,
@@ -193,13 +199,16 @@ enum Timed {
     OursSigned,
 }
 
-fn measure_sample(plan: &Plan, sample: &Sample) -> Result<Vec<Cost>, Error> {
-    let recipe = Recipe::new(sample)?;
+fn measure_sample(
+    plan: &MeasurePlan,
+    sample: &PublishedDocument,
+) -> Result<Vec<VariantCost>, Error> {
+    let recipe = SyncBaseline::new(sample)?;
     let [mut plain, mut encrypted, mut relaying] =
-        [Recipe::new(sample)?, Recipe::new(sample)?, Recipe::new(sample)?];
+        [SyncBaseline::new(sample)?, SyncBaseline::new(sample)?, SyncBaseline::new(sample)?];
     let [mut built, mut synced, mut line, mut signed] =
-        [Chain::new(1)?, Chain::new(1)?, Chain::new(1)?, Chain::new(1)?];
-    let mut relayed = Chain::new(HOPS)?;
+        [SyncChain::new(1)?, SyncChain::new(1)?, SyncChain::new(1)?, SyncChain::new(1)?];
+    let mut relayed = SyncChain::new(HOPS)?;
     let lines = if sample.chats_sent < sample.chats as usize {
         sample.chats_sent as u64
     } else {
@@ -211,57 +220,60 @@ fn measure_sample(plan: &Plan, sample: &Sample) -> Result<Vec<Cost>, Error> {
     if !works || ours != (all, all) || signed.add(DataType::CHAT)? != 1 {
         return Err(Error::Broken("bringing a document to a neighbour"));
     }
-    // In the order of `Timed`.
+    // In the order of `SyncVariant`.
     let variants = vec![
-        Variant::new("", 1, || _ = black_box(black_box(&recipe).build())),
-        Variant::new("", 1, || _ = black_box(black_box(&recipe).build_encrypted())),
-        Variant::new("", 1, || _ = black_box(plain.sync())),
-        Variant::new("", 1, || _ = black_box(encrypted.sync_encrypted())),
-        Variant::new("", 1, || _ = black_box(relaying.sync_relayed())),
-        Variant::new("", 1, || _ = black_box(built.build(lines).is_ok())),
-        Variant::new("", 1, || _ = black_box(synced.sync(lines).is_ok())),
-        Variant::new("", 1, || _ = black_box(relayed.sync(lines).is_ok())),
-        Variant::new("", 1, || _ = black_box(line.add(LOG).is_ok())),
-        Variant::new("", 1, || _ = black_box(signed.add(DataType::CHAT).is_ok())),
+        BenchVariant::new("", 1, || _ = black_box(black_box(&recipe).build())),
+        BenchVariant::new("", 1, || _ = black_box(black_box(&recipe).build_encrypted())),
+        BenchVariant::new("", 1, || _ = black_box(plain.sync())),
+        BenchVariant::new("", 1, || _ = black_box(encrypted.sync_encrypted())),
+        BenchVariant::new("", 1, || _ = black_box(relaying.sync_relayed())),
+        BenchVariant::new("", 1, || _ = black_box(built.build(lines).is_ok())),
+        BenchVariant::new("", 1, || _ = black_box(synced.sync(lines).is_ok())),
+        BenchVariant::new("", 1, || _ = black_box(relayed.sync(lines).is_ok())),
+        BenchVariant::new("", 1, || _ = black_box(line.add(LOG).is_ok())),
+        BenchVariant::new("", 1, || _ = black_box(signed.add(DataType::CHAT).is_ok())),
     ];
     Ok(measure::in_turns(plan, variants, &mut |_| ()))
 }
 
-fn whole_rows(sample: &Sample, costs: &[Cost]) -> Result<Vec<Row>, Error> {
-    let Sample { name, bytes, published, .. } = *sample;
-    let ns = |timed: Timed| time(costs, timed);
-    let row = |what: &str, us: Option<fn(Published) -> f64>| {
-        let row = Row::new(format!("{name}, {bytes} B, {what}"));
+fn whole_rows(sample: &PublishedDocument, costs: &[VariantCost]) -> Result<Vec<BookRow>, Error> {
+    let PublishedDocument { name, bytes, published, .. } = *sample;
+    let ns = |timed: SyncVariant| time(costs, timed);
+    let row = |what: &str, us: Option<fn(PublishedTimes) -> f64>| {
+        let row = BookRow::new(format!("{name}, {bytes} B, {what}"));
         match published.zip(us) {
-            Some((published, us)) => row.published(Figure::ns(us(published) * 1e3)),
+            Some((published, us)) => row.published(BenchFigure::ns(us(published) * 1e3)),
             None => row,
         }
     };
     Ok(vec![
-        row("build, plain", Some(|of| of.build)).baseline(ns(Timed::Plain)?),
+        row("build, plain", Some(|of| of.build)).baseline(ns(SyncVariant::Plain)?),
         row("build, encrypted", Some(|of| of.build_encrypted))
-            .baseline(ns(Timed::Encrypted)?)
-            .sealane(ns(Timed::Ours)?),
-        row("sync, plain", Some(|of| of.sync)).baseline(ns(Timed::PlainSync)?),
+            .baseline(ns(SyncVariant::Encrypted)?)
+            .sealane(ns(SyncVariant::Ours)?),
+        row("sync, plain", Some(|of| of.sync)).baseline(ns(SyncVariant::PlainSync)?),
         row("sync, encrypted", Some(|of| of.sync_encrypted))
-            .baseline(ns(Timed::EncryptedSync)?)
-            .sealane(ns(Timed::OursSync)?),
-        row("over 7 hops", None).baseline(ns(Timed::Relayed)?).sealane(ns(Timed::OursRelayed)?),
+            .baseline(ns(SyncVariant::EncryptedSync)?)
+            .sealane(ns(SyncVariant::OursSync)?),
+        row("over 7 hops", None)
+            .baseline(ns(SyncVariant::Relayed)?)
+            .sealane(ns(SyncVariant::OursRelayed)?),
     ])
 }
 
-fn more_rows(sample: &Sample, costs: &[Cost]) -> Result<Vec<Row>, Error> {
-    let ns = |timed: Timed| time(costs, timed);
-    let row = |what: &str| Row::new(format!("beside {}, {} B{what}", sample.name, sample.bytes));
-    let whole = ns(Timed::EncryptedSync)?;
-    let mut rows = vec![row("").baseline(whole).sealane(ns(Timed::OursLine)?)];
+fn more_rows(sample: &PublishedDocument, costs: &[VariantCost]) -> Result<Vec<BookRow>, Error> {
+    let ns = |timed: SyncVariant| time(costs, timed);
+    let row =
+        |what: &str| BookRow::new(format!("beside {}, {} B{what}", sample.name, sample.bytes));
+    let whole = ns(SyncVariant::EncryptedSync)?;
+    let mut rows = vec![row("").baseline(whole).sealane(ns(SyncVariant::OursLine)?)];
     if sample.published.is_none() {
-        rows.push(row(", signed").baseline(whole).sealane(ns(Timed::OursSigned)?));
+        rows.push(row(", signed").baseline(whole).sealane(ns(SyncVariant::OursSigned)?));
     }
     Ok(rows)
 }
 
-fn time(costs: &[Cost], of: Timed) -> Result<Figure, Error> {
+fn time(costs: &[VariantCost], of: SyncVariant) -> Result<BenchFigure, Error> {
     let cost = costs.get(of as usize).ok_or(Error::Broken("the bench"))?;
-    Ok(Figure::ns(cost.ns.median))
+    Ok(BenchFigure::ns(cost.ns.median))
 }

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use sealane_frame::RELAY_BYTES;
 use sealane_link::{
-    Address, Config, Inbox, Link, LinkConfig, LinkError, MemoryNet, Ready, Relay, RelayCard, Wire,
+    Config, LinkAddress, LinkConfig, LinkError, LinkInbox, LinkReady, LinkRelay, LinkWire,
+    MemoryNet, RelayCard, RelayLink,
 };
 
-use super::super::{Error, Row, Table};
-use crate::measure::{Figure, Plan, Spread, process_cpu_ns};
+use super::super::{BookRow, BookTable, Error};
+use crate::measure::{BenchFigure, FigureSpread, MeasurePlan, process_cpu_ns};
 use crate::members;
 
 /// Where a frame says who put it on the link: `spec/frame.md`.
@@ -32,14 +33,15 @@ const MTU: u16 = 2000;
 const PATIENCE: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(20);
 
-pub(super) fn table(plan: &Plan, payloads: &[usize]) -> Result<Table, Error> {
+pub(super) fn table(plan: &MeasurePlan, payloads: &[usize]) -> Result<BookTable, Error> {
     let mut rows = vec![];
     for payload in payloads {
         for batch in BATCHES {
             let [bare, ours] = compare(plan, &frame(*payload)?, batch)?;
             let together = if batch == 1 { "one by one" } else { "32 at once" };
-            let row = Row::new(format!("{payload} B, {together}")).baseline(Figure::ns(bare));
-            rows.push(row.sealane(Figure::ns(ours)));
+            let row =
+                BookRow::new(format!("{payload} B, {together}")).baseline(BenchFigure::ns(bare));
+            rows.push(row.sealane(BenchFigure::ns(ours)));
         }
     }
     let note = "CPU time of all threads for each frame, over links in memory, with what brings and \
@@ -48,7 +50,7 @@ pub(super) fn table(plan: &Plan, payloads: &[usize]) -> Result<Table, Error> {
                 done in it: the rewrite is part of the relay, its buffers are made once, frames go \
                 in batches, and none takes memory from the heap, however small (`cargo test \
                 -p sealane-link --lib nothing_is_allocated`).";
-    Ok(Table { title: "The hop: received, rewritten, sent".into(), note: note.into(), rows })
+    Ok(BookTable { title: "The hop: received, rewritten, sent".into(), note: note.into(), rows })
 }
 
 /// A frame as the car sends it.
@@ -61,8 +63,8 @@ fn frame(payload: usize) -> Result<Vec<u8>, Error> {
 }
 
 /// Nanoseconds of a frame over a loop that looks at nothing, and over a relay, in turns.
-fn compare(plan: &Plan, frame: &[u8], batch: usize) -> Result<[f64; 2], Error> {
-    let mut stands = [Stand::bare().map_err(broken)?, Stand::relay().map_err(broken)?];
+fn compare(plan: &MeasurePlan, frame: &[u8], batch: usize) -> Result<[f64; 2], Error> {
+    let mut stands = [HopTestbed::bare().map_err(broken)?, HopTestbed::relay().map_err(broken)?];
     let mut costs = [vec![], vec![]];
     for round in 0..plan.warm_up + plan.rounds {
         for (stand, costs) in stands.iter_mut().zip(&mut costs) {
@@ -72,8 +74,8 @@ fn compare(plan: &Plan, frame: &[u8], batch: usize) -> Result<[f64; 2], Error> {
             }
         }
     }
-    stands.into_iter().try_for_each(Stand::end)?;
-    Ok(costs.map(|mut all| Spread::of(&mut all).median))
+    stands.into_iter().try_for_each(HopTestbed::end)?;
+    Ok(costs.map(|mut all| FigureSpread::of(&mut all).median))
 }
 
 fn broken(_: LinkError) -> Error {
@@ -81,29 +83,29 @@ fn broken(_: LinkError) -> Error {
 }
 
 /// A forwarder between two links, which are ours.
-struct Stand {
-    car: Link,
-    gateway: Link,
-    inbox: Inbox,
-    forwarder: Forwarder,
+struct HopTestbed {
+    car: RelayLink,
+    gateway: RelayLink,
+    inbox: LinkInbox,
+    forwarder: HopForwarder,
 }
 
 /// The program that passes frames on.
-enum Forwarder {
-    Relay(Relay),
-    Bare { _thread: Bare },
+enum HopForwarder {
+    Relay(LinkRelay),
+    Bare { _thread: BareHopThread },
 }
 
 /// A thread that ends when this is dropped.
-struct Bare {
+struct BareHopThread {
     stops: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Stand {
-    fn of(net: &MemoryNet, forwarder: Forwarder) -> Result<Self, LinkError> {
+impl HopTestbed {
+    fn of(net: &MemoryNet, forwarder: HopForwarder) -> Result<Self, LinkError> {
         let [car, gateway] = [CAR, GATEWAY].map(|port| link(net, port));
-        Ok(Self { car: car?, gateway: gateway?, inbox: Inbox::new(), forwarder })
+        Ok(Self { car: car?, gateway: gateway?, inbox: LinkInbox::new(), forwarder })
     }
 
     fn bare() -> Result<Self, LinkError> {
@@ -112,7 +114,7 @@ impl Stand {
         let stops = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stops);
         let thread = Some(std::thread::spawn(move || pass(&own, &stopped)));
-        Self::of(&net, Forwarder::Bare { _thread: Bare { stops, thread } })
+        Self::of(&net, HopForwarder::Bare { _thread: BareHopThread { stops, thread } })
     }
 
     fn relay() -> Result<Self, LinkError> {
@@ -139,8 +141,8 @@ impl Stand {
         ))?;
         let mut config = Config::parse(&text)?;
         config.memory = Some(net.clone());
-        let relay = Relay::start(&config, &[card])?;
-        Self::of(&net, Forwarder::Relay(relay))
+        let relay = LinkRelay::start(&config, &[card])?;
+        Self::of(&net, HopForwarder::Relay(relay))
     }
 
     /// Nanoseconds of CPU that a frame took, of those of a while.
@@ -150,7 +152,7 @@ impl Stand {
         // At least once, however short a while is.
         while frames == 0 || began.elapsed() < length {
             for _ in 0..IN_FLIGHT {
-                let sent = self.car.send(Address::Memory(OWN), &together, frame.len());
+                let sent = self.car.send(LinkAddress::Memory(OWN), &together, frame.len());
                 if sent.bytes < together.len() {
                     return Err(Error::Broken("a link in memory is full"));
                 }
@@ -164,8 +166,8 @@ impl Stand {
     /// Ends it. A relay has dropped nothing.
     fn end(self) -> Result<(), Error> {
         let dropped = match self.forwarder {
-            Forwarder::Relay(relay) => relay.stop().dropped_in_all(),
-            Forwarder::Bare { .. } => 0,
+            HopForwarder::Relay(relay) => relay.stop().dropped_in_all(),
+            HopForwarder::Bare { .. } => 0,
         };
         if dropped == 0 { Ok(()) } else { Err(Error::Broken("relaying without a drop")) }
     }
@@ -174,7 +176,7 @@ impl Stand {
     fn take(&mut self, frame_bytes: usize, mut count: usize) -> Result<(), Error> {
         let lost = Error::Broken("a frame that was to be relayed was lost");
         while count > 0 {
-            if !self.gateway.wait(Ready::ToReceive, PATIENCE).unwrap_or(false) {
+            if !self.gateway.wait(LinkReady::ToReceive, PATIENCE).unwrap_or(false) {
                 return Err(lost);
             }
             let Ok(batches) = self.gateway.receive(&mut self.inbox) else { continue };
@@ -189,7 +191,7 @@ impl Stand {
     }
 }
 
-impl Drop for Bare {
+impl Drop for BareHopThread {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Relaxed);
         // One that panicked has said so.
@@ -197,16 +199,16 @@ impl Drop for Bare {
     }
 }
 
-fn link(net: &MemoryNet, port: u32) -> Result<Link, LinkError> {
-    let config = LinkConfig::new("own", Wire::Memory(port), MTU);
-    Link::open(&config, Some(net))
+fn link(net: &MemoryNet, port: u32) -> Result<RelayLink, LinkError> {
+    let config = LinkConfig::new("own", LinkWire::Memory(port), MTU);
+    RelayLink::open(&config, Some(net))
 }
 
 /// Receives, writes what a relay writes, and sends.
-fn pass(own: &Link, stops: &AtomicBool) {
-    let mut inbox = Inbox::new();
+fn pass(own: &RelayLink, stops: &AtomicBool) {
+    let mut inbox = LinkInbox::new();
     while !stops.load(Ordering::Relaxed) {
-        if !own.wait(Ready::ToReceive, TURN).unwrap_or(false) {
+        if !own.wait(LinkReady::ToReceive, TURN).unwrap_or(false) {
             continue;
         }
         let Ok(count) = own.receive(&mut inbox) else { continue };
@@ -217,7 +219,7 @@ fn pass(own: &Link, stops: &AtomicBool) {
                 }
             }
             // A frame that is not sent is missed at the other end.
-            let _ = own.send(Address::Memory(GATEWAY), segments, arrived.segment_bytes);
+            let _ = own.send(LinkAddress::Memory(GATEWAY), segments, arrived.segment_bytes);
         }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::Instant;
 
-use sealane_sim::{Run, Scenario, SimError, Watch};
+use sealane_sim::{Scenario, SimError, SimRun, SimWatch};
 
-use super::super::{Error, Row, Table};
-use crate::baseline::packet::Packet;
-use crate::measure::{Figure, Plan, Spread, Unit};
+use super::super::{BookRow, BookTable, Error};
+use crate::baseline::packet::BaselineFixedPacket;
+use crate::measure::{BenchFigure, FigureSpread, FigureUnit, MeasurePlan};
 
 /// Those who hear each frame.
 const RECEIVERS: usize = 16;
@@ -16,9 +16,9 @@ const UNIT_BYTES: usize = 1400;
 /// Frames of a round of the report's way.
 const PACKETS: usize = 500;
 
-pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
+pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
     let scenario = scenario().map_err(broken)?;
-    let mut queues: Vec<VecDeque<Packet>> =
+    let mut queues: Vec<VecDeque<BaselineFixedPacket>> =
         (0..RECEIVERS).map(|_| VecDeque::with_capacity(32)).collect();
     let [mut theirs, mut ours] = [vec![], vec![]];
     for round in 0..plan.warm_up + plan.rounds {
@@ -29,15 +29,17 @@ pub(super) fn table(plan: &Plan) -> Result<Table, Error> {
             ours.push(simulated);
         }
     }
-    let rate = |mut ns: Vec<f64>| Figure::of(1e9 / Spread::of(&mut ns).median, Unit::PerSecond);
-    let row = Row::new(format!("deliveries a second, {RECEIVERS} receivers"))
+    let rate = |mut ns: Vec<f64>| {
+        BenchFigure::of(1e9 / FigureSpread::of(&mut ns).median, FigureUnit::PerSecond)
+    };
+    let row = BookRow::new(format!("deliveries a second, {RECEIVERS} receivers"))
         .baseline(rate(theirs))
         .sealane(rate(ours));
     let note = "Baseline: a packet of 9,000 bytes, however much of it is used, is copied by value \
                 into the queue of each receiver and out of it. Sealane: a whole run of the \
                 simulator, with its agenda, chance, back-off, programs and counts; a frame lies in \
                 one place. Wall time of one thread, in turns.";
-    Ok(Table { title: "The simulator's medium".into(), note: note.into(), rows: vec![row] })
+    Ok(BookTable { title: "The simulator's medium".into(), note: note.into(), rows: vec![row] })
 }
 
 fn broken(_: SimError) -> Error {
@@ -57,15 +59,15 @@ fn scenario() -> Result<Scenario, SimError> {
 
 /// Nanoseconds of a delivery.
 fn simulated(scenario: &Scenario) -> Result<f64, SimError> {
-    let run = Run::new(scenario.clone(), 1, &[], Watch::new())?;
+    let run = SimRun::new(scenario.clone(), 1, &[], SimWatch::new())?;
     let started = Instant::now();
     let summary = run.finish()?.summary;
     Ok(started.elapsed().as_nanos() as f64 / black_box(&summary).arrived().max(1) as f64)
 }
 
 /// The same as the report's simulator does it.
-fn copied(queues: &mut [VecDeque<Packet>]) -> f64 {
-    let packet = black_box(Packet::new(UNIT_BYTES));
+fn copied(queues: &mut [VecDeque<BaselineFixedPacket>]) -> f64 {
+    let packet = black_box(BaselineFixedPacket::new(UNIT_BYTES));
     let mut sum = 0;
     let started = Instant::now();
     for _ in 0..PACKETS {

@@ -6,43 +6,48 @@ use std::hint::black_box;
 use sealane_frame::{PeerTag, forward_in_place};
 use sealane_seal::{Class, Suite};
 
-use super::{Control, DESTINATION, Error, FROM, HOPS_AT, Heartbeat, Message, ORIGIN, Packet, TO};
-use super::{Cost, Members, Plan, RELAY, Variant, fresh, measure, members};
+use super::{
+    BaselineControl, BaselineHeartbeat, BaselineMessage, BaselinePacket, DESTINATION, Error, FROM,
+    HOPS_AT, ORIGIN, TO,
+};
+use super::{BenchMembers, BenchVariant, MeasurePlan, RELAY, VariantCost, fresh, measure, members};
 use crate::baseline::forward::reply_into;
 
 /// The report's figures: nanoseconds of its old way and of its new way.
 pub(super) const PUBLISHED: (&str, f64, f64) = ("heartbeat reply, written", 65.0, 9.5);
 
-pub(super) fn beat() -> Heartbeat {
-    Heartbeat { duration: 1, id: 2, hops: 3, source: ORIGIN }
+pub(super) fn beat() -> BaselineHeartbeat {
+    BaselineHeartbeat { duration: 1, id: 2, hops: 3, source: ORIGIN }
 }
 
 /// An announcement as it travels.
 pub(super) fn announcement() -> Result<Vec<u8>, Error> {
     let broken = |_| Error::Broken("sealing");
     let binding = members::documents();
-    let mut members = Members::new(Class::Group, Suite::Aes256Gcm, 0, binding).map_err(broken)?;
+    let mut members =
+        BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, binding).map_err(broken)?;
     members.announcement().map_err(broken)
 }
 
 /// The report's three ways, and ours.
-pub(super) fn measure(plan: &Plan) -> Result<Vec<Cost>, Error> {
+pub(super) fn measure(plan: &MeasurePlan) -> Result<Vec<VariantCost>, Error> {
     let (beat, mut wire, mut frame) = (beat(), Vec::new(), announcement()?);
     let (beat, works) = (&beat, &std::cell::Cell::new(true));
     let variants = vec![
-        Variant::new("", 1, || {
-            let reply = Control::Reply(black_box(beat).clone(), DESTINATION);
-            let message = Message { from: FROM, to: TO, packet: Packet::Control(reply) };
+        BenchVariant::new("", 1, || {
+            let reply = BaselineControl::Reply(black_box(beat).clone(), DESTINATION);
+            let message =
+                BaselineMessage { from: FROM, to: TO, packet: BaselinePacket::Control(reply) };
             drop(black_box(message.to_wire()));
         }),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || {
             fresh(|wire| reply_into(black_box(beat), DESTINATION, FROM, TO, wire));
         }),
-        Variant::new("", 1, || {
+        BenchVariant::new("", 1, || {
             reply_into(black_box(beat), DESTINATION, FROM, TO, &mut wire);
             black_box(&wire);
         }),
-        Variant::new("", 1, move || {
+        BenchVariant::new("", 1, move || {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
             if let Some(hops) = frame.get_mut(HOPS_AT) {
                 *hops = 15;

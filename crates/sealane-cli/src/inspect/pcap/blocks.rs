@@ -2,19 +2,19 @@
 
 use std::io::BufRead;
 
-use super::{Bytes, Order, Record, bounded};
+use super::{PcapByteOrder, PcapBytes, PcapRecord, bounded};
 use crate::inspect::capture::CaptureError;
 
 /// The type of a block that begins a section; it reads the same in both orders.
 pub(super) const MARK: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// The section that is being read.
-pub(super) struct Blocks {
-    order: Order,
-    interfaces: Vec<Interface>,
+pub(super) struct PcapBlocks {
+    order: PcapByteOrder,
+    interfaces: Vec<PcapInterface>,
 }
 
-struct Interface {
+struct PcapInterface {
     link_type: u32,
     /// Bytes of a packet that are kept, 0 for all.
     kept_bytes: usize,
@@ -24,19 +24,19 @@ struct Interface {
     offset_s: i64,
 }
 
-impl Blocks {
+impl PcapBlocks {
     /// Reads the block that begins the capture, behind its type.
-    pub(super) fn open<R: BufRead>(bytes: &mut Bytes<R>) -> Result<Self, CaptureError> {
-        let mut blocks = Self { order: Order::Little, interfaces: Vec::new() };
+    pub(super) fn open<R: BufRead>(bytes: &mut PcapBytes<R>) -> Result<Self, CaptureError> {
+        let mut blocks = Self { order: PcapByteOrder::Little, interfaces: Vec::new() };
         blocks.section(bytes)?;
         Ok(blocks)
     }
 
     pub(super) fn next<R: BufRead>(
         &mut self,
-        bytes: &mut Bytes<R>,
+        bytes: &mut PcapBytes<R>,
         number: u64,
-    ) -> Result<Option<Record>, CaptureError> {
+    ) -> Result<Option<PcapRecord>, CaptureError> {
         while !bytes.is_at_end()? {
             let offset = bytes.offset;
             let kind: [u8; 4] = bytes.array(HEAD)?;
@@ -62,18 +62,18 @@ impl Blocks {
             let interface = interface.ok_or(damaged("a packet of an unknown interface"))?;
             let (link_type, bytes) = (interface.link_type, packet.to_vec());
             let time_ms = time.and_then(|time| interface.time_ms(time));
-            return Ok(Some(Record { number, offset, time_ms, link_type, bytes }));
+            return Ok(Some(PcapRecord { number, offset, time_ms, link_type, bytes }));
         }
         Ok(None)
     }
 
     /// Reads the block that begins a section, behind its type.
-    fn section<R: BufRead>(&mut self, bytes: &mut Bytes<R>) -> Result<(), CaptureError> {
+    fn section<R: BufRead>(&mut self, bytes: &mut PcapBytes<R>) -> Result<(), CaptureError> {
         let offset = bytes.offset.saturating_sub(4);
         let len: [u8; 4] = bytes.array(HEAD)?;
         self.order = match bytes.array(HEAD)? {
-            [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
-            [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
+            [0x4d, 0x3c, 0x2b, 0x1a] => PcapByteOrder::Little,
+            [0x1a, 0x2b, 0x3c, 0x4d] => PcapByteOrder::Big,
             _ => {
                 let what = "a section of neither byte order";
                 return Err(CaptureError::Damaged { offset, what });
@@ -87,7 +87,7 @@ impl Blocks {
     /// The rest of a block of which `behind` bytes are no body that is still to be read.
     fn body<R: BufRead>(
         &self,
-        bytes: &mut Bytes<R>,
+        bytes: &mut PcapBytes<R>,
         len: u32,
         offset: u64,
         behind: usize,
@@ -101,11 +101,11 @@ impl Blocks {
         Ok(body)
     }
 
-    fn interface(&self, body: &[u8]) -> Option<Interface> {
+    fn interface(&self, body: &[u8]) -> Option<PcapInterface> {
         let (link_type, rest) = body.split_first_chunk()?;
         let (_, rest) = rest.split_first_chunk::<2>()?;
         let (kept_bytes, mut options) = rest.split_first_chunk()?;
-        let mut interface = Interface {
+        let mut interface = PcapInterface {
             link_type: self.order.u16(*link_type).into(),
             kept_bytes: usize::try_from(self.order.u32(*kept_bytes)).ok()?,
             per_second: Some(1_000_000),
@@ -117,8 +117,8 @@ impl Blocks {
                 (14, value) => {
                     let seconds: [u8; 8] = value.try_into().ok()?;
                     interface.offset_s = match self.order {
-                        Order::Little => i64::from_le_bytes(seconds),
-                        Order::Big => i64::from_be_bytes(seconds),
+                        PcapByteOrder::Little => i64::from_le_bytes(seconds),
+                        PcapByteOrder::Big => i64::from_be_bytes(seconds),
                     };
                 }
                 _ => {}
@@ -137,20 +137,20 @@ impl Blocks {
         (code != 0).then_some((code, value, rest.get(padding(len)..).unwrap_or_default()))
     }
 
-    fn packet<'a>(&self, body: &'a [u8]) -> Option<Packet<'a>> {
+    fn packet<'a>(&self, body: &'a [u8]) -> Option<PcapPacket<'a>> {
         let (interface, rest) = body.split_first_chunk()?;
         let interface = usize::try_from(self.order.u32(*interface)).ok()?;
         self.timed(interface, rest)
     }
 
     /// A block that is written no more: its interface has two bytes, and two count losses.
-    fn old_packet<'a>(&self, body: &'a [u8]) -> Option<Packet<'a>> {
+    fn old_packet<'a>(&self, body: &'a [u8]) -> Option<PcapPacket<'a>> {
         let (interface, rest) = body.split_first_chunk()?;
         let (_, rest) = rest.split_first_chunk::<2>()?;
         self.timed(self.order.u16(*interface).into(), rest)
     }
 
-    fn timed<'a>(&self, interface: usize, rest: &'a [u8]) -> Option<Packet<'a>> {
+    fn timed<'a>(&self, interface: usize, rest: &'a [u8]) -> Option<PcapPacket<'a>> {
         let (high, rest) = rest.split_first_chunk()?;
         let (low, rest) = rest.split_first_chunk()?;
         let (captured, rest) = rest.split_first_chunk()?;
@@ -160,7 +160,7 @@ impl Blocks {
         Some((interface, Some(high << 32 | low), rest.get(..captured)?))
     }
 
-    fn simple_packet<'a>(&self, body: &'a [u8]) -> Option<Packet<'a>> {
+    fn simple_packet<'a>(&self, body: &'a [u8]) -> Option<PcapPacket<'a>> {
         let (whole, rest) = body.split_first_chunk()?;
         let whole = usize::try_from(self.order.u32(*whole)).ok()?;
         let kept = self.interfaces.first().map_or(0, |interface| interface.kept_bytes);
@@ -170,9 +170,9 @@ impl Blocks {
 }
 
 /// Interface, time in its parts of a second, bytes.
-type Packet<'a> = (usize, Option<u64>, &'a [u8]);
+type PcapPacket<'a> = (usize, Option<u64>, &'a [u8]);
 
-impl Interface {
+impl PcapInterface {
     fn time_ms(&self, time: u64) -> Option<u64> {
         let ms = u128::from(time).checked_mul(1000)?.checked_div(self.per_second?)?;
         i64::try_from(ms).ok()?.checked_add(self.offset_s.checked_mul(1000)?)?.try_into().ok()

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use sealane::{Codec, Value};
 use sealane_frame::{FrameBuf, FrameView, open_stored};
-use sealane_group::{EpochSource, KeyFolder, Member, Sender};
+use sealane_group::{EpochSource, GroupMember, GroupSender, KeyFolder};
 use sealane_seal::{Binding, Class};
 
 use super::fleet::{fails, file, fleet_with, keys, lines, run};
 use super::relays_without_keys::host;
-use super::writes_json::Page;
+use super::writes_json::StatusPage;
 use crate::cli::home::number;
 use crate::cli::{Follow, NodeProcess, json, text};
 
@@ -27,7 +27,7 @@ struct Scene {
     node: NodeProcess,
     gateway: Option<Follow>,
     field: UdpSocket,
-    sender: Sender,
+    sender: GroupSender,
     topic: String,
     link: String,
     sent: u64,
@@ -118,7 +118,7 @@ impl Scene {
         }
     }
 
-    fn car(&self) -> Member {
+    fn car(&self) -> GroupMember {
         let folder = KeyFolder::open(&keys(&self.node, "car"), None).unwrap();
         folder.group("fleet").unwrap()
     }
@@ -178,7 +178,7 @@ fn what_the_field_sends_is_in_the_hub_once_whoever_is_killed() {
     scene.until("the first frames are stored", |gateway| {
         number(gateway, "stored") == FRAMES as u64 && waiting(gateway) == 0
     });
-    Page::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
+    StatusPage::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
     for line in ["gateway to", ": up since", "waiting     0 ("] {
         assert!(scene.status(&[]).contains(line), "{line}: {}", scene.status(&[]));
     }
@@ -191,7 +191,7 @@ fn what_the_field_sends_is_in_the_hub_once_whoever_is_killed() {
         scene.until("the hub is away", |gateway| {
             text(gateway.field("hub").unwrap(), "state") == "away"
         });
-        Page::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
+        StatusPage::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
         scene.kill_gateway();
         scene.gateway = Some(scene.gateway());
     }

@@ -2,7 +2,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use sealane::Value;
-use sealane_frame::{Batch, Fragment};
+use sealane_frame::{Fragment, FrameBatch};
 use sealane_message::DataType;
 use sealane_seal::Class;
 
@@ -341,7 +341,7 @@ fn batches_are_explained_item_by_item() {
     let frames = [sender.full(BODY), sender.full(&[b' '; 200]), sender.full(b"3")];
     let mut unit = vec![];
     for frame in &frames {
-        Batch::append(&mut unit, frame).unwrap();
+        FrameBatch::append(&mut unit, frame).unwrap();
     }
     let (code, lines, summary) = records(&unit, &[]);
     assert_eq!((code, lines.len(), number(&summary, "batches")), (0, 4, 1));

@@ -10,13 +10,13 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use sealane::Value;
-use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Header, HeaderFields, Kind, PeerTag};
+use sealane_frame::{ANNOUNCEMENT_TYPE, FrameKind, GroupTag, Header, HeaderFields, PeerTag};
 use sealane_link::USUAL_MULTICAST_V4;
 use sealane_seal::SenderContext;
 
 use self::field::Field;
 use crate::cli::home::number;
-use crate::cli::writes_json::Page;
+use crate::cli::writes_json::StatusPage;
 use crate::cli::{json, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -83,7 +83,7 @@ fn line(kinds: [&str; 2]) {
     assert_eq!((number(own, "slot"), number(own, "ownSlotHeard")), (2, 0), "{told:?}");
     let mut line = Vec::new();
     sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
-    let page = Page::read();
+    let page = StatusPage::read();
     page.compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
     for to in ["0", "base"] {
         let (traced, error) = field.trace(2, to);
@@ -264,7 +264,7 @@ fn invent(group: GroupTag) {
         for number in 0..20_u16 {
             let source =
                 PeerTag::from_hash((u64::from(port) << 16 | u64::from(number)).to_le_bytes());
-            let kind = if number % 2 == 0 { Kind::Routing } else { Kind::Control };
+            let kind = if number % 2 == 0 { FrameKind::Routing } else { FrameKind::Control };
             let data_type = if number % 2 == 0 { 1 } else { ANNOUNCEMENT_TYPE };
             let fields =
                 HeaderFields { kind, hop_limit: 0, ..HeaderFields::new(group, source, data_type) };

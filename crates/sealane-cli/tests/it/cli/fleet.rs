@@ -6,7 +6,7 @@ use std::process::Output;
 use sealane::{Codec, DataType};
 use sealane_frame::FrameBuf;
 use sealane_group::KeyFolder;
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 use sealane_seal::{Binding, Class};
 
 use crate::cli::NodeProcess;
@@ -92,7 +92,7 @@ pub(crate) fn seal_by_hand(
     let mut buf = FrameBuf::new();
     let frame = sender.seal(&fields, &Binding::stream(topic), body, &mut buf).unwrap();
     let mut envelope = Vec::new();
-    Sealed { id: None, frame: (&*frame).into() }.write(Codec::Json, &mut envelope);
+    SealedEnvelope { id: None, frame: (&*frame).into() }.write(Codec::Json, &mut envelope);
     node.run(&["pub", topic, std::str::from_utf8(&envelope).unwrap()]);
 }
 

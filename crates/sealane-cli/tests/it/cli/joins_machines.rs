@@ -23,7 +23,7 @@ use sealane_seal::{Binding, Class};
 
 use crate::cli::home::{Home, number};
 use crate::cli::json;
-use crate::cli::writes_json::Page;
+use crate::cli::writes_json::StatusPage;
 use crate::crosses_a_blind_hub::net::{self, Net};
 use crate::crosses_a_blind_hub::search::Needles;
 use crate::crosses_a_blind_hub::wire::Recorder;
@@ -399,7 +399,7 @@ fn an_end_knows_who_comes_and_goes_without_a_signal() {
     assert_eq!(awaited(&told), list(&[2]), "{told:?}");
     let mut line = Vec::new();
     sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
-    Page::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
+    StatusPage::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
     row.home.run("bus", &["key", "new", "bus"]);
     row.home.join("base", "bus");
     row.told(1, "base", |told| members(told) == 3 && awaited(told) == list(&[]));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sealane::{Client, Level, Start, Value};
+use sealane::{Client, Level, StartPosition, Value};
 
 use crate::cli::{NodeProcess, json};
 use crate::durable::load;
@@ -44,7 +44,7 @@ async fn publish(client: Client, who: usize, stop: Arc<AtomicBool>) -> u64 {
 
 /// The numbers of a publisher's messages in its stream, in order.
 async fn numbers(client: &Client, who: usize) -> Vec<u64> {
-    let (mut all, mut next) = (Vec::new(), Start::First);
+    let (mut all, mut next) = (Vec::new(), StartPosition::First);
     loop {
         let page = client.read(PUBLISHERS[who].0, next, 1000).await.unwrap();
         for message in &page.messages {
@@ -57,7 +57,7 @@ async fn numbers(client: &Client, who: usize) -> Vec<u64> {
         if page.end {
             return all;
         }
-        next = Start::Offset(page.next);
+        next = StartPosition::Offset(page.next);
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use sealane_frame::{ANNOUNCEMENT_TYPE, GroupTag, Header, HeaderFields, Kind, PeerTag};
+use sealane_frame::{ANNOUNCEMENT_TYPE, FrameKind, GroupTag, Header, HeaderFields, PeerTag};
 use sealane_seal::{Announcement, Class, SenderContext};
 
 use super::relays_without_keys::{RelayProcess, host};
@@ -102,7 +102,7 @@ fn round(from: u8, round: u16) -> Vec<Vec<u8>> {
     let sequence = u64::from(round) << 8 | u64::from(from);
     let source = (u16::from(from) * 31 + round * 7) % MEMBERS;
     let announcement = HeaderFields {
-        kind: Kind::Control,
+        kind: FrameKind::Control,
         class: Class::Signed,
         data_type: ANNOUNCEMENT_TYPE,
         ..plain(PeerTag::BROADCAST)

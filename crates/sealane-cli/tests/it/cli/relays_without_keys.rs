@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sealane::Value;
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag};
-use sealane_group::{KeyFolder, Member};
+use sealane_group::{GroupMember, KeyFolder};
 use sealane_seal::{Binding, Class};
 
 use crate::cli::home::{Home, number};
@@ -87,7 +87,7 @@ pub(super) fn config(own: u8, car: (&str, &str), rest: (&str, &str)) -> String {
     )
 }
 
-fn member(home: &Home, who: &str) -> Member {
+fn member(home: &Home, who: &str) -> GroupMember {
     KeyFolder::open(&home.path(who), None).unwrap().group("fleet").unwrap()
 }
 
@@ -215,7 +215,7 @@ fn wait_until_told(home: &Home, is_so: impl Fn(&Value) -> bool) {
     }
 }
 
-fn car_slot(car: &Member) -> sealane_seal::Slot {
+fn car_slot(car: &GroupMember) -> sealane_seal::Slot {
     sealane_group::EpochSource::slot(car)
 }
 

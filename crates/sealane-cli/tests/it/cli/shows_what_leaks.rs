@@ -3,7 +3,7 @@
 
 use sealane::{Codec, GroupTag, Value};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
-use sealane_protocol::Sealed;
+use sealane_protocol::SealedEnvelope;
 use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext,
     Slot, Suite,
@@ -32,7 +32,7 @@ fn publish(node: &NodeProcess, topic: &str) {
             seal_frame(&mut sealer, &fields, &binding, SECRET.as_bytes(), &mut buf).unwrap();
         let id = Some(format!("m{n}").into());
         let mut envelope = Vec::new();
-        Sealed { id, frame: (&*frame).into() }.write(Codec::Json, &mut envelope);
+        SealedEnvelope { id, frame: (&*frame).into() }.write(Codec::Json, &mut envelope);
         node.run(&["pub", topic, std::str::from_utf8(&envelope).unwrap()]);
     }
 }

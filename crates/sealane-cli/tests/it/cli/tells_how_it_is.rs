@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use sealane::Value;
 
 use super::relays_without_keys::{RelayProcess, config, host};
-use super::writes_json::Page;
+use super::writes_json::StatusPage;
 use crate::cli::home::{Home, number};
 use crate::cli::{json, read_line, sealane, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A relay with a page, and its home.
-struct Told {
+struct RelayStatusReport {
     home: Home,
     relay: RelayProcess,
     config: String,
     page: String,
 }
 
-impl Told {
-    fn start() -> Told {
+impl RelayStatusReport {
+    fn start() -> RelayStatusReport {
         let home = Home::fleet(&[], &["base", "car"]);
         home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
         let page = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -33,7 +33,7 @@ impl Told {
         std::fs::write(home.path("relay.toml"), &config).unwrap();
         let capture = home.path("relay.pcap").display().to_string();
         let relay = RelayProcess::start_with(&home, "relay.toml", &["--capture", &capture]);
-        Told { home, relay, config, page }
+        RelayStatusReport { home, relay, config, page }
     }
 
     fn status(&self, args: &[&str]) -> String {
@@ -73,7 +73,7 @@ impl Told {
 
 #[test]
 fn a_relay_tells_what_it_carries_and_what_became_of_its_configuration() {
-    let told = Told::start();
+    let told = RelayStatusReport::start();
     let stranger = UdpSocket::bind((host(6), 0)).unwrap();
     stranger.send_to(b"junk", format!("{}:9190", host(4))).unwrap();
     told.wait_until("a stranger", |status| {
@@ -84,7 +84,7 @@ fn a_relay_tells_what_it_carries_and_what_became_of_its_configuration() {
     for line in ["stranger", "slot 1", "never", "b100000000000004", "members 2"] {
         assert!(lines.contains(line), "{line}: {lines}");
     }
-    Page::read().compare("mesh status CONFIG", &told.status(&["--json"]));
+    StatusPage::read().compare("mesh status CONFIG", &told.status(&["--json"]));
 
     let metrics = told.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let (head, page) = metrics.split_once("\r\n\r\n").unwrap();
@@ -104,13 +104,13 @@ fn a_relay_tells_what_it_carries_and_what_became_of_its_configuration() {
     let said = json(&told.status(&["--json"]));
     let last = said.field("reloads").and_then(|all| all.field("last")).unwrap();
     assert!(text(last, "refusal").contains("`c`"), "{last:?}");
-    Page::read().compare("mesh status CONFIG", &told.status(&["--json"]));
+    StatusPage::read().compare("mesh status CONFIG", &told.status(&["--json"]));
     std::fs::write(told.home.path("relay.toml"), &told.config).unwrap();
     told.relay.signal("HUP");
     told.wait_until("taken", |status| of(status, "taken") == 1);
 
     // The sent and received units are in the capture.
-    let Told { home, relay, .. } = told;
+    let RelayStatusReport { home, relay, .. } = told;
     relay.stop();
     let inspected = sealane(home.folder())
         .args(["--json", "inspect"])

@@ -62,11 +62,11 @@ fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 /// The page, by verb.
-pub(super) struct Page(BTreeMap<String, Schema>);
+pub(super) struct StatusPage(BTreeMap<String, Schema>);
 
-impl Page {
-    pub(super) fn read() -> Page {
-        Page(schemas())
+impl StatusPage {
+    pub(super) fn read() -> StatusPage {
+        StatusPage(schemas())
     }
 
     /// Compares each line that a verb wrote.
@@ -111,7 +111,7 @@ fn run(home: &Path, args: &[&str]) -> String {
 fn verbs_without_a_hub_write_what_the_page_says() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
-    let page = Page::read();
+    let page = StatusPage::read();
     let token = ["token", "new", "reader", "--read", "a/**", "--expires", "1d", "--data", "data"];
     for (name, args) in [
         ("explain CODE", &["explain", "SL-TOPIC-01"][..]),
@@ -142,7 +142,7 @@ fn verbs_without_a_hub_write_what_the_page_says() {
 
 #[test]
 fn groups_at_a_hub_write_what_the_page_says() {
-    let (node, page) = (fleet(&["car"]), Page::read());
+    let (node, page) = (fleet(&["car"]), StatusPage::read());
     let card = file(&node, "car", "fresh", &["key", "card"]);
     for (name, args) in [
         ("pub TOPIC BODY", &["pub", "s", "hello", "--group", "fleet", "--type", "emergency"][..]),
@@ -175,7 +175,7 @@ fn vaults_write_what_the_page_says() {
     let home = folder.path();
     fs::create_dir(home.join("docs")).unwrap();
     fs::write(home.join("docs/letter"), "dear reader").unwrap();
-    let page = Page::read();
+    let page = StatusPage::read();
     let made = run(home, &["vault", "init"]);
     let (vault, recovery) = made.split_once('\n').unwrap();
     page.compare("vault init", vault);
@@ -206,7 +206,7 @@ fn verbs_at_a_hub_write_what_the_page_says() {
     let node = NodeProcess::start();
     let copy = node.home().join("copy").display().to_string();
     let data = node.home().join("data").display().to_string();
-    let page = Page::read();
+    let page = StatusPage::read();
     for (name, args) in [
         ("pub TOPIC BODY", &["pub", "a", "hello"][..]),
         ("pub TOPIC BODY --delay TIME", &["pub", "a", "later", "--delay", "1h"]),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use sealane::{Codec, Pattern, Value};
-use sealane_node::access::{Rights, Tokens};
+use sealane_node::access::{TokenFile, TokenRights};
 
 use super::net::{Net, PORT, token};
 use super::program;
@@ -140,8 +140,8 @@ impl Hub {
         let data = tempfile::tempdir().unwrap();
         let all: Vec<Pattern> = ["**", "groups/*"].map(|text| text.parse().unwrap()).into();
         let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
-        let rights = Rights { read, publish, manage, orders, observe: false };
-        Tokens::add(data.path(), "members", &token(), rights, None).unwrap();
+        let rights = TokenRights { read, publish, manage, orders, observe: false };
+        TokenFile::add(data.path(), "members", &token(), rights, None).unwrap();
         Hub { child: spawn(net, data.path()), data }
     }
 

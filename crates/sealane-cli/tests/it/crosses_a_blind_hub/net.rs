@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use sealane_node::access::Secret;
+use sealane_node::access::TokenSecret;
 
 /// Where the hub listens.
 pub(crate) const PORT: u16 = 9087;
 
 /// The token that the members show the hub, which others can reach.
-pub(crate) fn token() -> Secret {
-    Secret::new([7; 32])
+pub(crate) fn token() -> TokenSecret {
+    TokenSecret::new([7; 32])
 }
 
 /// The namespaces of one test; they go with it.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use sealane_codec::{Codec, Writer};
+use sealane_codec::{Codec, DatumWriter};
 
 /// Bytes of a secret that are looked for together.
 pub(crate) const PIECE_BYTES: usize = 8;
@@ -87,7 +87,7 @@ fn is_telling(piece: &[u8]) -> bool {
 fn base64(piece: &[u8], shift: usize) -> [Vec<u8>; 2] {
     let padded = [&[0; 3][..shift], piece].concat();
     let mut text = Vec::new();
-    Writer::new(Codec::Json, &mut text).bytes(&padded);
+    DatumWriter::new(Codec::Json, &mut text).bytes(&padded);
     let text = &text[1..text.len() - 1];
     // The first characters are the shift's too, and the last is if its bits are not all used.
     let first = (shift * 8).div_ceil(6);
@@ -111,7 +111,7 @@ fn a_piece_is_found_in_every_way_to_write_it() {
     for shift in 0..3 {
         let mut text = Vec::new();
         let bytes = [&b"\xff\xfe\xfd"[..shift], secret, b"\xff\xff\xff"].concat();
-        Writer::new(Codec::Json, &mut text).bytes(&bytes);
+        DatumWriter::new(Codec::Json, &mut text).bytes(&bytes);
         written.push(text);
     }
     for whole in written {

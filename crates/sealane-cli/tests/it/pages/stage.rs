@@ -49,7 +49,7 @@ pub(super) struct Said {
 /// The machine. What still runs ends with it.
 pub(super) struct Stage {
     folder: tempfile::TempDir,
-    running: Vec<Running>,
+    running: Vec<RunningEnd>,
 }
 
 impl Stage {
@@ -91,7 +91,7 @@ impl Stage {
 
     /// Runs a line that ends.
     pub(super) fn ends(&self, who: &str, line: &str) -> Said {
-        let mut running = Running::start(line, self.shell(who, line), self.folder.path());
+        let mut running = RunningEnd::start(line, self.shell(who, line), self.folder.path());
         let status = running.end();
         let (output, errors) = (running.output(), running.errors());
         Said { status, output, errors }
@@ -113,7 +113,7 @@ impl Stage {
 
     /// Starts a command that goes on until it is ended.
     pub(super) fn follow(&mut self, line: &str, command: Command) -> usize {
-        self.running.push(Running::start(line, command, self.folder.path()));
+        self.running.push(RunningEnd::start(line, command, self.folder.path()));
         self.running.len() - 1
     }
 
@@ -154,7 +154,7 @@ impl Stage {
         }
     }
 
-    fn wait(&mut self, running: usize, what: &str, is_so: impl Fn(&Running) -> bool) {
+    fn wait(&mut self, running: usize, what: &str, is_so: impl Fn(&RunningEnd) -> bool) {
         let running = &mut self.running[running];
         let until = Instant::now() + PATIENCE;
         while !is_so(running) {
@@ -193,15 +193,15 @@ impl Stage {
 }
 
 /// A started command.
-struct Running {
+struct RunningEnd {
     line: String,
     child: Child,
     output: PathBuf,
     errors: PathBuf,
 }
 
-impl Running {
-    fn start(line: &str, mut command: Command, folder: &Path) -> Running {
+impl RunningEnd {
+    fn start(line: &str, mut command: Command, folder: &Path) -> RunningEnd {
         let open = |name: &str| {
             let files = 0..;
             let path =
@@ -211,7 +211,7 @@ impl Running {
         };
         let ((output, output_path), (errors, errors_path)) = (open("output"), open("errors"));
         let child = command.stdout(output).stderr(errors).spawn().unwrap();
-        Running { line: line.to_owned(), child, output: output_path, errors: errors_path }
+        RunningEnd { line: line.to_owned(), child, output: output_path, errors: errors_path }
     }
 
     fn end(&mut self) -> ExitStatus {
@@ -234,7 +234,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningEnd {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

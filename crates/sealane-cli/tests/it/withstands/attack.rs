@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use sealane_node::access::Secret;
+use sealane_node::access::TokenSecret;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -179,7 +179,7 @@ impl Crowd {
         let head = format!(
             "GET /v1/streams HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
              connection: close\r\n\r\n",
-            Secret::new(bytes).reveal()
+            TokenSecret::new(bytes).reveal()
         );
         stream.write_all(head.as_bytes()).await?;
         let mut said = Vec::new();

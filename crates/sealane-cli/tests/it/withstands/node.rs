@@ -7,18 +7,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use sealane::{Client, Codec, Pattern, Value};
-use sealane_node::access::{Rights, Secret, Tokens};
+use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// The token of those who behave, and may do all.
-pub(crate) fn good() -> Secret {
-    Secret::new([1; 32])
+pub(crate) fn good() -> TokenSecret {
+    TokenSecret::new([1; 32])
 }
 
 /// A token that has come into wrong hands: it may use what is below `hostile`.
-pub(crate) fn stolen() -> Secret {
-    Secret::new([2; 32])
+pub(crate) fn stolen() -> TokenSecret {
+    TokenSecret::new([2; 32])
 }
 
 pub(crate) struct Node {
@@ -44,8 +44,8 @@ impl Node {
             let all: Vec<Pattern> = vec![pattern.parse().unwrap()];
             let observe = name == "good";
             let (read, publish, manage) = (all.clone(), all.clone(), all);
-            let rights = Rights { read, publish, manage, observe, ..Rights::default() };
-            Tokens::add(folder, name, &secret, rights, None).unwrap();
+            let rights = TokenRights { read, publish, manage, observe, ..TokenRights::default() };
+            TokenFile::add(folder, name, &secret, rights, None).unwrap();
         }
         let fixed = ["--json", "up", "--listen", "127.0.0.1:0", "--level", level, "--data"];
         let mut child = Command::new(env!("CARGO_BIN_EXE_sealane"))

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use sealane_node::access::Secret;
+use sealane_node::access::TokenSecret;
 
 pub(crate) const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
@@ -33,7 +33,11 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Subscribes; `query` is what stands behind the question mark.
-    pub(crate) async fn open(stream: TcpStream, query: &str, token: &Secret) -> io::Result<Self> {
+    pub(crate) async fn open(
+        stream: TcpStream,
+        query: &str,
+        token: &TokenSecret,
+    ) -> io::Result<Self> {
         Self::upgrade(stream, &format!("/v1/subscribe?{query}"), token).await
     }
 
@@ -41,7 +45,7 @@ impl Socket {
     pub(crate) async fn upgrade(
         mut stream: TcpStream,
         target: &str,
-        token: &Secret,
+        token: &TokenSecret,
     ) -> io::Result<Self> {
         let head = format!(
             "GET {target} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\

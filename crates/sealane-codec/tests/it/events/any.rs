@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use sealane_message::event::{
-    Action, Attachment, Content, Event, EventId, Message, Pair, Reference,
+    Action, Attachment, Content, Event, EventId, Message, Reference, TextPair,
 };
 
 use super::raw;
@@ -21,7 +21,7 @@ fn texts() -> impl Strategy<Value = Vec<Text>> {
     vec(text(), 0..4)
 }
 
-fn pairs() -> impl Strategy<Value = Vec<Pair<'static>>> {
+fn pairs() -> impl Strategy<Value = Vec<TextPair<'static>>> {
     vec((text(), text()), 0..4)
 }
 

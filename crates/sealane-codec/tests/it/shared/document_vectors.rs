@@ -4,8 +4,8 @@ use sealane_codec::document::{decode, encode, to_value};
 use sealane_codec::{Codec, encode as encode_value};
 use sealane_message::DataType;
 use sealane_message::document::{
-    Activity, Call, Count, Document, Emergency, EmergencyKind, Heartbeat, Incident, IncidentKind,
-    Location, Position, Vitals, alert,
+    Activity, Count, Document, Emergency, EmergencyCall, EmergencyKind, Heartbeat, Incident,
+    IncidentKind, Location, Position, Vitals, alert,
 };
 use sealane_message::limits::MAX_COUNT;
 use serde::Serialize;
@@ -83,7 +83,7 @@ fn documents() -> Vec<(&'static str, Document<'static>)> {
         position: Some(position),
         text: Some("two in the hut".into()),
     };
-    let call = Call { slot: 1023, number: u32::MAX };
+    let call = EmergencyCall { slot: 1023, number: u32::MAX };
     let totals = [(0, 0), (1, 127), (2, 128), (255, MAX_COUNT)];
     vec![
         ("a counter that counted nothing", Document::Counter(vec![Count { id: 7, total: 0 }])),
@@ -99,7 +99,7 @@ fn documents() -> Vec<(&'static str, Document<'static>)> {
         ("a bare call for help", Document::Emergency(help)),
         ("a call for help with all fields", Document::Emergency(fire)),
         ("an acknowledgement", Document::Acknowledgement(call)),
-        ("a clear", Document::Clear(Call { slot: 0, number: 1 })),
+        ("a clear", Document::Clear(EmergencyCall { slot: 0, number: 1 })),
     ]
 }
 

@@ -4,11 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use sealane_document::agent::{Audience, Duty, GroupKeys, Lot, Neighbour, StrangerGroup};
-use sealane_document::{Agent, Keeper, Quota, Store, stream_name};
+use sealane_document::agent::{
+    DocumentGroupKeys, DocumentNeighbour, ExchangeAudience, OriginDuty, OutboxScope, StrangerGroup,
+};
+use sealane_document::{DocumentAgent, DocumentQuota, DocumentStore, ShelfKeeper, stream_name};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_mesh::{
-    Address, Config, Input, InterfaceId, Medium, Mesh, Output, Provision, Span, Time, To, Urgency,
+    Config, InterfaceId, Mesh, MeshAddress, MeshInput, MeshMedium, MeshOutput, MeshProvision,
+    MeshSpan, MeshTime, SendUrgency, UnitReceiver,
 };
 use sealane_message::DataType;
 use sealane_seal::{
@@ -40,11 +43,11 @@ impl Random {
 /// The effect of links on units.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
-    pub(crate) medium: Medium,
+    pub(crate) medium: MeshMedium,
     pub(crate) loss_percent: u64,
     pub(crate) repeat_percent: u64,
     /// A unit comes up to so much later, so that others overtake it.
-    pub(crate) late: Span,
+    pub(crate) late: MeshSpan,
 }
 
 /// The data group's keys, as an authority has them.
@@ -66,7 +69,7 @@ impl Team {
     }
 
     /// The keys of a member that has obeyed all orders up to an epoch.
-    pub(crate) fn keys(&self, slot: u16, epoch: Epoch) -> GroupKeys {
+    pub(crate) fn keys(&self, slot: u16, epoch: Epoch) -> DocumentGroupKeys {
         let group = group();
         let until = |slot: u16| {
             let epochs = self.removed.iter().zip(1_u64..).take(epoch.0 as usize);
@@ -80,7 +83,7 @@ impl Team {
         });
         let terms = terms.collect();
         let epochs = self.epochs(&group, epoch);
-        GroupKeys { group, tag: GROUP, own: Slot::new(slot).unwrap(), epochs, terms }
+        DocumentGroupKeys { group, tag: GROUP, own: Slot::new(slot).unwrap(), epochs, terms }
     }
 
     pub(crate) fn epochs(&self, group: &Group, epoch: Epoch) -> Epochs {
@@ -113,15 +116,15 @@ pub(crate) fn class_of(data_type: u16) -> Class {
 /// A machine.
 pub(crate) struct Node {
     pub(crate) mesh: Mesh,
-    pub(crate) agent: Agent,
+    pub(crate) agent: DocumentAgent,
     pub(crate) sealer: Option<Sealer>,
     pub(crate) is_up: bool,
     pub(crate) epoch: Epoch,
     told: Option<Option<[u8; 8]>>,
-    queue: Vec<(Urgency, u64, To, Arc<[u8]>)>,
+    queue: Vec<(SendUrgency, u64, UnitReceiver, Arc<[u8]>)>,
     is_sending: bool,
-    wake: Option<Time>,
-    pub(crate) air: Span,
+    wake: Option<MeshTime>,
+    pub(crate) air: MeshSpan,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +136,7 @@ enum Event {
 
 /// All machines.
 pub(crate) struct Net {
-    pub(crate) now: Time,
+    pub(crate) now: MeshTime,
     pub(crate) nodes: Vec<Node>,
     pub(crate) team: Team,
     pub(crate) near: BTreeSet<(usize, usize)>,
@@ -145,8 +148,8 @@ pub(crate) struct Net {
     /// The longest message of frames.
     pub(crate) longest_telling: usize,
     link: Link,
-    provision: Provision,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    provision: MeshProvision,
+    events: BinaryHeap<Reverse<(MeshTime, u64, Event)>>,
     count: u64,
     starts: u64,
 }
@@ -164,9 +167,9 @@ impl Net {
                 }
             }
         }
-        let provision = Provision::new([seed as u8; 32], members).unwrap();
+        let provision = MeshProvision::new([seed as u8; 32], members).unwrap();
         let mut net = Self {
-            now: Time(0),
+            now: MeshTime(0),
             nodes: vec![],
             team: Team { members, removed: vec![] },
             near,
@@ -181,8 +184,9 @@ impl Net {
             starts: 1,
         };
         for node in 0..rows.len() {
-            let keeper = if keyless.contains(&node) { Keeper::Relay } else { Keeper::Member };
-            let store = Store::in_memory(keeper, Quota::default()).unwrap();
+            let keeper =
+                if keyless.contains(&node) { ShelfKeeper::Relay } else { ShelfKeeper::Member };
+            let store = DocumentStore::in_memory(keeper, DocumentQuota::default()).unwrap();
             let made = net.make(node, store);
             net.nodes.push(made);
             net.up(node);
@@ -190,7 +194,7 @@ impl Net {
         net
     }
 
-    fn make(&mut self, node: usize, store: Store) -> Node {
+    fn make(&mut self, node: usize, store: DocumentStore) -> Node {
         self.starts += 1;
         let slot = node as u16;
         let context = (self.starts << 16 | node as u64).to_le_bytes();
@@ -199,9 +203,10 @@ impl Net {
         seed[..8].copy_from_slice(&self.random.next().to_le_bytes());
         let config = Config { seed, ..Config::default() };
         let mesh = Mesh::new(config, keys, self.now).unwrap();
-        let has_keys = store.keeper() == Keeper::Member;
+        let has_keys = store.keeper() == ShelfKeeper::Member;
         let medium = self.link.medium;
-        let mut agent = Agent::new(Slot::new(slot).unwrap(), store, medium.documents_bytes());
+        let mut agent =
+            DocumentAgent::new(Slot::new(slot).unwrap(), store, medium.documents_bytes());
         agent.set_scarce(medium.has_duty());
         let epoch = self.team.newest();
         if has_keys {
@@ -220,20 +225,20 @@ impl Net {
             queue: vec![],
             is_sending: false,
             wake: None,
-            air: Span(0),
+            air: MeshSpan(0),
         }
     }
 
     /// The machine starts anew, with what it has stored.
-    pub(crate) fn restart(&mut self, node: usize, store: Store) {
+    pub(crate) fn restart(&mut self, node: usize, store: DocumentStore) {
         self.nodes[node] = self.make(node, store);
         self.up(node);
     }
 
     /// A machine says something to all its neighbours that its own agent would not.
     pub(crate) fn inject(&mut self, node: usize, message: &[u8]) {
-        let to = sealane_mesh::Audience::All { but: None };
-        let said = Input::Documents { to, urgency: Urgency::Urgent, message };
+        let to = sealane_mesh::DocumentAudience::All { but: None };
+        let said = MeshInput::Documents { to, urgency: SendUrgency::Urgent, message };
         self.nodes[node].mesh.take(self.now, said);
         self.pump(node);
     }
@@ -241,7 +246,7 @@ impl Net {
     pub(crate) fn up(&mut self, node: usize) {
         self.nodes[node].is_up = true;
         let medium = self.link.medium;
-        self.nodes[node].mesh.take(self.now, Input::Up { interface: RADIO, medium });
+        self.nodes[node].mesh.take(self.now, MeshInput::Up { interface: RADIO, medium });
         self.pump(node);
     }
 
@@ -250,7 +255,7 @@ impl Net {
         let one = &mut self.nodes[node];
         one.is_up = false;
         one.queue.clear();
-        one.mesh.take(self.now, Input::Down { interface: RADIO });
+        one.mesh.take(self.now, MeshInput::Down { interface: RADIO });
     }
 
     /// The machine obeys all orders there are.
@@ -285,10 +290,10 @@ impl Net {
 
     pub(crate) fn run_until(
         &mut self,
-        until: Time,
+        until: MeshTime,
         mut is_done: impl FnMut(&mut Self) -> bool,
     ) -> bool {
-        let mut look = self.now + Span::millis(50);
+        let mut look = self.now + MeshSpan::millis(50);
         while let Some(Reverse((at, _, event))) = self.events.pop() {
             if at > until {
                 self.events.push(Reverse((at, 0, event)));
@@ -298,8 +303,8 @@ impl Net {
             self.now = at;
             match event {
                 Event::Arrive { to, from, unit } if self.nodes[to].is_up => {
-                    let from = Address(from as u64);
-                    let heard = Input::Heard { interface: RADIO, from, unit: &unit };
+                    let from = MeshAddress(from as u64);
+                    let heard = MeshInput::Heard { interface: RADIO, from, unit: &unit };
                     self.nodes[to].mesh.take(self.now, heard);
                     self.pump(to);
                 }
@@ -311,13 +316,13 @@ impl Net {
                 Event::Wake { node } => {
                     if self.nodes[node].wake == Some(at) {
                         self.nodes[node].wake = None;
-                        self.nodes[node].mesh.take(self.now, Input::Tick);
+                        self.nodes[node].mesh.take(self.now, MeshInput::Tick);
                         self.pump(node);
                     }
                 }
             }
             if self.now >= look {
-                look = self.now + Span::millis(50);
+                look = self.now + MeshSpan::millis(50);
                 if is_done(self) {
                     return true;
                 }
@@ -326,11 +331,11 @@ impl Net {
         false
     }
 
-    pub(crate) fn run(&mut self, span: Span) {
+    pub(crate) fn run(&mut self, span: MeshSpan) {
         self.run_until(self.now + span, |_| false);
     }
 
-    fn push(&mut self, at: Time, event: Event) {
+    fn push(&mut self, at: MeshTime, event: Event) {
         self.count += 1;
         self.events.push(Reverse((at, self.count, event)));
     }
@@ -344,13 +349,13 @@ impl Net {
             while let Some(output) = mesh.next_output() {
                 is_idle = false;
                 match output {
-                    Output::Send { to, unit, urgency, .. } => {
+                    MeshOutput::Send { to, unit, urgency, .. } => {
                         self.count += 1;
                         queue.push((urgency, self.count, to, unit));
                     }
-                    Output::Digest { by, digest } => agent.hear_digest(by, digest),
-                    Output::Documents { by, tag, is_proven, message } => {
-                        let by = Neighbour { slot: by, tag, is_proven };
+                    MeshOutput::Digest { by, digest } => agent.hear_digest(by, digest),
+                    MeshOutput::Documents { by, tag, is_proven, message } => {
+                        let by = DocumentNeighbour { slot: by, tag, is_proven };
                         agent.hear(by, &message).unwrap();
                     }
                     _ => {}
@@ -363,21 +368,22 @@ impl Net {
             let digest = agent.told_digest();
             if *told != Some(digest) {
                 *told = Some(digest);
-                mesh.take(now, Input::Digest { digest });
+                mesh.take(now, MeshInput::Digest { digest });
             }
             while let Some(lot) = room(mesh) {
                 let Some(telling) = agent.next_telling(now.0 / 1000, lot) else { break };
                 is_idle = false;
                 let to = match telling.to {
-                    Audience::One(slot) => sealane_mesh::Audience::One(slot),
-                    Audience::All { but } => sealane_mesh::Audience::All { but },
+                    ExchangeAudience::One(slot) => sealane_mesh::DocumentAudience::One(slot),
+                    ExchangeAudience::All { but } => sealane_mesh::DocumentAudience::All { but },
                 };
-                let urgency = if telling.is_urgent { Urgency::Urgent } else { Urgency::Normal };
+                let urgency =
+                    if telling.is_urgent { SendUrgency::Urgent } else { SendUrgency::Normal };
                 let message = &telling.message;
                 // Only frames can be divided among messages everywhere.
                 let frames = if message[4] == 4 { message.len() } else { 0 };
                 self.longest_telling = self.longest_telling.max(frames);
-                mesh.take(now, Input::Documents { to, urgency, message });
+                mesh.take(now, MeshInput::Documents { to, urgency, message });
             }
             if is_idle {
                 break;
@@ -385,7 +391,7 @@ impl Net {
         }
         self.send(node);
         let one = &self.nodes[node];
-        let gathered = one.agent.gathered_ms().map(|ms| Time(ms * 1000)).filter(|at| *at > now);
+        let gathered = one.agent.gathered_ms().map(|ms| MeshTime(ms * 1000)).filter(|at| *at > now);
         let wake = one.mesh.next_wake().into_iter().chain(gathered).min();
         if let Some(at) = wake.filter(|at| self.nodes[node].wake.is_none_or(|known| *at < known)) {
             self.nodes[node].wake = Some(at);
@@ -403,7 +409,7 @@ impl Net {
             one.queue.iter().enumerate().min_by_key(|(_, (urgency, count, ..))| (*urgency, *count));
         let Some(at) = first.map(|(at, _)| at) else { return };
         let (urgency, _, to, unit) = one.queue.remove(at);
-        if urgency != Urgency::Control {
+        if urgency != SendUrgency::Control {
             self.data_bytes += unit.len() as u64;
         }
         one.is_sending = true;
@@ -413,8 +419,8 @@ impl Net {
         self.push(sent, Event::Sent { node });
         for other in 0..self.nodes.len() {
             let is_meant = match to {
-                To::Everybody => true,
-                To::Neighbour(address) => address.0 == other as u64,
+                UnitReceiver::Everybody => true,
+                UnitReceiver::Neighbour(address) => address.0 == other as u64,
             };
             let crosses = self.cut.is_some_and(|cut| (node < cut) != (other < cut));
             if !is_meant || crosses || !self.near.contains(&(node, other)) {
@@ -425,7 +431,7 @@ impl Net {
                 if self.random.below(100) < self.link.loss_percent {
                     continue;
                 }
-                let late = Span(self.random.below(self.link.late.0 + 1));
+                let late = MeshSpan(self.random.below(self.link.late.0 + 1));
                 let event = Event::Arrive { to: other, from: node, unit: unit.to_vec() };
                 self.push(sent + late, event);
             }
@@ -496,11 +502,11 @@ impl Net {
 }
 
 /// The messages that a machine has room for.
-fn room(mesh: &Mesh) -> Option<Lot> {
+fn room(mesh: &Mesh) -> Option<OutboxScope> {
     let has_room = |urgency| mesh.documents_room(urgency) > 0;
-    match (has_room(Urgency::Normal), has_room(Urgency::Urgent)) {
-        (true, _) => Some(Lot::All),
-        (false, true) => Some(Lot::Urgent),
+    match (has_room(SendUrgency::Normal), has_room(SendUrgency::Urgent)) {
+        (true, _) => Some(OutboxScope::All),
+        (false, true) => Some(OutboxScope::Urgent),
         (false, false) => None,
     }
 }
@@ -519,14 +525,14 @@ pub(crate) fn seal(sealer: &mut Sealer, slot: u16, data_type: u16, body: &[u8]) 
     seal_frame(sealer, &fields, &binding, body, &mut FrameBuf::new()).unwrap().to_vec()
 }
 
-fn obey(agent: &mut Agent, sealer: &mut Sealer, slot: u16, duty: Duty) {
+fn obey(agent: &mut DocumentAgent, sealer: &mut Sealer, slot: u16, duty: OriginDuty) {
     match duty {
-        Duty::GoOn { counter, .. } => {
+        OriginDuty::GoOn { counter, .. } => {
             if counter >= sealer.next_counter().unwrap() {
                 sealer.go_on_at(counter + 1);
             }
         }
-        Duty::Reseal { group, entry } => {
+        OriginDuty::Reseal { group, entry } => {
             let body = agent.body(group, &entry).unwrap();
             let frame = seal(sealer, slot, entry.data_type.number(), &body);
             agent.write(&frame, PeerTag::from_hash([slot as u8 + 2; 8])).unwrap();

@@ -1,8 +1,11 @@
 //! The content of `vectors/document/exchange.json`: the exchange of neighbours about documents.
 
-use sealane_document::agent::{Lot, StrangerGroup};
+use sealane_document::agent::{OutboxScope, StrangerGroup};
 use sealane_document::exchange::{differing, digest, inventory, lacks, overview, read_frames};
-use sealane_document::{Agent, Entry, Keeper, Quota, Registers, Store, entry_of, stream_name};
+use sealane_document::{
+    DocumentAgent, DocumentQuota, DocumentStore, RegisterEntry, RegisterSet, ShelfKeeper, entry_of,
+    stream_name,
+};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
 use sealane_message::DataType;
 use sealane_seal::{
@@ -85,12 +88,12 @@ fn frames() -> Vec<Vec<u8>> {
 
 const NEWEST: Epoch = Epoch(2);
 
-fn entries(frames: &[Vec<u8>]) -> Vec<Entry> {
+fn entries(frames: &[Vec<u8>]) -> Vec<RegisterEntry> {
     frames.iter().map(|frame| entry_of(frame, NEWEST).unwrap()).collect()
 }
 
-fn holding(frames: &[Vec<u8>]) -> Registers {
-    let mut registers = Registers::new();
+fn holding(frames: &[Vec<u8>]) -> RegisterSet {
+    let mut registers = RegisterSet::new();
     entries(frames).into_iter().for_each(|entry| {
         registers.take(entry);
     });
@@ -105,12 +108,13 @@ fn hexes(frames: &[Vec<u8>]) -> Value {
 fn digests() -> Vec<Value> {
     let all = frames();
     let of = |name: &str, held: &[Vec<u8>]| {
-        let mut store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+        let mut store =
+            DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
         store.set_epoch(GROUP, NEWEST);
         held.iter().for_each(|frame| {
             store.take(frame, PeerTag::NOBODY).unwrap();
         });
-        let mut agent = Agent::new(slot(1), store, 400);
+        let mut agent = DocumentAgent::new(slot(1), store, 400);
         json!({
             "name": name, "group": hex(&GROUP.to_bytes()), "newest": NEWEST.0, "held": hexes(held),
             "registers_hash": hex(&digest(&holding(held))), "digest": hex(&agent.digest()),
@@ -158,7 +162,7 @@ fn messages() -> Vec<Value> {
         ("an overview of a part", message(&overview(&registers, SALT, 12)[1])),
         ("an overview of nothing", vec![0, 0, 0, 0, 1, 7, 0, 0, 0xff, 3]),
         ("an inventory", message(&inventory(&registers, &[slot(3), slot(300)], 400)[0])),
-        ("an inventory of nothing", message(&inventory(&Registers::new(), &[slot(5)], 400)[0])),
+        ("an inventory of nothing", message(&inventory(&RegisterSet::new(), &[slot(5)], 400)[0])),
     ];
     let mut unopened = message(&inventory(&registers, &[slot(3)], 400)[0]);
     unopened[4] = 3;
@@ -183,9 +187,9 @@ fn messages() -> Vec<Value> {
 
 /// The message in which a machine without keys hands frames on.
 fn told(frames: &[Vec<u8>]) -> Vec<u8> {
-    let mut store = Store::in_memory(Keeper::Relay, Quota::default()).unwrap();
+    let mut store = DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
     store.set_epoch(GROUP, NEWEST);
-    let mut agent = Agent::new(slot(1), store, 4000);
+    let mut agent = DocumentAgent::new(slot(1), store, 4000);
     let members = [3, 300].map(|number| (slot(number), tag(number)));
     let members = members.into_iter().collect();
     agent.set_strangers(vec![StrangerGroup { group: GROUP, newest: NEWEST, members }]);
@@ -193,7 +197,7 @@ fn told(frames: &[Vec<u8>]) -> Vec<u8> {
         agent.write(frame, tag(1)).unwrap();
     }
     let mut told = vec![];
-    while let Some(telling) = agent.next_telling(0, Lot::All) {
+    while let Some(telling) = agent.next_telling(0, OutboxScope::All) {
         told.push(telling.message);
     }
     let longest = told.into_iter().max_by_key(Vec::len);
@@ -228,8 +232,8 @@ fn refused() -> Vec<Value> {
     ];
     let error_of = |message: &[u8]| {
         let error = match message.get(4) {
-            Some(1) => differing(&Registers::new(), &message[4..]).map(|_| ()),
-            Some(2 | 3) => lacks(&Registers::new(), &message[4..]).map(|_| ()),
+            Some(1) => differing(&RegisterSet::new(), &message[4..]).map(|_| ()),
+            Some(2 | 3) => lacks(&RegisterSet::new(), &message[4..]).map(|_| ()),
             _ => read_frames(GROUP, &message[4..]).map(|_| ()),
         };
         error.expect_err("it is refused").info().code

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sealane_document::agent::{AgentCounters, Neighbour};
-use sealane_document::{Agent, Keeper, Quota, Store};
+use sealane_document::agent::{AgentCounters, DocumentNeighbour};
+use sealane_document::{DocumentAgent, DocumentQuota, DocumentStore, ShelfKeeper};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_seal::{Binding, Class, Epoch, Sealer, Slot};
 
@@ -14,18 +14,21 @@ pub(crate) const BODY: &[u8] = &[0, 1, 0, 0, 0, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0];
 
 /// A member that is attacked.
 pub(crate) struct Victim {
-    pub(crate) agent: Agent,
+    pub(crate) agent: DocumentAgent,
     pub(crate) team: Team,
 }
 
 impl Victim {
     pub(crate) fn new() -> Self {
-        Self::with(Store::in_memory(Keeper::Member, Quota::default()).unwrap(), vec![])
+        Self::with(
+            DocumentStore::in_memory(ShelfKeeper::Member, DocumentQuota::default()).unwrap(),
+            vec![],
+        )
     }
 
-    pub(crate) fn with(store: Store, removed: Vec<Vec<u16>>) -> Self {
+    pub(crate) fn with(store: DocumentStore, removed: Vec<Vec<u16>>) -> Self {
         let team = Team { members: 20, removed };
-        let mut agent = Agent::new(Slot::new(0).unwrap(), store, 400);
+        let mut agent = DocumentAgent::new(Slot::new(0).unwrap(), store, 400);
         agent.set_group(team.keys(0, Epoch(team.removed.len() as u64))).unwrap();
         Self { agent, team }
     }
@@ -38,7 +41,7 @@ impl Victim {
     pub(crate) fn hear(&mut self, frames: &[&[u8]]) -> u64 {
         let before = self.counters().taken;
         let message = message_of(frames);
-        let by = Neighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: true };
+        let by = DocumentNeighbour { slot: Slot::new(9).unwrap(), tag: peer(9), is_proven: true };
         self.agent.hear(by, &message).unwrap();
         self.counters().taken - before
     }
@@ -59,7 +62,7 @@ impl Victim {
 }
 
 /// The frames that a machine has refused, by name, where there were any.
-pub(crate) fn refused(agent: &Agent) -> BTreeMap<&'static str, u64> {
+pub(crate) fn refused(agent: &DocumentAgent) -> BTreeMap<&'static str, u64> {
     let c = agent.counters();
     let all = [
         ("malformed", c.malformed),

@@ -1,8 +1,8 @@
 //! The units of compact links: vectors.
 
 use sealane_frame::{
-    CompactUnit, Definition, Entry, FrameError, GroupTag, HeaderFields, LongFrame, PeerTag,
-    Progress, Reassembly, ShortFragment, ShortReassembly, Vocabulary,
+    CompactUnit, Definition, DictionaryEntry, FrameError, GroupTag, HeaderFields, LongFrame,
+    PeerTag, Reassembly, ReassemblyProgress, ShortFragment, ShortReassembly, Vocabulary,
 };
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ impl Link {
             CompactUnit::Frame(_) | CompactUnit::Long(_) => return self.frame(unit),
         };
         match whole {
-            Progress::Whole(frame) => {
+            ReassemblyProgress::Whole(frame) => {
                 let frame = frame.to_vec();
                 self.frame(&frame)
             }
@@ -93,15 +93,15 @@ fn case(name: &str, groups: Option<&[GroupTag]>, units: Vec<Vec<u8>>) -> Case {
     }
 }
 
-fn entry(number: u16) -> Entry {
+fn entry(number: u16) -> DictionaryEntry {
     let fields = HeaderFields::new(GroupTag::from_bytes([7; 4]), PeerTag::NOBODY, 1);
     let [low, high] = number.to_le_bytes();
     let destination = PeerTag::from_bytes([5, 0, 0, 0, 0, 0, high, low]);
-    Entry::of(&HeaderFields { destination, ..fields })
+    DictionaryEntry::of(&HeaderFields { destination, ..fields })
 }
 
 /// The definition that a medium's sender makes of an entry.
-fn of_medium(entry: Entry) -> Definition {
+fn of_medium(entry: DictionaryEntry) -> Definition {
     match Vocabulary::of_medium(&[]).say(entry, 0) {
         sealane_frame::Word::Define(definition) => definition,
         word => panic!("{word:?}"),
@@ -152,7 +152,7 @@ fn taken() -> Vec<Case> {
     let [lesser, greater] = rivals().map(|rival| rival.to_bytes().to_vec());
     let mut batch = vec![];
     for item in [&define(3, 1)[..], &compact] {
-        sealane_frame::Batch::append(&mut batch, item).unwrap();
+        sealane_frame::FrameBatch::append(&mut batch, item).unwrap();
     }
     let medium = Some(&[][..]);
     let backwards = a.iter().rev().cloned().collect();

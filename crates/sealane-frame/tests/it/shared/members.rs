@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test file that includes this one uses a part of it")]
 
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, Announced, Dictionary, Entry, FrameBuf, GroupTag, HeaderFields, Kind,
-    LinkContext, PeerTag, Roster, seal_frame,
+    ANNOUNCEMENT_TYPE, DictionaryEntry, FrameAnnouncement, FrameBuf, FrameDictionary, FrameKind,
+    FrameRoster, GroupTag, HeaderFields, LinkContext, PeerTag, seal_frame,
 };
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener,
@@ -27,8 +27,8 @@ pub(crate) struct Members {
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
     pub(crate) fields: HeaderFields,
-    pub(crate) dictionary: Dictionary,
-    pub(crate) roster: Roster,
+    pub(crate) dictionary: FrameDictionary,
+    pub(crate) roster: FrameRoster,
 }
 
 impl Members {
@@ -42,7 +42,7 @@ impl Members {
         let mut members = Self::strangers(class, suite, counter);
         let own = members.sealer.slot();
         members.opener.restore(&session(own, CONTEXT));
-        let announced = Announced { context: CONTEXT, orders: ORDERS };
+        let announced = FrameAnnouncement { context: CONTEXT, orders: ORDERS };
         members.roster.announce(GROUP_TAG, own, announced).unwrap();
         members
     }
@@ -63,8 +63,8 @@ impl Members {
             orders: ORDERS,
             ..HeaderFields::new(GROUP_TAG, SENDER, 0x21)
         };
-        let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
-        dictionary.define(4, Entry::of(&fields)).unwrap();
+        let (mut dictionary, mut roster) = (FrameDictionary::new(), FrameRoster::new());
+        dictionary.define(4, DictionaryEntry::of(&fields)).unwrap();
         roster.insert(GROUP_TAG, own, SENDER).unwrap();
         roster.set_epoch(GROUP_TAG, EPOCH);
         Self { sealer, opener, fields, dictionary, roster }
@@ -89,12 +89,15 @@ impl Members {
 
 /// The fields of an announcement by who sends `fields`.
 pub(crate) fn announcing(fields: &HeaderFields) -> HeaderFields {
-    let (kind, class, data_type) = (Kind::Control, Class::Signed, ANNOUNCEMENT_TYPE);
+    let (kind, class, data_type) = (FrameKind::Control, Class::Signed, ANNOUNCEMENT_TYPE);
     HeaderFields { kind, class, data_type, codec: 0, ..*fields }
 }
 
 /// The link from the sender to the relay.
-pub(crate) fn link<'a>(dictionary: &'a Dictionary, roster: &'a Roster) -> LinkContext<'a> {
+pub(crate) fn link<'a>(
+    dictionary: &'a FrameDictionary,
+    roster: &'a FrameRoster,
+) -> LinkContext<'a> {
     LinkContext { dictionary, roster, next_hop: RELAY, previous_hop: SENDER }
 }
 

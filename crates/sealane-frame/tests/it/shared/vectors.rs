@@ -1,11 +1,11 @@
 //! The vectors of frames: made here, written by an example, compared by a test.
 
 use sealane_frame::{
-    Batch, Entry, Fragment, FrameBuf, FrameError, FrameView, Header, HeaderFields, LinkContext,
-    PeerTag, Priority, Progress, Reassembly, Unit, forward_in_place, open_announcement,
-    open_stored, seal_compact, seal_frame, to_full,
+    DictionaryEntry, Fragment, FrameBatch, FrameBuf, FrameError, FrameUnit, FrameView, Header,
+    HeaderFields, LinkContext, PeerTag, Priority, Reassembly, ReassemblyProgress, forward_in_place,
+    open_announcement, open_stored, seal_compact, seal_frame, to_full,
 };
-use sealane_seal::{Announcement, Binding, Class, Opened, SenderContext, Suite};
+use sealane_seal::{Announcement, Binding, Class, OpenedMessage, SenderContext, Suite};
 use serde::Serialize;
 
 use super::compact_vectors;
@@ -202,7 +202,7 @@ struct Good {
 fn good(class: Class, suite: Suite, is_compact: bool, body: &[u8]) -> Good {
     let mut members = Members::starting_at(class, suite, 300);
     let other = HeaderFields { priority: Priority::High, ..members.fields };
-    members.dictionary.define(5, Entry::of(&other)).unwrap();
+    members.dictionary.define(5, DictionaryEntry::of(&other)).unwrap();
     let frame = sealed(&mut members, is_compact, body);
     let form = if is_compact { "compact" } else { "full" };
     let name = format!("class {}, {form}, {} bytes", class.letter(), body.len());
@@ -254,11 +254,11 @@ fn of_another_start(class: Class) -> [Case; 2] {
     let suite = Suite::Aes256Gcm;
     let [mut older, mut newer] = [0, 1].map(|_| good(class, suite, true, b"all well"));
     let slot = older.members.sealer.slot();
-    let heard = |context| sealane_frame::Announced { context, orders: members::ORDERS };
+    let heard = |context| sealane_frame::FrameAnnouncement { context, orders: members::ORDERS };
     older.members.roster.announce(GROUP_TAG, slot, heard(OTHER_START)).unwrap();
     let name = format!("{}: another start of the same last byte was heard", older.case.name);
     let older = case(name, &mut older.members, suite, true, &older.frame);
-    let obeyed = sealane_frame::Announced { orders: 9, ..heard(members::CONTEXT) };
+    let obeyed = sealane_frame::FrameAnnouncement { orders: 9, ..heard(members::CONTEXT) };
     newer.members.roster.announce(GROUP_TAG, slot, obeyed).unwrap();
     let name = format!("{}: other orders were announced", newer.case.name);
     let newer = case(name, &mut newer.members, suite, true, &newer.frame);
@@ -278,7 +278,7 @@ fn announcements() -> Vec<Case> {
     }
     let good = members::announcing(&Members::new(Class::Signed).fields);
     let body = Announcement { start: 1_790_000_000_000, orders: 519 }.to_bytes();
-    let message = sealane_frame::Kind::Message;
+    let message = sealane_frame::FrameKind::Message;
     let odd = [
         ("a message of its body", HeaderFields { kind: message, ..good }, Binding::link(), 17),
         ("another data type", HeaderFields { data_type: 4, ..good }, Binding::link(), 17),
@@ -328,7 +328,7 @@ fn stored(members: &mut Members, binding: &Binding, frame: &[u8]) -> Result<Fiel
     Ok(fields(&stored.header, stored.body, &stored.opened))
 }
 
-fn fields(header: &Header, body: &[u8], opened: &Opened) -> Fields {
+fn fields(header: &Header, body: &[u8], opened: &OpenedMessage) -> Fields {
     Fields {
         body: hex(body),
         header: hex(header.as_bytes()),
@@ -431,8 +431,8 @@ fn units() -> Vec<Units> {
     let other: Vec<u8> = (3..61).collect();
     let (a, b) = (parts(&frame, 7, 28), parts(&other, 7, 28));
     let mut batch = vec![];
-    Batch::append(&mut batch, &frame).unwrap();
-    Batch::append(&mut batch, &[0x5a; 200]).unwrap();
+    FrameBatch::append(&mut batch, &frame).unwrap();
+    FrameBatch::append(&mut batch, &[0x5a; 200]).unwrap();
     let with = |unit: &[u8], at: usize, byte: u8| {
         let mut unit = unit.to_vec();
         unit[at] = byte;
@@ -480,14 +480,14 @@ fn take(
     unit: &[u8],
     frames: &mut Vec<String>,
 ) -> Result<(), FrameError> {
-    match Unit::parse(unit)? {
-        Unit::Frame(frame) => frames.push(hex(frame)),
-        Unit::Batch(batch) => {
+    match FrameUnit::parse(unit)? {
+        FrameUnit::Frame(frame) => frames.push(hex(frame)),
+        FrameUnit::Batch(batch) => {
             batch.into_iter().try_for_each(|item| take(reassembly, item, frames))?;
         }
-        Unit::Fragment(fragment) => {
+        FrameUnit::Fragment(fragment) => {
             let peer = PeerTag::from_hash([9; 8]);
-            if let Progress::Whole(frame) = reassembly.push(peer, 0, &fragment)? {
+            if let ReassemblyProgress::Whole(frame) = reassembly.push(peer, 0, &fragment)? {
                 frames.push(hex(frame));
             }
         }

@@ -12,7 +12,7 @@ const LATTICE_BYTES: usize = 1088;
 
 /// The shared secret and the encapsulation that our encryptions begin with.
 fn encapsulate(to: &WrappingKey, coins: [u8; 64]) -> ([u8; 32], Vec<u8>) {
-    let mut coins = Coins { bytes: coins, used: 0 };
+    let mut coins = EncapsulationCoins { bytes: coins, used: 0 };
     let (secret, encapsulated) = XWing::encap_with_rng(&to.0, None, &mut coins).unwrap();
     (secret.0.into(), encapsulated.to_bytes().to_vec())
 }
@@ -87,7 +87,7 @@ fn x_wing_known_answers() {
     let cases = lines.as_chunks::<6>().0;
     assert_eq!(cases.len(), 3);
     for [seed, lattice, curve, shared, public, sent] in cases {
-        let own = Wrapping::from_seed(&seed.as_slice().try_into().unwrap()).unwrap();
+        let own = WrappingSecret::from_seed(&seed.as_slice().try_into().unwrap()).unwrap();
         assert_eq!(digest(&SHA256, &own.public().to_bytes()).as_ref(), public);
         let (secret, encapsulated) = encapsulate(&own.public(), coins(lattice, curve));
         assert_eq!(digest(&SHA256, &encapsulated).as_ref(), sent);
@@ -105,7 +105,7 @@ fn bytes(text: &str) -> Vec<u8> {
 
 #[test]
 fn either_half_of_the_hybrid_that_is_wrong_closes_it() {
-    let own = Wrapping::from_seed(&[1; 32]).unwrap();
+    let own = WrappingSecret::from_seed(&[1; 32]).unwrap();
     let (sealed, exported) = wrap(&own.public(), b"info", b"aad", b"text").unwrap();
     let opened = own.open(b"info", b"aad", &sealed).unwrap();
     assert_eq!((opened.plaintext.as_slice(), &*opened.exported), (&b"text"[..], &*exported));
@@ -125,7 +125,7 @@ fn either_half_of_the_hybrid_that_is_wrong_closes_it() {
         assert!(own.open(b"info", b"aad", &changed).is_none(), "{at}");
     }
     // A key of which one half is somebody else's.
-    let theirs = Wrapping::from_seed(&[2; 32]).unwrap().public().to_bytes();
+    let theirs = WrappingSecret::from_seed(&[2; 32]).unwrap().public().to_bytes();
     let ours = own.public().to_bytes();
     let (half, rest) = (PUBLIC_BYTES - 32, PUBLIC_BYTES);
     for mixed in [

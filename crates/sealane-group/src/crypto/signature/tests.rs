@@ -50,7 +50,7 @@ fn wycheproof_ml_dsa_65_keys() {
         assert_eq!(verifier.lattice.as_slice(), &expected[..]);
         let mut signed = b"text".to_vec();
         signer.append(b"label ", &mut signed).unwrap();
-        assert_eq!(verifier.verify(b"label ", Document::Card, &signed).unwrap(), b"text");
+        assert_eq!(verifier.verify(b"label ", GroupDocument::Card, &signed).unwrap(), b"text");
         keys += 1;
     }
     assert!(keys > 1, "{keys}");
@@ -67,7 +67,8 @@ fn both_signatures_of_an_authority_must_verify() {
         signed
     };
     let (ours, theirs) = (make(&signer), make(&other));
-    let verify = |signed: &[u8]| verifier.verify(b"label ", Document::Certificate, signed).is_ok();
+    let verify =
+        |signed: &[u8]| verifier.verify(b"label ", GroupDocument::Certificate, signed).is_ok();
     assert!(verify(&ours));
     let lattice_at = 4 + ED25519_BYTES;
     // One half is right, and the other is another authority's.
@@ -79,12 +80,12 @@ fn both_signatures_of_an_authority_must_verify() {
         assert!(!verify(&changed), "{at}");
     }
     assert!(!verify(&ours[1..]) && !verify(&[]));
-    assert!(verifier.verify(b"lapel ", Document::Certificate, &ours).is_err());
+    assert!(verifier.verify(b"lapel ", GroupDocument::Certificate, &ours).is_err());
     // Half of the key is another's.
     for swapped in [
         AuthorityVerifier { curve: other.verifier().unwrap().curve, ..verifier.clone() },
         AuthorityVerifier { lattice: other.verifier().unwrap().lattice, ..verifier.clone() },
     ] {
-        assert!(swapped.verify(b"label ", Document::Certificate, &ours).is_err());
+        assert!(swapped.verify(b"label ", GroupDocument::Certificate, &ours).is_err());
     }
 }

@@ -10,7 +10,7 @@ const NONCE_AT: usize = WRAPPED_AT + 48;
 const SEALED_AT: usize = NONCE_AT + 12;
 
 fn protected() -> Vec<u8> {
-    seal(Document::IdentityFile, Some(PASSPHRASE), PAYLOAD).unwrap().0.to_vec()
+    seal(GroupDocument::IdentityFile, Some(PASSPHRASE), PAYLOAD).unwrap().0.to_vec()
 }
 
 /// The payload by the specification alone: `argon2` with a salt and a cost that are given here.
@@ -42,7 +42,7 @@ fn a_file_names_its_cost_and_opens_with_the_salt_that_it_names() {
     assert_eq!(opened_by_hand(&bytes, &[0; 16], [65_536, 3, 4]), None, "another salt");
     assert_eq!(opened_by_hand(&bytes, salt, [64, 1, 1]), None, "a lower cost");
     assert_ne!(protected()[SALT_AT..COST_AT], *salt, "each file has a salt of its own");
-    let (opened, _) = open(Document::IdentityFile, &bytes, Some(PASSPHRASE)).unwrap();
+    let (opened, _) = open(GroupDocument::IdentityFile, &bytes, Some(PASSPHRASE)).unwrap();
     assert_eq!(opened.as_slice(), PAYLOAD);
 }
 
@@ -52,7 +52,7 @@ fn another_salt_or_cost_in_the_file_opens_nothing() {
     let refused = |at: usize, value: u8| {
         let mut changed = bytes.clone();
         changed[at] = value;
-        open(Document::IdentityFile, &changed, Some(PASSPHRASE)).unwrap_err()
+        open(GroupDocument::IdentityFile, &changed, Some(PASSPHRASE)).unwrap_err()
     };
     let salt = refused(SALT_AT, bytes[SALT_AT] ^ 1);
     assert!(matches!(salt, Error::PassphraseWrong), "{salt}");

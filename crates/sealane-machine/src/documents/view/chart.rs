@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::Person;
+use super::TeamMemberView;
 use super::text::escaped;
 
 /// Where all are, seen from above: nothing but the points and their names.
-pub(super) fn put_map(people: &BTreeMap<u64, Person<'_>>, out: &mut String) {
+pub(super) fn put_map(people: &BTreeMap<u64, TeamMemberView<'_>>, out: &mut String) {
     let places: Vec<_> =
         people.values().filter_map(|person| Some((person.name, person.place()?))).collect();
     let Some((_, first)) = places.first() else { return };

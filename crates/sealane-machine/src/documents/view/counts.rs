@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 use sealane::Value;
 
-use super::Person;
+use super::TeamMemberView;
 use super::text::{escaped, note};
 
 /// The counters of each member, and the sums over all.
 pub(super) fn put_counters(
-    people: &BTreeMap<u64, Person<'_>>,
+    people: &BTreeMap<u64, TeamMemberView<'_>>,
     sums: Option<&Value>,
     now: u64,
     out: &mut String,

@@ -13,8 +13,8 @@ use sealane::Value;
 use sealane::documents::{DocumentAnswer, DocumentQuestion, DocumentValue};
 use sealane_link::LinkError;
 
-use super::super::{Task, ask};
-use super::Shown;
+use super::super::{DocumentTask, ask};
+use super::TeamPageState;
 use crate::json::{map, now_ms};
 use crate::page::{self, PageKey, PageServer, refusal};
 use crate::{MachineError, Result};
@@ -22,13 +22,13 @@ use crate::{MachineError, Result};
 /// The state that all requests share.
 struct TeamDoor {
     key: PageKey,
-    tasks: SyncSender<Task>,
+    tasks: SyncSender<DocumentTask>,
 }
 
 /// Serves the page on loopback, under a key of its own. Gives its address with that key, too.
 pub(in crate::documents) async fn serve(
     address: SocketAddr,
-    tasks: SyncSender<Task>,
+    tasks: SyncSender<DocumentTask>,
 ) -> Result<(PageServer, String)> {
     if !address.ip().is_loopback() {
         return Err(MachineError::View(": other machines reach that address; take 127.0.0.1"));
@@ -52,7 +52,8 @@ async fn team(State(door): State<Arc<TeamDoor>>, RawQuery(query): RawQuery) -> R
     }
     let documents = door.value(DocumentQuestion::Ls).await;
     let calls = door.value(DocumentQuestion::Emergencies).await;
-    let shown = Shown { documents, calls, counts: door.value(DocumentQuestion::Counts).await };
+    let shown =
+        TeamPageState { documents, calls, counts: door.value(DocumentQuestion::Counts).await };
     page::page(StatusCode::OK, "text/html; charset=utf-8", super::page(&shown, now_ms()))
 }
 

@@ -53,11 +53,11 @@ pub(super) fn open(file: &Path) -> Result<Connection, GatewayError> {
         Connection::open_with_flags(file, flags).map_err(|cause| failed(file, &cause))?;
     let found = prepare(&connection).map_err(|cause| failed(file, &cause))?;
     match found {
-        Found::Queue => Ok(connection),
-        Found::Newer(found) => {
+        QueueFileKind::Queue => Ok(connection),
+        QueueFileKind::Newer(found) => {
             Err(GatewayError::TooNew { file: file.to_owned(), found, known: VERSION })
         }
-        Found::Other => {
+        QueueFileKind::Other => {
             let cause = "it is a database of another program".to_owned();
             Err(GatewayError::NotAQueue { file: file.to_owned(), cause })
         }
@@ -65,13 +65,13 @@ pub(super) fn open(file: &Path) -> Result<Connection, GatewayError> {
 }
 
 /// The kind of a file, by its content.
-enum Found {
+enum QueueFileKind {
     Queue,
     Newer(i64),
     Other,
 }
 
-fn prepare(connection: &Connection) -> rusqlite::Result<Found> {
+fn prepare(connection: &Connection) -> rusqlite::Result<QueueFileKind> {
     // The lock is kept from the first look on, and a killed process leaves none behind.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -80,7 +80,11 @@ fn prepare(connection: &Connection) -> rusqlite::Result<Found> {
     let found = (number("application_id")?, number("user_version")?);
     // A file of another program is not even brought into another mode.
     if found != (APPLICATION, VERSION) && (found != (0, 0) || tables > 0) {
-        return Ok(if found.0 == APPLICATION { Found::Newer(found.1) } else { Found::Other });
+        return Ok(if found.0 == APPLICATION {
+            QueueFileKind::Newer(found.1)
+        } else {
+            QueueFileKind::Other
+        });
     }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -95,7 +99,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<Found> {
              PRAGMA user_version = {VERSION}; COMMIT;"
         ))?;
     }
-    Ok(Found::Queue)
+    Ok(QueueFileKind::Queue)
 }
 
 /// Makes a new file that only its owner reads: it tells who sends how much.

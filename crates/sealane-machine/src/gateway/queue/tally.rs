@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use sealane_frame::PeerTag;
 
-use super::{Loss, Lost, weight};
-use crate::gateway::stream::{MeshStream, Urgency};
+use super::{QueueLoss, QueueLossReason, weight};
+use crate::gateway::stream::{GatewayUrgency, MeshStream};
 
 /// The sums over a queue's rows. Its size is bounded by the members on relay cards.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tally {
+pub(super) struct QueueTally {
     frames: u64,
     bytes: u64,
     /// Frames of each stream, by its number.
     streams: BTreeMap<i64, u64>,
     /// Frames of each origin, by urgency.
-    sources: BTreeMap<(Urgency, [u8; 8]), u64>,
-    lost: BTreeMap<(&'static str, Urgency), u64>,
+    sources: BTreeMap<(GatewayUrgency, [u8; 8]), u64>,
+    lost: BTreeMap<(&'static str, GatewayUrgency), u64>,
 }
 
-impl Tally {
+impl QueueTally {
     /// Counts the rows of a file once.
-    pub(super) fn read(connection: &Connection) -> rusqlite::Result<Tally> {
-        let mut tally = Tally::default();
+    pub(super) fn read(connection: &Connection) -> rusqlite::Result<QueueTally> {
+        let mut tally = QueueTally::default();
         let mut query = connection.prepare("SELECT stream, source, length(bytes) FROM frame")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
@@ -34,9 +34,9 @@ impl Tally {
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             let (why, urgency): (String, u8) = (row.get(0)?, row.get(1)?);
-            let why = Loss::ALL.into_iter().find(|known| known.name() == why);
+            let why = QueueLossReason::ALL.into_iter().find(|known| known.name() == why);
             // A reason that a newer program wrote is passed over here and stays in the file.
-            let urgency = Urgency::ALL.into_iter().find(|known| *known as u8 == urgency);
+            let urgency = GatewayUrgency::ALL.into_iter().find(|known| *known as u8 == urgency);
             if let Some((why, urgency)) = why.zip(urgency) {
                 tally.lost.insert((why.name(), urgency), row.get(2)?);
             }
@@ -58,12 +58,12 @@ impl Tally {
         take(&mut self.sources, (stream.urgency(), source.to_bytes()), weight);
     }
 
-    pub(super) fn lose(&mut self, why: Loss, urgency: Urgency) {
+    pub(super) fn lose(&mut self, why: QueueLossReason, urgency: GatewayUrgency) {
         *self.lost.entry((why.name(), urgency)).or_default() += 1;
     }
 
     /// Of the least urgent that there is, the origin that has the most.
-    pub(super) fn heaviest(&self) -> Option<(Urgency, PeerTag)> {
+    pub(super) fn heaviest(&self) -> Option<(GatewayUrgency, PeerTag)> {
         // The map is ordered by urgency first, so that its first key has the least.
         let (least, _) = self.sources.keys().next()?;
         let of_least = self.sources.iter().take_while(|((urgency, _), _)| urgency == least);
@@ -85,14 +85,14 @@ impl Tally {
     }
 
     /// The dropped frames by reason and urgency, also the pairs that never happened.
-    pub(super) fn lost(&self) -> Vec<Lost> {
-        let each = |why: Loss| {
-            Urgency::ALL.map(|urgency| {
+    pub(super) fn lost(&self) -> Vec<QueueLoss> {
+        let each = |why: QueueLossReason| {
+            GatewayUrgency::ALL.map(|urgency| {
                 let frames = self.lost.get(&(why.name(), urgency)).copied().unwrap_or_default();
-                Lost { why, urgency, frames }
+                QueueLoss { why, urgency, frames }
             })
         };
-        Loss::ALL.into_iter().flat_map(each).collect()
+        QueueLossReason::ALL.into_iter().flat_map(each).collect()
     }
 }
 

@@ -13,15 +13,15 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// The sequences of what waits, as they stand in the frames.
-fn waiting(queue: &Queue) -> Vec<(u8, u64)> {
-    let of = |queued: &Queued| {
+fn waiting(queue: &GatewayQueue) -> Vec<(u8, u64)> {
+    let of = |queued: &GatewayQueuedFrame| {
         let sequence = u64::from_le_bytes(queued.bytes[47..55].try_into().unwrap());
         (queued.source.to_bytes()[7], sequence - 256)
     };
     queue.window(&HashSet::new()).unwrap().iter().map(of).collect()
 }
 
-fn lost(queue: &Queue, why: Loss) -> Vec<u64> {
+fn lost(queue: &GatewayQueue, why: QueueLossReason) -> Vec<u64> {
     queue.status().lost.iter().filter(|lost| lost.why == why).map(|lost| lost.frames).collect()
 }
 
@@ -33,13 +33,13 @@ fn one() -> u64 {
 #[test]
 fn frames_survive_their_process_in_order_and_none_twice() {
     let (_folder, file) = place();
-    let queue = Queue::open(&file, 100 * one()).unwrap();
+    let queue = GatewayQueue::open(&file, 100 * one()).unwrap();
     queue.put(&[sealed(1, 72, 1), sealed(2, 72, 9), sealed(1, 72, 2)]).unwrap();
     queue.put(&[sealed(1, 72, 2), sealed(1, 7, 3)]).unwrap();
     let expected = [(1, 3), (1, 1), (2, 9), (1, 2)];
     assert_eq!(waiting(&queue), expected, "the call for help first");
     drop(queue);
-    let queue = Queue::open(&file, 100 * one()).unwrap();
+    let queue = GatewayQueue::open(&file, 100 * one()).unwrap();
     assert_eq!(waiting(&queue), expected);
     let numbers: Vec<_> =
         queue.window(&HashSet::new()).unwrap().iter().map(|queued| queued.number).collect();
@@ -48,7 +48,10 @@ fn frames_survive_their_process_in_order_and_none_twice() {
     assert_eq!(queue.status().bytes, 2 * one());
     queue.refused(numbers[2]).unwrap();
     queue.refused(numbers[2]).unwrap();
-    assert_eq!((waiting(&queue), lost(&queue, Loss::Refused)), (vec![(1, 2)], vec![0, 1, 0, 0]));
+    assert_eq!(
+        (waiting(&queue), lost(&queue, QueueLossReason::Refused)),
+        (vec![(1, 2)], vec![0, 1, 0, 0])
+    );
     queue.stored(&numbers).unwrap();
     assert_eq!((queue.status().frames, queue.status().bytes), (0, 0));
     queue.put(&[sealed(1, 72, 7)]).unwrap();
@@ -59,28 +62,28 @@ fn frames_survive_their_process_in_order_and_none_twice() {
 #[test]
 fn the_least_urgent_go_first_and_of_the_origin_that_has_the_most() {
     let (_folder, file) = place();
-    let queue = Queue::open(&file, 6 * one()).unwrap();
+    let queue = GatewayQueue::open(&file, 6 * one()).unwrap();
     queue.put(&[sealed(1, 7, 1), sealed(2, 2, 2), sealed(3, 72, 3)]).unwrap();
     // One who sends much, forged or not, pushes out what it has itself.
     let flood: Vec<_> = (10..15).map(|sequence| sealed(4, 72, sequence)).collect();
     queue.put(&flood).unwrap();
     assert_eq!(waiting(&queue), [(1, 1), (3, 3), (4, 11), (4, 12), (4, 13), (4, 14)]);
-    assert_eq!(lost(&queue, Loss::Crowded), [1, 1, 0, 0]);
+    assert_eq!(lost(&queue, QueueLossReason::Crowded), [1, 1, 0, 0]);
     // More urgent ones push out all others, and in the end each other.
     let calls: Vec<_> = (20..27).map(|sequence| sealed(5, 7, sequence)).collect();
     queue.put(&calls).unwrap();
     assert_eq!(waiting(&queue), [(1, 1), (5, 22), (5, 23), (5, 24), (5, 25), (5, 26)]);
-    assert_eq!(lost(&queue, Loss::Crowded), [1, 6, 0, 2]);
+    assert_eq!(lost(&queue, QueueLossReason::Crowded), [1, 6, 0, 2]);
     drop(queue);
-    let smaller = Queue::open(&file, 2 * one()).unwrap();
+    let smaller = GatewayQueue::open(&file, 2 * one()).unwrap();
     assert_eq!(waiting(&smaller), [(1, 1), (5, 26)]);
-    assert_eq!(lost(&smaller, Loss::Crowded), [1, 6, 0, 6], "counted over restarts");
+    assert_eq!(lost(&smaller, QueueLossReason::Crowded), [1, 6, 0, 6], "counted over restarts");
 }
 
 #[test]
 fn a_stream_that_is_held_does_not_stand_in_the_way() {
     let (_folder, file) = place();
-    let queue = Queue::open(&file, 10_000 * one()).unwrap();
+    let queue = GatewayQueue::open(&file, 10_000 * one()).unwrap();
     let many: Vec<_> = (0..2000).map(|sequence| sealed(1, 72, sequence)).collect();
     queue.put(&many).unwrap();
     queue.put(&[sealed(2, 4, 1)]).unwrap();
@@ -96,8 +99,8 @@ fn a_stream_that_is_held_does_not_stand_in_the_way() {
 #[test]
 fn a_queue_has_one_owner_and_is_only_a_queue() {
     let (folder, file) = place();
-    let queue = Queue::open(&file, 100 * one()).unwrap();
-    assert!(matches!(Queue::open(&file, 1), Err(GatewayError::InUse { .. })));
+    let queue = GatewayQueue::open(&file, 100 * one()).unwrap();
+    assert!(matches!(GatewayQueue::open(&file, 1), Err(GatewayError::InUse { .. })));
     queue.put(&[sealed(1, 72, 1)]).unwrap();
     drop(queue);
     let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&file).unwrap());
@@ -105,28 +108,28 @@ fn a_queue_has_one_owner_and_is_only_a_queue() {
     let newer = Connection::open(&file).unwrap();
     newer.pragma_update(None, "user_version", 9).unwrap();
     drop(newer);
-    let refused = Queue::open(&file, 1).unwrap_err();
+    let refused = GatewayQueue::open(&file, 1).unwrap_err();
     assert!(matches!(refused, GatewayError::TooNew { found: 9, .. }), "{refused}");
     let other = folder.path().join("other.db");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
-    assert!(matches!(Queue::open(&other, 1), Err(GatewayError::NotAQueue { .. })));
+    assert!(matches!(GatewayQueue::open(&other, 1), Err(GatewayError::NotAQueue { .. })));
     let text = folder.path().join("text");
     std::fs::write(&text, "This is a text, which is no database at all. ".repeat(40)).unwrap();
-    assert!(matches!(Queue::open(&text, 1), Err(GatewayError::NotAQueue { .. })));
+    assert!(matches!(GatewayQueue::open(&text, 1), Err(GatewayError::NotAQueue { .. })));
     let nowhere = folder.path().join("no/where");
-    assert!(matches!(Queue::open(&nowhere, 1), Err(GatewayError::Failed { .. })));
+    assert!(matches!(GatewayQueue::open(&nowhere, 1), Err(GatewayError::Failed { .. })));
 }
 
 #[test]
 fn places_outlive_the_process() {
     let (_folder, file) = place();
     let stream = sealed(1, 11, 1).stream;
-    let queue = Queue::open(&file, 1000).unwrap();
+    let queue = GatewayQueue::open(&file, 1000).unwrap();
     assert_eq!(queue.place(stream).unwrap(), None);
-    let place = Place { generation: 1_795_000_000, next: 7 };
+    let place = DownlinkPosition { generation: 1_795_000_000, next: 7 };
     queue.set_place(stream, place).unwrap();
     drop(queue);
-    let queue = Queue::open(&file, 1000).unwrap();
+    let queue = GatewayQueue::open(&file, 1000).unwrap();
     assert_eq!(queue.place(stream).unwrap(), Some(place));
     assert_eq!(queue.place(sealed(1, 5, 1).stream).unwrap(), None);
 }
@@ -134,23 +137,23 @@ fn places_outlive_the_process() {
 #[test]
 fn a_store_is_followed_with_the_frames_that_it_gave() {
     let (_folder, file) = place();
-    let queue = Queue::open(&file, 100 * one()).unwrap();
+    let queue = GatewayQueue::open(&file, 100 * one()).unwrap();
     let (store, other) = ([7; 16], [8; 16]);
     assert_eq!(queue.followed(store).unwrap(), 0);
-    queue.put_followed(&[sealed(1, 72, 1)], Followed { store, at: 5 }).unwrap();
-    queue.put_followed(&[sealed(1, 72, 2)], Followed { store, at: 9 }).unwrap();
+    queue.put_followed(&[sealed(1, 72, 1)], FollowedStore { store, at: 5 }).unwrap();
+    queue.put_followed(&[sealed(1, 72, 2)], FollowedStore { store, at: 9 }).unwrap();
     drop(queue);
-    let queue = Queue::open(&file, 100 * one()).unwrap();
+    let queue = GatewayQueue::open(&file, 100 * one()).unwrap();
     assert_eq!((queue.followed(store).unwrap(), queue.followed(other).unwrap()), (9, 0));
     assert_eq!(waiting(&queue), [(1, 1), (1, 2)]);
-    queue.put_followed(&[], Followed { store: other, at: 1 }).unwrap();
+    queue.put_followed(&[], FollowedStore { store: other, at: 1 }).unwrap();
     assert_eq!((queue.followed(store).unwrap(), queue.followed(other).unwrap()), (0, 1));
 }
 
 #[test]
 fn a_damaged_queue_is_read_or_refused_by_name() {
     let (folder, file) = place();
-    let queue = Queue::open(&file, 1000 * one()).unwrap();
+    let queue = GatewayQueue::open(&file, 1000 * one()).unwrap();
     let frames: Vec<_> = (0..40).map(|sequence| sealed(1, 72, sequence)).collect();
     queue.put(&frames).unwrap();
     drop(queue);
@@ -164,7 +167,7 @@ fn a_damaged_queue_is_read_or_refused_by_name() {
     });
     for bytes in cut.chain(flipped) {
         std::fs::write(&damaged, bytes).unwrap();
-        if let Ok(queue) = Queue::open(&damaged, 1000 * one()) {
+        if let Ok(queue) = GatewayQueue::open(&damaged, 1000 * one()) {
             let _ = (queue.window(&HashSet::new()), queue.put(&frames), queue.status());
         }
         for left in ["damaged-wal", "damaged-shm"] {
@@ -179,6 +182,6 @@ fn what_is_no_queue_is_left_as_it_is() {
     let other = folder.path().join("other.db");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
     let before = std::fs::read(&other).unwrap();
-    assert!(matches!(Queue::open(&other, 1), Err(GatewayError::NotAQueue { .. })));
+    assert!(matches!(GatewayQueue::open(&other, 1), Err(GatewayError::NotAQueue { .. })));
     assert!(std::fs::read(&other).unwrap() == before, "not a byte of it has changed");
 }

@@ -7,17 +7,17 @@ use sealane::{Client, Codec, Error, HubError};
 use sealane_frame::PeerTag;
 use sealane_protocol::write_sealed;
 
-use crate::gateway::hub::Trouble;
-use crate::gateway::queue::Queued;
+use crate::gateway::hub::HubObstacle;
+use crate::gateway::queue::GatewayQueuedFrame;
 use crate::gateway::stream::MeshStream;
 use crate::limits::{MAX_UPLOAD_BATCH, MAX_UPLOAD_BATCH_BYTES, MAX_UPLOAD_TURN_MS};
 
 /// Frames of one origin and stream, in the order in which they came. The next ones are brought when
 /// the hub has those before, so that they stand there in that order.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct UploadLane {
     stream: MeshStream,
-    frames: Vec<Queued>,
+    frames: Vec<GatewayQueuedFrame>,
 }
 
 /// The result of a lane.
@@ -29,44 +29,44 @@ pub(super) struct LaneEnd {
     /// How many of them it had already.
     pub(super) replayed: u64,
     /// The frame at which it stopped, and why.
-    pub(super) stopped: Option<(i64, Trouble)>,
+    pub(super) stopped: Option<(i64, HubObstacle)>,
     /// Whether the hub takes frames one by one only: it is an older one.
     pub(super) is_one_by_one: bool,
 }
 
 /// How many frames go in one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Requests {
+pub(super) enum UploadBatching {
     Batches,
     OneByOne,
 }
 
 /// Lanes in the order of their first frames.
-pub(super) fn split(frames: Vec<Queued>) -> Vec<Lane> {
+pub(super) fn split(frames: Vec<GatewayQueuedFrame>) -> Vec<UploadLane> {
     let mut places: HashMap<(MeshStream, PeerTag), usize> = HashMap::new();
-    let mut lanes: Vec<Lane> = Vec::new();
+    let mut lanes: Vec<UploadLane> = Vec::new();
     for frame in frames {
         // Order is promised by origin and stream, so that a lane is exactly that pair.
         let place = *places.entry((frame.stream, frame.source)).or_insert(lanes.len());
         match lanes.get_mut(place) {
             Some(lane) => lane.frames.push(frame),
-            None => lanes.push(Lane { stream: frame.stream, frames: vec![frame] }),
+            None => lanes.push(UploadLane { stream: frame.stream, frames: vec![frame] }),
         }
     }
     lanes
 }
 
-impl Lane {
+impl UploadLane {
     /// Brings frames until all are stored, something stands in the way, or others are to have
     /// their turn.
-    pub(super) async fn bring(self, client: &Client, requests: Requests) -> LaneEnd {
+    pub(super) async fn bring(self, client: &Client, requests: UploadBatching) -> LaneEnd {
         let (topic, began, mut requests) = (self.stream.to_string(), Instant::now(), requests);
         let mut end = LaneEnd {
             stream: self.stream,
             stored: Vec::new(),
             replayed: 0,
             stopped: None,
-            is_one_by_one: requests == Requests::OneByOne,
+            is_one_by_one: requests == UploadBatching::OneByOne,
         };
         let mut left = self.frames.as_slice();
         let turn = Duration::from_millis(MAX_UPLOAD_TURN_MS);
@@ -78,15 +78,15 @@ impl Lane {
                 left = behind;
                 continue;
             };
-            let trouble = Trouble::of(&error);
+            let trouble = HubObstacle::of(&error);
             // A hub that does not know the scope `message` refuses the parameter, since requests
             // are read strictly (decision 9).
             let is_unknown = error.hub_error() == Some(HubError::InvalidParameter);
-            let is_of_one = matches!(trouble, Trouble::Frame(_) | Trouble::Unclear(_));
+            let is_of_one = matches!(trouble, HubObstacle::Frame(_) | HubObstacle::Unclear(_));
             if batch.len() > 1 && (is_unknown || is_of_one) {
                 // An older hub knows no such batches; and of a batch it is to be found which frame
                 // the hub does not take.
-                (requests, end.is_one_by_one) = (Requests::OneByOne, is_unknown);
+                (requests, end.is_one_by_one) = (UploadBatching::OneByOne, is_unknown);
                 continue;
             }
             // The lane stops here. A later frame of this origin must not stand before this one.
@@ -98,8 +98,8 @@ impl Lane {
 }
 
 /// How many of the next frames go in one request: one at least.
-fn fitting(left: &[Queued], requests: Requests) -> usize {
-    if requests == Requests::OneByOne {
+fn fitting(left: &[GatewayQueuedFrame], requests: UploadBatching) -> usize {
+    if requests == UploadBatching::OneByOne {
         return 1;
     }
     let sums = left.iter().take(MAX_UPLOAD_BATCH).scan(0, |sum, frame| {
@@ -114,10 +114,10 @@ fn fitting(left: &[Queued], requests: Requests) -> usize {
 async fn store(
     client: &Client,
     topic: &str,
-    frames: &[Queued],
+    frames: &[GatewayQueuedFrame],
     end: &mut LaneEnd,
 ) -> Result<(), Error> {
-    let envelope = |frame: &Queued| {
+    let envelope = |frame: &GatewayQueuedFrame| {
         let mut envelope = Vec::with_capacity(frame.bytes.len() + 16);
         write_sealed(Codec::MsgPack, None, &frame.bytes, &mut envelope);
         envelope
@@ -149,10 +149,10 @@ mod tests {
     use crate::gateway::frame::SealedFrame;
     use crate::gateway::frame::tests::frame;
 
-    fn queued(number: i64, source: u8, bytes: usize) -> Queued {
+    fn queued(number: i64, source: u8, bytes: usize) -> GatewayQueuedFrame {
         let SealedFrame { stream, source, .. } =
             SealedFrame::read(&frame(1, source, 72, number as u64)).unwrap();
-        Queued { number, stream, source, bytes: vec![0; bytes] }
+        GatewayQueuedFrame { number, stream, source, bytes: vec![0; bytes] }
     }
 
     #[test]
@@ -160,7 +160,8 @@ mod tests {
         let frames = [(1, 7), (2, 8), (3, 7), (4, 7), (5, 8)];
         let frames = frames.map(|(number, source)| queued(number, source, 9)).to_vec();
         let lanes = split(frames);
-        let numbers = |lane: &Lane| lane.frames.iter().map(|one| one.number).collect::<Vec<_>>();
+        let numbers =
+            |lane: &UploadLane| lane.frames.iter().map(|one| one.number).collect::<Vec<_>>();
         assert_eq!(lanes.iter().map(numbers).collect::<Vec<_>>(), [vec![1, 3, 4], vec![2, 5]]);
     }
 
@@ -170,11 +171,11 @@ mod tests {
             let frames: Vec<_> = bytes.iter().map(|bytes| queued(1, 7, *bytes)).collect();
             fitting(&frames, requests)
         };
-        assert_eq!(of(&[9; 1000], Requests::Batches), MAX_UPLOAD_BATCH);
-        assert_eq!(of(&[9; 1000], Requests::OneByOne), 1);
-        assert_eq!(of(&[9; 3], Requests::Batches), 3);
+        assert_eq!(of(&[9; 1000], UploadBatching::Batches), MAX_UPLOAD_BATCH);
+        assert_eq!(of(&[9; 1000], UploadBatching::OneByOne), 1);
+        assert_eq!(of(&[9; 3], UploadBatching::Batches), 3);
         let half = MAX_UPLOAD_BATCH_BYTES / 2;
-        assert_eq!(of(&[half; 3], Requests::Batches), 2);
-        assert_eq!(of(&[3 * half, 9], Requests::Batches), 1, "a long one goes alone");
+        assert_eq!(of(&[half; 3], UploadBatching::Batches), 2);
+        assert_eq!(of(&[3 * half, 9], UploadBatching::Batches), 1, "a long one goes alone");
     }
 }

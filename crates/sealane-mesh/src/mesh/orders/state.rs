@@ -7,47 +7,50 @@ use sealane_seal::Epoch;
 
 use crate::limits::{MAX_KEPT_GROUPS, MAX_KEPT_ORDER_BYTES_TOTAL, MAX_MESH_NEIGHBOURS};
 use crate::neighbour::LinkId;
-use crate::orders::{Ask, Behind, Collections, Giving, Held, Keeper, Repeat, Trickle};
-use crate::{InterfaceId, Time};
+use crate::orders::{
+    EpochBehind, OrderAsk, OrderCollections, OrderKeeper, OrderTrickle, OrdersHeld, PieceQueue,
+    RemovalRepeat,
+};
+use crate::{InterfaceId, MeshTime};
 
 /// All that a machine knows of orders.
 #[derive(Debug, Default)]
-pub(crate) struct Orders {
-    pub(super) groups: BTreeMap<GroupTag, Keeper>,
-    pub(super) collections: Collections,
-    pub(super) trickles: BTreeMap<InterfaceId, Trickle>,
-    pub(super) asks: BTreeMap<GroupTag, Ask>,
-    pub(super) giving: BTreeMap<InterfaceId, Giving>,
-    pub(super) repeats: Vec<Repeat>,
-    pub(super) behind: BTreeMap<LinkId, Behind>,
+pub(crate) struct MeshOrders {
+    pub(super) groups: BTreeMap<GroupTag, OrderKeeper>,
+    pub(super) collections: OrderCollections,
+    pub(super) trickles: BTreeMap<InterfaceId, OrderTrickle>,
+    pub(super) asks: BTreeMap<GroupTag, OrderAsk>,
+    pub(super) giving: BTreeMap<InterfaceId, PieceQueue>,
+    pub(super) repeats: Vec<RemovalRepeat>,
+    pub(super) behind: BTreeMap<LinkId, EpochBehind>,
     /// When the machine announced itself last in an earlier epoch.
-    pub(super) announced: BTreeMap<(InterfaceId, Epoch), Time>,
+    pub(super) announced: BTreeMap<(InterfaceId, Epoch), MeshTime>,
 }
 
-impl Orders {
+impl MeshOrders {
     /// When something is to be done.
-    pub(in crate::mesh) fn wake(&self) -> Option<Time> {
+    pub(in crate::mesh) fn wake(&self) -> Option<MeshTime> {
         let is_silent = self.is_silent();
-        let trickles = self.trickles.values().filter(|_| !is_silent).map(Trickle::due);
+        let trickles = self.trickles.values().filter(|_| !is_silent).map(OrderTrickle::due);
         let asks = self.asks.values().map(|ask| ask.at);
-        let giving = self.giving.values().filter_map(Giving::due);
+        let giving = self.giving.values().filter_map(PieceQueue::due);
         let repeats = self.repeats.iter().map(|one| one.at);
         trickles.chain(asks).chain(giving).chain(repeats).min()
     }
 
     /// Whether there is nothing to tell of.
     pub(super) fn is_silent(&self) -> bool {
-        self.groups.values().all(Keeper::is_silent)
+        self.groups.values().all(OrderKeeper::is_silent)
     }
 
-    pub(super) fn held(&self) -> Held {
+    pub(super) fn held(&self) -> OrdersHeld {
         let told = self.groups.values().filter(|one| !one.is_silent());
-        Held { groups: told.map(Keeper::held).collect() }
+        OrdersHeld { groups: told.map(OrderKeeper::held).collect() }
     }
 
     /// Whether a neighbour lacks what is lacking here, of the same groups.
-    pub(super) fn is_same(&self, held: &Held) -> bool {
-        let essence = |held: &Held| -> BTreeSet<_> {
+    pub(super) fn is_same(&self, held: &OrdersHeld) -> bool {
+        let essence = |held: &OrdersHeld| -> BTreeSet<_> {
             held.groups.iter().map(|one| (one.group, one.wants, one.removals)).collect()
         };
         essence(held) == essence(&self.held())
@@ -55,14 +58,14 @@ impl Orders {
 
     pub(in crate::mesh) fn is_bounded(&self) -> bool {
         self.groups.len() <= MAX_KEPT_GROUPS
-            && self.groups.values().all(Keeper::is_bounded)
+            && self.groups.values().all(OrderKeeper::is_bounded)
             && self.bytes() <= MAX_KEPT_ORDER_BYTES_TOTAL
             && self.collections.is_bounded()
             && self.behind.len() <= MAX_MESH_NEIGHBOURS
     }
 
     fn bytes(&self) -> usize {
-        self.groups.values().map(Keeper::bytes).sum()
+        self.groups.values().map(OrderKeeper::bytes).sum()
     }
 
     /// Gives up orders of the group that has the most, until there is room for those of all.

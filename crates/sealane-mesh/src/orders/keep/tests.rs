@@ -5,18 +5,18 @@ use super::*;
 use crate::InterfaceId;
 use crate::neighbour::LinkId;
 
-fn keeper(orders: u64) -> Keeper {
+fn keeper(orders: u64) -> OrderKeeper {
     keeper_of(orders, true)
 }
 
-fn keeper_of(orders: u64, has_member: bool) -> Keeper {
+fn keeper_of(orders: u64, has_member: bool) -> OrderKeeper {
     let (tag, id) = (GroupTag::from_bytes([1; 4]), GroupId([2; 32]));
-    Keeper::new(KeptGroup { tag, id, authority: [3; 32], orders, has_member })
+    OrderKeeper::new(KeptGroup { tag, id, authority: [3; 32], orders, has_member })
 }
 
-fn giver(slot: u16, holds: Range) -> Giver {
+fn giver(slot: u16, holds: OrderRange) -> OrderGiver {
     let link = LinkId { interface: InterfaceId(0), slot: Slot::new(slot).unwrap() };
-    Giver { link, holds }
+    OrderGiver { link, holds }
 }
 
 fn notice(number: u64, bytes: usize) -> Arc<[u8]> {
@@ -25,11 +25,11 @@ fn notice(number: u64, bytes: usize) -> Arc<[u8]> {
     notice.into()
 }
 
-fn order(number: u64, is_anew: bool) -> (Told, Arc<[u8]>) {
-    (Told::Order { number, is_anew }, notice(number, 10))
+fn order(number: u64, is_anew: bool) -> (NoticeContent, Arc<[u8]>) {
+    (NoticeContent::Order { number, is_anew }, notice(number, 10))
 }
 
-fn take(keeper: &mut Keeper, number: u64, is_anew: bool) -> Vec<u64> {
+fn take(keeper: &mut OrderKeeper, number: u64, is_anew: bool) -> Vec<u64> {
     let (told, notice) = order(number, is_anew);
     let turned = keeper.take(told, notice);
     turned.iter().map(|one| u64::from_le_bytes(*one.first_chunk().unwrap())).collect()
@@ -79,7 +79,7 @@ fn what_was_obeyed_elsewhere_is_not_wanted_and_cannot_be_given() {
 fn memory_is_bounded_and_the_oldest_leave() {
     let mut keeper = keeper(0);
     for number in 0..3 * MAX_KEPT_ORDERS as u64 {
-        let told = Told::Order { number, is_anew: false };
+        let told = NoticeContent::Order { number, is_anew: false };
         keeper.take(told, notice(number, 3000));
         assert!(keeper.is_bounded());
     }
@@ -88,7 +88,7 @@ fn memory_is_bounded_and_the_oldest_leave() {
     assert!(keeper.order(first).is_some() && keeper.order(first - 1).is_none());
     for number in 0..200 {
         let slot = Slot::new(number as u16).unwrap();
-        keeper.take(Told::Removal { order: 1000 + number, slot }, notice(number, 91));
+        keeper.take(NoticeContent::Removal { order: 1000 + number, slot }, notice(number, 91));
         take(&mut keeper, 5000 + number, false);
         assert!(keeper.is_bounded());
     }
@@ -97,7 +97,7 @@ fn memory_is_bounded_and_the_oldest_leave() {
 #[test]
 fn removals_count_until_their_order_has_come() {
     let (mut keeper, slot) = (keeper(3), Slot::new(9).unwrap());
-    let removal = |order| (Told::Removal { order, slot }, notice(order, 91));
+    let removal = |order| (NoticeContent::Removal { order, slot }, notice(order, 91));
     let (told, bytes) = removal(3);
     assert_eq!(keeper.take(told, Arc::clone(&bytes)).len(), 1);
     assert_eq!(keeper.take(told, bytes).len(), 0, "again does nothing");
@@ -113,7 +113,7 @@ fn removals_count_until_their_order_has_come() {
 fn without_a_member_a_later_order_that_was_asked_for_is_where_it_begins() {
     for (has_member, given) in [(false, vec![9]), (true, vec![])] {
         let mut keeper = keeper_of(5, has_member);
-        let holds = Range { first: 9, wants: 12 };
+        let holds = OrderRange { first: 9, wants: 12 };
         assert_eq!(keeper.lacks_of(holds), (!has_member).then_some(9));
         assert_eq!(take(&mut keeper, 8, false), [], "nobody has asked for it");
         keeper.asked(9);
@@ -131,23 +131,27 @@ fn without_a_member_a_later_order_that_was_asked_for_is_where_it_begins() {
 #[test]
 fn earlier_orders_are_asked_for_where_somebody_lacks_them() {
     let mut keeper = keeper_of(5, false);
-    let all = Range { first: 0, wants: 5 };
+    let all = OrderRange { first: 0, wants: 5 };
     assert_eq!(keeper.lacks_of(all), None, "nobody needs them");
     assert_eq!(keeper.note(giver(1, all)), []);
     // A neighbour that has told before that it holds them is asked as soon as another lacks them.
-    assert_eq!(keeper.note(giver(2, Range { first: 0, wants: 3 })), [giver(1, all)]);
-    assert_eq!(keeper.note(giver(3, Range { first: 0, wants: 3 })), [], "it has been asked");
+    assert_eq!(keeper.note(giver(2, OrderRange { first: 0, wants: 3 })), [giver(1, all)]);
+    assert_eq!(keeper.note(giver(3, OrderRange { first: 0, wants: 3 })), [], "it has been asked");
     assert_eq!(keeper.lacks_of(all), Some(4));
-    assert_eq!(keeper.lacks_of(Range { first: 0, wants: 4 }), None, "it lacks that one, too");
-    assert_eq!(keeper.lacks_of(Range { first: 0, wants: 9 }), Some(5), "what is new comes first");
+    assert_eq!(keeper.lacks_of(OrderRange { first: 0, wants: 4 }), None, "it lacks that one, too");
+    assert_eq!(
+        keeper.lacks_of(OrderRange { first: 0, wants: 9 }),
+        Some(5),
+        "what is new comes first"
+    );
     take(&mut keeper, 4, false);
     take(&mut keeper, 3, false);
     assert_eq!((keeper.held().first, keeper.lacks_of(all)), (3, None));
     // A neighbour that lacks all costs no more than there is room for.
     let mut keeper = keeper_of(1000, false);
-    keeper.note(giver(2, Range { first: 0, wants: 0 }));
+    keeper.note(giver(2, OrderRange { first: 0, wants: 0 }));
     let mut asked = 0;
-    while let Some(number) = keeper.lacks_of(Range { first: 0, wants: 1000 }) {
+    while let Some(number) = keeper.lacks_of(OrderRange { first: 0, wants: 1000 }) {
         take(&mut keeper, number, false);
         asked += 1;
     }

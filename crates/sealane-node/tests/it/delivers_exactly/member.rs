@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane_codec::{Codec, records};
-use sealane_protocol::{Deliver, Mark, Op, ServerFrame};
+use sealane_protocol::{AckMark, Deliver, Op, ServerFrame};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -127,15 +127,15 @@ impl Member {
         for &offset in round {
             if self.choices.below(NACK_ONE_IN) == 0 {
                 let delay_ms = self.choices.below(40);
-                ops.push(Op::Nack(vec![Mark::Id(format!("m{offset}"))], delay_ms));
+                ops.push(Op::Nack(vec![AckMark::Id(format!("m{offset}"))], delay_ms));
             } else {
                 self.ledger.ack(offset);
                 done.push(offset);
             }
         }
-        let id = |offset: &u64| Mark::Id(format!("m{offset}"));
+        let id = |offset: &u64| AckMark::Id(format!("m{offset}"));
         let ids = |offsets: &[u64]| offsets.iter().map(id).collect::<Vec<_>>();
-        let range = |from, to| vec![Mark::Range { stream: None, from, to }];
+        let range = |from, to| vec![AckMark::Range { stream: None, from, to }];
         match self.choices.below(8) {
             0 => ops.extend(done.iter().map(|offset| Op::Ack(ids(&[*offset])))),
             1 => ops.extend(done.iter().map(|offset| Op::Ack(range(*offset, *offset)))),

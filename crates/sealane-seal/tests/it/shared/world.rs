@@ -155,7 +155,7 @@ impl Sealed {
     }
 
     /// Opens it live and accepts it.
-    pub(crate) fn live(&self, opener: &mut Opener) -> Result<(Opened, Vec<u8>), Error> {
+    pub(crate) fn live(&self, opener: &mut Opener) -> Result<(OpenedMessage, Vec<u8>), Error> {
         let mut bytes = self.bytes.clone();
         let pending = opener.open_live(self.form, &self.attached(), &mut bytes, self.clear)?;
         let opened = pending.accept();
@@ -167,7 +167,7 @@ impl Sealed {
         &self,
         opener: &mut Opener,
         near: u64,
-    ) -> Result<(Opened, Vec<u8>), Error> {
+    ) -> Result<(OpenedMessage, Vec<u8>), Error> {
         let mut bytes = self.bytes.clone();
         let (near, attached) = (Epoch(near), self.attached());
         let opened = opener.open_stored(near, self.form, &attached, &mut bytes, self.clear)?;
@@ -176,9 +176,9 @@ impl Sealed {
     }
 
     /// Opens it as an announcement and accepts it.
-    pub(crate) fn announce(&self, opener: &mut Opener) -> Result<Opened, Error> {
+    pub(crate) fn announce(&self, opener: &mut Opener) -> Result<OpenedMessage, Error> {
         let mut bytes = self.bytes.clone();
-        opener.open_announcement(&self.attached(), &mut bytes).map(Announced::accept)
+        opener.open_announcement(&self.attached(), &mut bytes).map(PendingAnnouncement::accept)
     }
 
     /// The header, wherever it stands.

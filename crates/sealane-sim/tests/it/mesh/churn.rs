@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sealane_sim::Random;
+use sealane_sim::SimRandom;
 
 use super::{row, seconds, size, wish};
 use crate::story::{Line, story};
@@ -28,7 +28,7 @@ fn scenario(seed: u64, machines: u64, lasts_s: u64, loss: f64, is_churning: bool
          [[node]]\nname = \"one\"\ncount = {machines}\nkind = \"mesh\"\nmedia = [\"field\"]\n\
          area = [{side}, {side}]\n"
     );
-    let mut random = Random::new(seed, "churn", 0);
+    let mut random = SimRandom::new(seed, "churn", 0);
     let (mut there, mut gone): (Vec<u64>, Vec<u64>) = ((1..=machines).collect(), vec![]);
     for at in BEGINS_S..lasts_s {
         if !is_churning {

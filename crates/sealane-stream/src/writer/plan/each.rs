@@ -2,23 +2,23 @@
 
 use std::collections::HashSet;
 
-use super::{Appended, Asked, Plan, Planner};
-use crate::store::{Fault, Key, KeyRow};
-use crate::stream::Stream;
+use super::{AppendAsked, AppendedMessages, CommitPlan, CommitPlanner};
+use crate::store::{KeyRow, StoreFault, StoredRequestKey};
+use crate::stream::StreamEntry;
 use crate::writer::keys::write_ids;
 
-impl Plan {
+impl CommitPlan {
     /// The answer that the key of a request got when it came before. If the messages of a batch
     /// have keys of their own, those that the stream has are left out. Of two equal keys in the
     /// batch the second is left out too. The result is then the earlier answer to the first message
     /// that the stream had.
     pub(super) fn seen(
         &self,
-        planner: &Planner,
-        stream: Option<&Stream>,
-        asked: &mut Asked,
-    ) -> Result<Option<KeyRow>, Fault> {
-        let find = |key: &Key| match stream {
+        planner: &CommitPlanner,
+        stream: Option<&StreamEntry>,
+        asked: &mut AppendAsked,
+    ) -> Result<Option<KeyRow>, StoreFault> {
+        let find = |key: &StoredRequestKey| match stream {
             Some(stream) => self.find_key(planner, stream, &key.key),
             None => Ok(None),
         };
@@ -45,8 +45,8 @@ impl Plan {
     }
 
     /// Answers a batch of which the stream has every message: the first stands there.
-    pub(super) fn all_seen(stream: &Stream, row: &KeyRow) -> Appended {
-        Appended {
+    pub(super) fn all_seen(stream: &StreamEntry, row: &KeyRow) -> AppendedMessages {
+        AppendedMessages {
             stream: stream.topic.clone(),
             ids: Vec::new(),
             offset: row.offset,
@@ -60,8 +60,11 @@ impl Plan {
 
 /// The keys of messages that stand at `first` and behind it, each with what its message alone is
 /// answered.
-pub(super) fn rows(each: Vec<Key>, first: &Appended) -> Vec<(Vec<u8>, KeyRow)> {
-    let row = |((key, id), at): ((Key, &bytes::Bytes), u64)| {
+pub(super) fn rows(
+    each: Vec<StoredRequestKey>,
+    first: &AppendedMessages,
+) -> Vec<(Vec<u8>, KeyRow)> {
+    let row = |((key, id), at): ((StoredRequestKey, &bytes::Bytes), u64)| {
         let ids = write_ids(std::slice::from_ref(id));
         let (offset, generation) = (first.offset + at, first.generation);
         (key.key, KeyRow { body: key.body.to_vec(), generation, offset, due_ms: 0, ids })

@@ -3,10 +3,10 @@
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
-use crate::store::{Settings, StreamRow};
+use crate::store::{StreamRow, StreamSettings};
 
 /// The known properties of a stream before it is made.
-pub(super) struct Made<'a> {
+pub(super) struct StreamMade<'a> {
     pub(super) topic: &'a Topic,
     pub(super) sealed: Option<GroupTag>,
     pub(super) now_ms: u64,
@@ -14,7 +14,12 @@ pub(super) struct Made<'a> {
 
 impl StreamRow {
     /// A new stream, as it is before it has anything.
-    pub(super) fn new(number: u32, generation: u64, defaults: Settings, made: Made<'_>) -> Self {
+    pub(super) fn new(
+        number: u32,
+        generation: u64,
+        defaults: StreamSettings,
+        made: StreamMade<'_>,
+    ) -> Self {
         Self {
             number,
             topic: made.topic.clone(),

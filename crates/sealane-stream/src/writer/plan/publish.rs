@@ -4,28 +4,34 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
-use sealane_protocol::{Outcome, Position};
+use sealane_protocol::{EnqueueOutcome, StreamPosition};
 
-use super::{Appended, Asked, Plan, Planner, Staged, Target};
-use crate::publishing::{Answered, Outbox, Placed};
-use crate::store::{Fault, Session, SessionNext};
-use crate::stream::Stream;
-use crate::writer::command::{Answer, Command, Item, Publish, Refusal};
+use super::{AppendAsked, AppendedMessages, CommitPlan, CommitPlanner, StagedStream, StreamTarget};
+use crate::publishing::{PublishAnswered, SessionOutbox, StoredPlace};
+use crate::store::{SessionNext, StoreFault, StoredSession};
+use crate::stream::StreamEntry;
+use crate::writer::command::{
+    CommandAnswer, CommandRefusal, PublishCommand, SessionItem, WriterCommand,
+};
 use crate::{Error, Level};
 
 /// The session of the messages that are planned.
-struct Sender {
+struct PlannedSender {
     key: Arc<[u8]>,
-    outbox: Arc<Outbox>,
+    outbox: Arc<SessionOutbox>,
     keep: u64,
 }
 
-impl Plan {
+impl CommitPlan {
     /// Plans numbered messages one by one. Those for a stream that is just being removed, and all
     /// behind them for its topic, wait for the next commit.
-    pub(super) fn publish(&mut self, planner: &mut Planner, publish: Publish) -> Result<(), Fault> {
-        let Publish { key, outbox, keep, items, share } = publish;
-        let sender = Sender { key, outbox, keep };
+    pub(super) fn publish(
+        &mut self,
+        planner: &mut CommitPlanner,
+        publish: PublishCommand,
+    ) -> Result<(), StoreFault> {
+        let PublishCommand { key, outbox, keep, items, share } = publish;
+        let sender = PlannedSender { key, outbox, keep };
         let (mut planned, mut later) = (Ok(()), Vec::new());
         let mut items = items.into_iter().peekable();
         while let Some(first) = items.next() {
@@ -35,7 +41,7 @@ impl Plan {
                 run.push(item);
             }
             // One topic waits, the others of the session go on: the order counts within a stream.
-            let leaves = matches!(self.target(planner, &topic), Target::Leaving);
+            let leaves = matches!(self.target(planner, &topic), StreamTarget::Leaving);
             if leaves || self.replies.awaits(&topic) {
                 self.replies.wait_for(topic);
                 later.extend(run);
@@ -47,9 +53,9 @@ impl Plan {
             }
         }
         if !later.is_empty() {
-            let Sender { key, outbox, keep } = sender;
-            let later = Publish { key, outbox, keep, items: later, share };
-            self.replies.defer(Command::Publish(later));
+            let PlannedSender { key, outbox, keep } = sender;
+            let later = PublishCommand { key, outbox, keep, items: later, share };
+            self.replies.defer(WriterCommand::Publish(later));
         }
         planned
     }
@@ -57,10 +63,10 @@ impl Plan {
     /// Plans messages of one topic.
     fn publish_run(
         &mut self,
-        planner: &mut Planner,
-        sender: &Sender,
-        run: Vec<Item>,
-    ) -> Result<(), Fault> {
+        planner: &mut CommitPlanner,
+        sender: &PlannedSender,
+        run: Vec<SessionItem>,
+    ) -> Result<(), StoreFault> {
         let Some(topic) = run.first().map(|item| item.topic.clone()) else { return Ok(()) };
         let mut stream = self.known(planner, &topic);
         let mut session = match self.find_session(planner, stream.as_deref(), &sender.key) {
@@ -78,7 +84,7 @@ impl Plan {
             let mut skipped = None;
             match session.look(n) {
                 SessionNext::New => {
-                    let asked = Asked::next(item, &mut items, self.now_ms);
+                    let asked = AppendAsked::next(item, &mut items, self.now_ms);
                     let count = asked.envelopes.len() as u64;
                     told.result = self.store_next(planner, &mut stream, asked);
                     if let Ok(placed) = &told.result {
@@ -88,12 +94,12 @@ impl Plan {
                     } else if count > 1 {
                         // Those behind it are numbered as if it were stored.
                         let (to, result) = (n + count - 1, Err(Error::NumberSkipped { next: n }));
-                        skipped = Some(Answered { from: n + 1, to, result, ..told.clone() });
+                        skipped = Some(PublishAnswered { from: n + 1, to, result, ..told.clone() });
                     }
                 }
                 SessionNext::Stored(first) => {
                     let level = stream.as_ref().map_or(Level::Memory, |s| s.settings().level);
-                    told.result = Ok(Placed { first, level });
+                    told.result = Ok(StoredPlace { first, level });
                 }
                 SessionNext::Skipped(next) => told.result = Err(Error::NumberSkipped { next }),
                 SessionNext::Forgotten => {}
@@ -117,16 +123,16 @@ impl Plan {
     /// where the first is.
     fn store_next(
         &mut self,
-        planner: &mut Planner,
-        stream: &mut Option<Arc<Stream>>,
-        asked: Asked,
-    ) -> Result<Placed, Error> {
+        planner: &mut CommitPlanner,
+        stream: &mut Option<Arc<StreamEntry>>,
+        asked: AppendAsked,
+    ) -> Result<StoredPlace, Error> {
         let topic = asked.topic.clone();
         let (appended, _) = self.accept(planner, stream.clone(), asked, None)?;
-        let Appended { generation, offset, level, .. } = appended;
+        let AppendedMessages { generation, offset, level, .. } = appended;
         let first = match appended.due_ms {
-            Some(due_ms) => Outcome::Due(due_ms),
-            None => Outcome::At(Position { generation, offset }),
+            Some(due_ms) => EnqueueOutcome::Due(due_ms),
+            None => EnqueueOutcome::At(StreamPosition { generation, offset }),
         };
         if stream.is_none() {
             *stream = self.known(planner, &topic);
@@ -134,12 +140,12 @@ impl Plan {
         if let Some(stream) = stream.as_ref().filter(|_| appended.due_ms.is_some()) {
             self.staged(stream).waits = true;
         }
-        Ok(Placed { first, level })
+        Ok(StoredPlace { first, level })
     }
 
     /// Notes what is to be told when the commit has ended, in one piece with what was noted before.
-    fn note(&mut self, number: Option<u32>, sender: &Sender, told: Answered) {
-        if let Some((before, Answer::Publish(outbox, last))) = self.replies.last_mut()
+    fn note(&mut self, number: Option<u32>, sender: &PlannedSender, told: PublishAnswered) {
+        if let Some((before, CommandAnswer::Publish(outbox, last))) = self.replies.last_mut()
             && *before == number
             && Arc::ptr_eq(outbox, &sender.outbox)
             && last.takes(&told)
@@ -147,33 +153,37 @@ impl Plan {
             last.to = told.to;
             return;
         }
-        self.replies.push(number, Answer::Publish(sender.outbox.clone(), told));
+        self.replies.push(number, CommandAnswer::Publish(sender.outbox.clone(), told));
     }
 
-    fn known(&self, planner: &Planner, topic: &sealane_message::Topic) -> Option<Arc<Stream>> {
+    fn known(
+        &self,
+        planner: &CommitPlanner,
+        topic: &sealane_message::Topic,
+    ) -> Option<Arc<StreamEntry>> {
         match self.target(planner, topic) {
-            Target::Known(stream) => Some(stream),
-            Target::New | Target::Leaving => None,
+            StreamTarget::Known(stream) => Some(stream),
+            StreamTarget::New | StreamTarget::Leaving => None,
         }
     }
 
     /// The messages that the session has had stored, or that are planned for it.
     fn find_session(
         &self,
-        planner: &Planner,
-        stream: Option<&Stream>,
+        planner: &CommitPlanner,
+        stream: Option<&StreamEntry>,
         key: &Arc<[u8]>,
-    ) -> Result<Session, Fault> {
-        let Some(stream) = stream else { return Ok(Session::default()) };
+    ) -> Result<StoredSession, StoreFault> {
+        let Some(stream) = stream else { return Ok(StoredSession::default()) };
         let of_plan = self.gains.get(&stream.number).and_then(|staged| staged.sessions.get(key));
         if let Some(session) = of_plan {
             return Ok(session.clone());
         }
-        let is_meant = |staged: &&Staged| staged.stream.number == stream.number;
+        let is_meant = |staged: &&StagedStream| staged.stream.number == stream.number;
         let mut unsaved = planner.unsaved.iter().rev().filter(is_meant);
         match unsaved.find_map(|staged| staged.sessions.get(key)) {
             Some(session) => Ok(session.made_certain()),
-            None if self.streams.makes(&stream.topic) => Ok(Session::default()),
+            None if self.streams.makes(&stream.topic) => Ok(StoredSession::default()),
             None => match planner.sessions.find(stream.number, key) {
                 Some(session) => {
                     debug_assert!({
@@ -188,16 +198,16 @@ impl Plan {
     }
 }
 
-impl Asked {
+impl AppendAsked {
     /// A message, and with it those that follow it by number and are stored if it is.
-    fn next(first: Item, behind: &mut Peekable<IntoIter<Item>>, now_ms: u64) -> Self {
-        let is_plain = |item: &Item| item.expect.is_none() && item.delay_ms.is_none();
+    fn next(first: SessionItem, behind: &mut Peekable<IntoIter<SessionItem>>, now_ms: u64) -> Self {
+        let is_plain = |item: &SessionItem| item.expect.is_none() && item.delay_ms.is_none();
         let is_first_plain = is_plain(&first);
-        let Item { topic, n, envelope, expect, delay_ms } = first;
+        let SessionItem { topic, n, envelope, expect, delay_ms } = first;
         let group = envelope.group();
         let due_ms = delay_ms.map(|delay_ms| now_ms + delay_ms);
         let mut envelopes = vec![envelope];
-        let goes_along = |item: &Item, before: usize| {
+        let goes_along = |item: &SessionItem, before: usize| {
             is_first_plain
                 && is_plain(item)
                 && item.n == n + before as u64
@@ -212,7 +222,7 @@ impl Asked {
 }
 
 /// Tells that the store could not be asked.
-fn refuse(sender: &Sender, run: &[Item], fault: &Fault) {
-    let error = Error::from(Refusal::Unstorable(fault.clone()));
+fn refuse(sender: &PlannedSender, run: &[SessionItem], fault: &StoreFault) {
+    let error = Error::from(CommandRefusal::Unstorable(fault.clone()));
     sender.outbox.tell(run.iter().map(|item| item.told(Err(error.clone()))));
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use sealane_message::Topic;
 
 use crate::publishing;
-use crate::store::Fault;
-use crate::writer::command::{Answer, Command};
+use crate::store::StoreFault;
+use crate::writer::command::{CommandAnswer, WriterCommand};
 
 /// What those who asked are told when the commit has ended.
 #[derive(Default)]
 pub(in crate::writer) struct ReplyPlan {
     /// Each with the number of the stream whose level it waits for.
-    answers: Vec<(Option<u32>, Answer)>,
-    deferred: Vec<Command>,
+    answers: Vec<(Option<u32>, CommandAnswer)>,
+    deferred: Vec<WriterCommand>,
     /// The topics of deferred commands.
     waiting: HashSet<Topic>,
 }
@@ -25,12 +25,12 @@ impl ReplyPlan {
         self.answers.len() + self.deferred.len()
     }
 
-    pub(in crate::writer) fn push(&mut self, number: Option<u32>, answer: Answer) {
+    pub(in crate::writer) fn push(&mut self, number: Option<u32>, answer: CommandAnswer) {
         self.answers.push((number, answer));
     }
 
     /// The answer that was noted last.
-    pub(super) fn last_mut(&mut self) -> Option<&mut (Option<u32>, Answer)> {
+    pub(super) fn last_mut(&mut self) -> Option<&mut (Option<u32>, CommandAnswer)> {
         self.answers.last_mut()
     }
 
@@ -45,18 +45,18 @@ impl ReplyPlan {
     }
 
     /// Leaves a command to the next commit, and with it all that follow for its topic.
-    pub(in crate::writer) fn defer(&mut self, command: Command) {
+    pub(in crate::writer) fn defer(&mut self, command: WriterCommand) {
         self.waiting.extend(command.topic().cloned());
         self.deferred.push(command);
     }
 
-    pub(in crate::writer) fn take_deferred(&mut self) -> Vec<Command> {
+    pub(in crate::writer) fn take_deferred(&mut self) -> Vec<WriterCommand> {
         std::mem::take(&mut self.deferred)
     }
 
     /// Answers for these streams before the commit stands.
     pub(super) fn send_early(&mut self, streams: &HashSet<u32>) {
-        let is_early = |(number, _): &mut (Option<u32>, Answer)| {
+        let is_early = |(number, _): &mut (Option<u32>, CommandAnswer)| {
             number.is_some_and(|number| streams.contains(&number))
         };
         let answered = self.answers.extract_if(.., is_early);
@@ -67,13 +67,15 @@ impl ReplyPlan {
 
     /// Tells those who added something that it is not stored; `given_up` are streams that are not
     /// made, or keep their settings.
-    pub(super) fn strip(&mut self, given_up: &HashSet<u32>, fault: &Fault) {
-        let stays = |(_, answer): &(Option<u32>, Answer)| match answer {
+    pub(super) fn strip(&mut self, given_up: &HashSet<u32>, fault: &StoreFault) {
+        let stays = |(_, answer): &(Option<u32>, CommandAnswer)| match answer {
             // The stripping may take out the very command that kept a stream.
-            Answer::Remove(_, result) => *result != Ok(false),
-            Answer::Configure(_, Ok((stream, _))) => !given_up.contains(&stream.number),
-            Answer::Manage { removes, .. } => *removes,
-            Answer::Configure(_, Err(_)) | Answer::Append(..) | Answer::Publish(..) => false,
+            CommandAnswer::Remove(_, result) => *result != Ok(false),
+            CommandAnswer::Configure(_, Ok((stream, _))) => !given_up.contains(&stream.number),
+            CommandAnswer::Manage { removes, .. } => *removes,
+            CommandAnswer::Configure(_, Err(_))
+            | CommandAnswer::Append(..)
+            | CommandAnswer::Publish(..) => false,
         };
         let (kept, failed): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.answers).into_iter().partition(stays);
@@ -90,7 +92,7 @@ impl ReplyPlan {
     }
 
     /// The commit was given up.
-    pub(in crate::writer) fn fail(&mut self, fault: &Fault) {
+    pub(in crate::writer) fn fail(&mut self, fault: &StoreFault) {
         self.answers.drain(..).for_each(|(_, answer)| answer.fail(fault));
         // They waited for a removal of this commit, which has not taken place.
         self.deferred.drain(..).for_each(|command| command.fail(fault));

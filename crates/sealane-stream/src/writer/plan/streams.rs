@@ -6,34 +6,34 @@ use std::sync::Arc;
 use sealane_frame::GroupTag;
 use sealane_message::{System, Topic};
 
-use super::made::Made;
-use super::{Planner, Target};
-use crate::Change;
+use super::made::StreamMade;
+use super::{CommitPlanner, StreamTarget};
+use crate::StreamChange;
 use crate::commit::{NewStream, StoreChange, StoreCommit, StoreCounter};
-use crate::registry::Registry;
-use crate::rooms::{Room, Rooms};
-use crate::store::{Next, Settings, StreamRow};
-use crate::stream::Stream;
-use crate::writer::command::Refusal;
+use crate::registry::StreamRegistry;
+use crate::rooms::{StreamRoom, StreamRooms};
+use crate::store::{StoreNext, StreamRow, StreamSettings};
+use crate::stream::StreamEntry;
+use crate::writer::command::CommandRefusal;
 
 /// Streams that come, change and go by a commit.
 #[derive(Default)]
 pub(in crate::writer) struct StreamPlan {
     /// Streams that are made.
-    made: BTreeMap<Topic, Arc<Stream>>,
+    made: BTreeMap<Topic, Arc<StreamEntry>>,
     /// How many they are.
-    rooms_made: Rooms,
+    rooms_made: StreamRooms,
     /// Settings that change, by the stream's number.
-    settings: BTreeMap<u32, (Arc<Stream>, Settings)>,
+    settings: BTreeMap<u32, (Arc<StreamEntry>, StreamSettings)>,
     /// Streams that go. A command for their topics comes after that, in the next commit.
-    removing: BTreeMap<Topic, Arc<Stream>>,
+    removing: BTreeMap<Topic, Arc<StreamEntry>>,
     /// How many they are.
-    rooms_left: Rooms,
+    rooms_left: StreamRooms,
 }
 
 impl StreamPlan {
     /// Streams that are made.
-    pub(in crate::writer) fn made(&self) -> impl Iterator<Item = &Arc<Stream>> {
+    pub(in crate::writer) fn made(&self) -> impl Iterator<Item = &Arc<StreamEntry>> {
         self.made.values()
     }
 
@@ -42,7 +42,7 @@ impl StreamPlan {
     }
 
     /// Streams that go.
-    pub(in crate::writer) fn removing(&self) -> impl Iterator<Item = &Arc<Stream>> {
+    pub(in crate::writer) fn removing(&self) -> impl Iterator<Item = &Arc<StreamEntry>> {
         self.removing.values()
     }
 
@@ -55,7 +55,9 @@ impl StreamPlan {
     }
 
     /// Settings that hold once the commit stands.
-    pub(in crate::writer) fn settings(&self) -> impl Iterator<Item = &(Arc<Stream>, Settings)> {
+    pub(in crate::writer) fn settings(
+        &self,
+    ) -> impl Iterator<Item = &(Arc<StreamEntry>, StreamSettings)> {
         self.settings.values()
     }
 
@@ -65,51 +67,51 @@ impl StreamPlan {
         self.removes_some() || !self.settings.is_empty()
     }
 
-    pub(super) fn target(&self, registry: &Registry, topic: &Topic) -> Target {
+    pub(super) fn target(&self, registry: &StreamRegistry, topic: &Topic) -> StreamTarget {
         if self.removes(topic) {
-            return Target::Leaving;
+            return StreamTarget::Leaving;
         }
         let known = self.made.get(topic).cloned().or_else(|| registry.find(topic));
-        known.map_or(Target::New, Target::Known)
+        known.map_or(StreamTarget::New, StreamTarget::Known)
     }
 
     /// Makes a stream, which is there for others once the commit stands.
     pub(super) fn make(
         &mut self,
-        planner: &mut Planner,
+        planner: &mut CommitPlanner,
         topic: &Topic,
         sealed: Option<GroupTag>,
         now_ms: u64,
-    ) -> Result<Arc<Stream>, Refusal> {
+    ) -> Result<Arc<StreamEntry>, CommandRefusal> {
         if let Some(asked) = sealed.filter(|_| topic.system() == Some(System::Dead)) {
-            return Err(Refusal::SealMismatch { stream: None, asked });
+            return Err(CommandRefusal::SealMismatch { stream: None, asked });
         }
         // Streams of this same commit count: a burst of first messages would pass the limit
         // otherwise.
         let count = planner.registry.rooms().taken(topic) + self.rooms_made.taken(topic);
-        let Room { what, limit } = Room::of(topic);
+        let StreamRoom { what, limit } = StreamRoom::of(topic);
         if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
-            return Err(Refusal::TooMany { what, limit: limit as u64 });
+            return Err(CommandRefusal::TooMany { what, limit: limit as u64 });
         }
         // The number stays taken if the commit fails: there are many, and one that is given back
         // would have to be in no other part of this plan.
         let number = planner.number(&self.made);
-        let made = Made { topic, sealed, now_ms };
+        let made = StreamMade { topic, sealed, now_ms };
         let row = StreamRow::new(number, planner.next.generation, planner.defaults, made);
-        let stream = Arc::new(Stream::new(row));
+        let stream = Arc::new(StreamEntry::new(row));
         self.made.insert(topic.clone(), stream.clone());
         self.rooms_made.add(topic);
         Ok(stream)
     }
 
-    pub(super) fn configure(&mut self, stream: &Arc<Stream>, change: Change) {
+    pub(super) fn configure(&mut self, stream: &Arc<StreamEntry>, change: StreamChange) {
         let before = self.settings.get(&stream.number).map(|(_, settings)| *settings);
         let mut settings = before.unwrap_or_else(|| stream.settings());
         settings.change(change);
         self.settings.insert(stream.number, (stream.clone(), settings));
     }
 
-    pub(super) fn remove(&mut self, topic: Topic, stream: Arc<Stream>) {
+    pub(super) fn remove(&mut self, topic: Topic, stream: Arc<StreamEntry>) {
         debug_assert!(!self.makes(&topic), "a stream that this commit makes is removed by a later");
         self.settings.remove(&stream.number);
         self.rooms_left.add(&topic);
@@ -128,13 +130,13 @@ impl StreamPlan {
         self.made.clear();
     }
 
-    pub(in crate::writer) fn add_to(&self, commit: &mut StoreCommit, next: &Next) {
+    pub(in crate::writer) fn add_to(&self, commit: &mut StoreCommit, next: &StoreNext) {
         if !self.made.is_empty() {
             let (counter, value) = (StoreCounter::Stream, u64::from(next.stream));
             commit.push(StoreChange::Raise { counter, value });
         }
         for stream in self.made() {
-            let Settings { level, retention } = stream.settings();
+            let StreamSettings { level, retention } = stream.settings();
             commit.push(StoreChange::MakeStream(Box::new(NewStream {
                 number: stream.number,
                 topic: stream.topic.clone(),

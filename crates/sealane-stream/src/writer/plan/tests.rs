@@ -1,24 +1,24 @@
 use sealane_codec::{Codec, Transcoder};
 
-use super::made::Made;
+use super::made::StreamMade;
 use super::*;
 use crate::Retention;
-use crate::envelope::{Envelope, Ids};
-use crate::store::{Settings, StreamRow};
+use crate::envelope::{MessageIds, StreamEnvelope};
+use crate::store::{StreamRow, StreamSettings};
 
 #[test]
 fn what_waits_is_taken_for_as_much_as_is_written_of_it() {
     let topic: Topic = "a".parse().unwrap();
-    let settings = Settings { level: Level::Os, retention: Retention::default() };
-    let made = Made { topic: &topic, sealed: None, now_ms: 1 };
-    let stream = Arc::new(Stream::new(StreamRow::new(1, 1, settings, made)));
-    let ids = Ids::new().unwrap();
+    let settings = StreamSettings { level: Level::Os, retention: Retention::default() };
+    let made = StreamMade { topic: &topic, sealed: None, now_ms: 1 };
+    let stream = Arc::new(StreamEntry::new(StreamRow::new(1, 1, settings, made)));
+    let ids = MessageIds::new().unwrap();
     for body in ["{}".to_owned(), format!(r#"{{"x": "{}"}}"#, "x".repeat(5000))] {
         let read = |_| {
             let mut scratch = Transcoder::new();
-            Envelope::read(&mut scratch, &ids, Codec::Json, body.as_bytes()).unwrap()
+            StreamEnvelope::read(&mut scratch, &ids, Codec::Json, body.as_bytes()).unwrap()
         };
-        let mut staged = Staged::new(stream.clone());
+        let mut staged = StagedStream::new(stream.clone());
         staged.push((0..100).map(read).collect(), 1);
         let mut commit = StoreCommit::default();
         staged.add_to(&mut commit, 1, false);

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use sealane_frame::{
-    Announced, Dictionary, Entry, FrameBuf, GroupTag, HeaderFields, LinkContext, PeerTag, Roster,
-    seal_compact, seal_frame,
+    DictionaryEntry, FrameAnnouncement, FrameBuf, FrameDictionary, FrameRoster, GroupTag,
+    HeaderFields, LinkContext, PeerTag, seal_compact, seal_frame,
 };
 use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext,
@@ -60,10 +60,10 @@ impl Sender {
     }
 
     pub(crate) fn compact(&mut self, body: &[u8]) -> Vec<u8> {
-        let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
-        dictionary.define(BYTE, Entry::of(&self.fields)).unwrap();
+        let (mut dictionary, mut roster) = (FrameDictionary::new(), FrameRoster::new());
+        dictionary.define(BYTE, DictionaryEntry::of(&self.fields)).unwrap();
         roster.insert(self.fields.group, self.slot, SENDER).unwrap();
-        let announced = Announced { context: CONTEXT, orders: ORDERS };
+        let announced = FrameAnnouncement { context: CONTEXT, orders: ORDERS };
         roster.announce(self.fields.group, self.slot, announced).unwrap();
         roster.set_epoch(self.fields.group, Epoch(300));
         let link = LinkContext {
@@ -80,7 +80,7 @@ impl Sender {
 
     /// The file of `--dictionary` for its compact frames.
     pub(crate) fn dictionary(&self, folder: &Path) -> PathBuf {
-        let entry = hex(&Entry::of(&self.fields).to_bytes());
+        let entry = hex(&DictionaryEntry::of(&self.fields).to_bytes());
         let [group, tag, context] = [hex(&TAG), hex(&SENDER.to_bytes()), hex(&CONTEXT.0)];
         let slot = self.slot.number();
         let text = format!(

@@ -1,6 +1,6 @@
 //! Frames of another version, and those that open in one place only.
 
-use sealane_frame::Kind;
+use sealane_frame::FrameKind;
 use sealane_message::DataType;
 use sealane_seal::{Binding, Class};
 
@@ -46,7 +46,7 @@ fn a_frame_opens_for_the_place_that_it_was_made_for_and_no_other() {
     assert!(!opens(&of_stream, &["--topic", "fleet/8"]));
     assert!(!opens(&of_stream, &[]));
     // An order is made for its control stream, however it travels.
-    sender.fields.kind = Kind::Control;
+    sender.fields.kind = FrameKind::Control;
     sender.binding = Binding::stream("groups/a1a2a3a4");
     let order = sender.full(BODY);
     assert!(opens(&order, &[]) && opens(&order, &["--topic", "groups/a1a2a3a4"]));
@@ -72,7 +72,7 @@ fn the_time_of_an_urgent_message_is_told_apart_from_its_body() {
     let (_, lines, _) = records(&sender.full(b"short"), &["--keys", path(&keys)]);
     assert!(text(&lines[0], "bodyNote").contains("without the time"), "{lines:?}");
     // Control frames number their bodies themselves.
-    sender.fields.kind = Kind::Control;
+    sender.fields.kind = FrameKind::Control;
     let (_, lines, _) = records(&sender.full(BODY), &["--keys", path(&keys)]);
     assert_eq!(lines[0].field("bodyTimeMs"), None);
 }

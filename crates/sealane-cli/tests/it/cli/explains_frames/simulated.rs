@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sealane_sim::{Run, Scenario, Span, Watch};
+use sealane_sim::{Scenario, SimRun, SimSpan, SimWatch};
 
 use super::{number, records};
 use crate::cli::text;
@@ -22,10 +22,10 @@ fn count(file: &[u8]) -> u64 {
 fn what_the_simulator_captures_on_wires_and_radios_is_explained_to_the_last_record() {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let scenario = std::fs::read_to_string(scenarios.join("mixed.toml")).unwrap();
-    let scenario = Scenario::parse(&scenario).unwrap().lasting(Span::from_s(8));
+    let scenario = Scenario::parse(&scenario).unwrap().lasting(SimSpan::from_s(8));
     let mut file = vec![];
-    let watch = Watch::new().with_capture(&mut file);
-    Run::new(scenario, 3, &[], watch).unwrap().finish().unwrap();
+    let watch = SimWatch::new().with_capture(&mut file);
+    SimRun::new(scenario, 3, &[], watch).unwrap().finish().unwrap();
     let (code, lines, summary) = records(&file, &[]);
     let refused: Vec<_> = lines.iter().filter(|line| text(line, "status") == "refused").collect();
     assert!(code == 0 && refused.is_empty(), "{code}: {refused:?}");

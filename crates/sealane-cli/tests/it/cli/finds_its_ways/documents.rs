@@ -12,7 +12,7 @@ use super::field::Field;
 use super::list;
 use crate::cli::home::number;
 use crate::cli::json;
-use crate::cli::writes_json::Page;
+use crate::cli::writes_json::StatusPage;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const BASE: usize = 0;
@@ -206,7 +206,7 @@ fn what_waits_for_its_turn_is_said_so_and_is_stored_when_the_machine_is_told_to_
     let held = hold("base", &field.links(BASE, &["udp"]));
     field.end("base", "10.9.0.1", &format!("{held}battery_percent = 5\n"));
     let base = field.start(BASE);
-    let page = Page::read();
+    let page = StatusPage::read();
     values(&field, BASE, &["doc", "add", "1", "5"]);
     for number in 0..3 {
         let words = ["doc", "set", "72", &format!("sample {number}")];
@@ -263,7 +263,7 @@ fn tells_what_it_counts(field: &Field) {
     assert!(number(documents, "opened") >= number(documents, "taken"), "{documents:?}");
     let mut line = Vec::new();
     sealane_codec::encode(sealane::Codec::Json, &told, &mut line);
-    Page::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
+    StatusPage::read().compare("mesh status CONFIG", &String::from_utf8(line).unwrap());
     let metrics = field.on(CAR, || page("127.0.0.1:9191", "/metrics", "127.0.0.1:9191"));
     for name in ["taken_total", "refused_total{reason=\"forged\"} 0", "conflicts_total 0"] {
         assert!(metrics.contains(&format!("sealane_document_{name}")), "{name}: {metrics}");

@@ -5,9 +5,9 @@
 use std::time::{Duration, Instant};
 
 use sealane::{Client, Codec, Value};
-use sealane_document::{Keeper, Quota, Store};
+use sealane_document::{DocumentQuota, DocumentStore, ShelfKeeper};
 use sealane_frame::{FrameBuf, PeerTag};
-use sealane_group::{KeyFolder, Member, Sender};
+use sealane_group::{GroupMember, GroupSender, KeyFolder};
 use sealane_seal::{Binding, Class};
 
 use super::scene::{BASE, GATEWAY, RELAY, Scene, link, until};
@@ -27,7 +27,7 @@ fn state(n: u64) -> String {
     format!("{{\"n\":{n}}}")
 }
 
-fn member(scene: &Scene, who: &str) -> Member {
+fn member(scene: &Scene, who: &str) -> GroupMember {
     KeyFolder::open(&scene.path(who), None).unwrap().group("fleet").unwrap()
 }
 
@@ -56,7 +56,7 @@ fn start() -> Scene {
 /// The machine of the thief from now on. It carries for others, as before. It also carries the
 /// owner's messages, sealed with a copy of the keys that obeys nobody.
 struct Stolen {
-    sender: Sender,
+    sender: GroupSender,
 }
 
 impl Stolen {
@@ -80,7 +80,8 @@ impl Stolen {
         let body = state(n).into_bytes();
         let frame = self.sender.seal(&fields, &binding, &body, &mut buf).unwrap();
         let path = scene.path("thief.documents");
-        let mut store = Store::open(&path, Keeper::Relay, Quota::default()).unwrap();
+        let mut store =
+            DocumentStore::open(&path, ShelfKeeper::Relay, DocumentQuota::default()).unwrap();
         assert!(store.take(frame, PeerTag::NOBODY).unwrap().is_news());
         drop(store);
         scene.start_machine(THIEF);
