@@ -3,10 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use sealane_document::agent::{DocumentGroupKeys, DocumentLeaver, OutboxScope, DocumentNeighbour, StrangerGroup};
+use sealane_document::agent::{
+    DocumentGroupKeys, DocumentLeaver, DocumentNeighbour, OutboxScope, StrangerGroup,
+};
 use sealane_document::exchange::read_frames;
 use sealane_document::limits::MAX_DOCUMENT_BYTES;
-use sealane_document::{DocumentAgent, RegisterEntry, ShelfKeeper, DocumentQuota, RegisterSet, DocumentStore, stream_name};
+use sealane_document::{
+    DocumentAgent, DocumentQuota, DocumentStore, RegisterEntry, RegisterSet, ShelfKeeper,
+    stream_name,
+};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, RELAY_BYTES, seal_frame};
 use sealane_message::DataType;
 use sealane_seal::{
@@ -52,32 +57,32 @@ pub fn agent(bytes: &[u8]) {
 /// A machine, and members that seal.
 struct Told {
     agent: DocumentAgent,
-    keeper: Keeper,
+    keeper: ShelfKeeper,
     sealers: Vec<Sealer>,
     /// The frames that members have sealed.
     sealed: BTreeSet<Vec<u8>>,
-    leaver: Option<Leaver>,
+    leaver: Option<DocumentLeaver>,
     now_ms: u64,
 }
 
 impl Told {
     fn new(first: u8) -> Self {
-        let keeper = if first & 1 == 0 { Keeper::Member } else { Keeper::Relay };
+        let keeper = if first & 1 == 0 { ShelfKeeper::Member } else { ShelfKeeper::Relay };
         let quota = match first & 2 {
-            0 => Quota::default(),
-            _ => Quota { origin_bytes: 2048, total_bytes: 4096 },
+            0 => DocumentQuota::default(),
+            _ => DocumentQuota { origin_bytes: 2048, total_bytes: 4096 },
         };
         let store = DocumentStore::in_memory(keeper, quota).unwrap();
         let mut agent = DocumentAgent::new(slot(0), store, MESSAGE_BYTES);
         agent.set_scarce(first & 4 != 0);
-        if keeper == Keeper::Member {
+        if keeper == ShelfKeeper::Member {
             agent.set_group(keys()).unwrap();
         } else {
             let members = (0..MEMBERS).map(|number| (slot(number), tag(number))).collect();
             agent.set_strangers(vec![StrangerGroup { group: GROUP, newest: Epoch(0), members }]);
         }
-        let leaves = first & 8 != 0 && keeper == Keeper::Member;
-        let leaver = leaves.then_some(Leaver { slot: slot(2), epoch: Epoch(0), mark: 2 });
+        let leaves = first & 8 != 0 && keeper == ShelfKeeper::Member;
+        let leaver = leaves.then_some(DocumentLeaver { slot: slot(2), epoch: Epoch(0), mark: 2 });
         leaver.into_iter().for_each(|one| agent.set_leaving(GROUP, vec![one]));
         let sealers = (0..MEMBERS).map(sealer).collect();
         Self { agent, keeper, sealers, sealed: BTreeSet::new(), leaver, now_ms: 0 }
@@ -87,7 +92,8 @@ impl Told {
     fn step(&mut self, how: u8, body: &[u8]) {
         self.now_ms += u64::from(how >> 4) * 100;
         let number = 1 + u16::from(how >> 2 & 1);
-        let by = Neighbour { slot: slot(number), tag: tag(number), is_proven: how & 8 == 0 };
+        let by =
+            DocumentNeighbour { slot: slot(number), tag: tag(number), is_proven: how & 8 == 0 };
         match how & 3 {
             0 => self.hear(by, body),
             1 => self.hear(by, &[&GROUP.to_bytes()[..], body].concat()),
@@ -97,12 +103,12 @@ impl Told {
         self.drain();
     }
 
-    fn hear(&mut self, by: Neighbour, message: &[u8]) {
+    fn hear(&mut self, by: DocumentNeighbour, message: &[u8]) {
         self.agent.hear(by, message).unwrap();
     }
 
     /// A frame that a member has sealed, with one byte changed.
-    fn hear_sealed(&mut self, by: Neighbour, body: &[u8]) {
+    fn hear_sealed(&mut self, by: DocumentNeighbour, body: &[u8]) {
         let Some(([what, place, mask], body)) = body.split_first_chunk() else { return };
         let origin = u16::from(what % 3);
         let mut frame = self.seal(origin, TYPES[usize::from(what / 3 % 4)], body);
@@ -126,7 +132,9 @@ impl Told {
     /// Takes all that the machine wants told, which is what it keeps and has an end.
     fn drain(&mut self) {
         for _ in 0..TELLINGS_MAX {
-            let Some(telling) = self.agent.next_telling(self.now_ms, OutboxScope::All) else { return };
+            let Some(telling) = self.agent.next_telling(self.now_ms, OutboxScope::All) else {
+                return;
+            };
             let message = telling.message;
             assert!(message.len() <= MAX_DOCUMENT_BYTES + MESSAGE_BYTES, "{}", message.len());
             if message.get(4) == Some(&FRAMES) {
@@ -141,7 +149,7 @@ impl Told {
     }
 
     /// The frames that are kept, and of a machine without keys those beside them.
-    fn kept(&self) -> impl Iterator<Item = &Entry> {
+    fn kept(&self) -> impl Iterator<Item = &RegisterEntry> {
         let store = self.agent.store();
         let beside = (0..MEMBERS).flat_map(|number| store.beside(GROUP, slot(number)));
         store.registers(GROUP).into_iter().flat_map(RegisterSet::iter).chain(beside)
@@ -155,17 +163,17 @@ impl Told {
         assert!(self.agent.store().groups().all(|group| group == GROUP), "of another group");
         for entry in self.kept() {
             assert!(entry.origin.number() < MEMBERS, "of who is no member");
-            if self.keeper == Keeper::Member {
+            if self.keeper == ShelfKeeper::Member {
                 assert!(self.sealed.contains(&entry.frame()[RELAY_BYTES..]), "sealed by no member");
                 assert!(!self.has_left(entry), "of who is about to be removed");
             }
         }
-        if self.keeper == Keeper::Member {
+        if self.keeper == ShelfKeeper::Member {
             self.takes_what_is_sealed();
         }
     }
 
-    fn has_left(&self, entry: &Entry) -> bool {
+    fn has_left(&self, entry: &RegisterEntry) -> bool {
         let leaver = self.leaver.filter(|one| one.slot == entry.origin);
         leaver.is_some_and(|one| entry.stamp.counter >= one.mark)
     }
@@ -173,7 +181,7 @@ impl Told {
     /// Nothing that was told before keeps a member's next frame out.
     fn takes_what_is_sealed(&mut self) {
         let frame = self.seal(1, TYPES[0], b"after all");
-        let by = Neighbour { slot: slot(2), tag: tag(2), is_proven: true };
+        let by = DocumentNeighbour { slot: slot(2), tag: tag(2), is_proven: true };
         self.hear(by, &message_of(&frame));
         assert!(self.is_kept(&frame), "a true frame is taken");
         self.drain();
@@ -188,7 +196,7 @@ fn tag(number: u16) -> PeerTag {
     PeerTag::from_hash([8, number as u8, 1, 1, 1, 1, 1, 1])
 }
 
-fn keys() -> GroupKeys {
+fn keys() -> DocumentGroupKeys {
     let term = |number: u16| Term {
         slot: slot(number),
         since: Epoch(0),
@@ -196,7 +204,7 @@ fn keys() -> GroupKeys {
         verifying_key: SIGNING[usize::from(number)].verifying_key(),
     };
     let terms = (0..MEMBERS).map(term).collect();
-    GroupKeys { group: group(), tag: GROUP, own: slot(0), epochs: epochs(), terms }
+    DocumentGroupKeys { group: group(), tag: GROUP, own: slot(0), epochs: epochs(), terms }
 }
 
 fn group() -> Group {

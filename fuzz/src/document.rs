@@ -1,7 +1,7 @@
 //! Messages of neighbours about the documents that they hold.
 
 use sealane_document::exchange::{differing, inventory, lacks, overview, read_frames};
-use sealane_document::{RegisterEntry, RegisterSet, DocumentStamp};
+use sealane_document::{DocumentStamp, RegisterEntry, RegisterSet};
 use sealane_frame::GroupTag;
 use sealane_message::DataType;
 use sealane_seal::{Epoch, Slot};
@@ -15,9 +15,9 @@ pub fn exchange(bytes: &[u8]) {
     for name in names.as_chunks::<4>().0 {
         let [origin, data_type, epoch, counter] = *name;
         let origin = Slot::new(origin.into()).expect("a slot");
-        let stamp = Stamp { epoch: Epoch(epoch.into()), counter: counter.into() };
+        let stamp = DocumentStamp { epoch: Epoch(epoch.into()), counter: counter.into() };
         let data_type = DataType::from_number(u16::from(data_type % 10));
-        held.take(Entry::new(origin, data_type, stamp, name[..].into()));
+        held.take(RegisterEntry::new(origin, data_type, stamp, name[..].into()));
     }
     if let Ok(frames) = read_frames(GroupTag::from_bytes([9; 4]), message) {
         let bytes: usize = frames.iter().map(|frame| frame.len() - 17).sum();

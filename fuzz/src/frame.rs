@@ -6,10 +6,10 @@ use sealane_frame::limits::{
     MAX_PARTIAL_BYTES, MAX_PARTIAL_FRAMES, MAX_PARTIAL_TOTAL_BYTES, MAX_SHORT_PARTIALS,
 };
 use sealane_frame::{
-    FrameAnnouncement, FrameBatch, CompactUnit, CompactView, Definition, FrameDictionary, DictionaryEntry, Fragment,
-    FrameError, FrameView, GroupTag, LinkContext, PeerTag, ReassemblyProgress, Reassembly, FrameRoster,
-    ShortReassembly, FrameUnit, Vocabulary, Word, forward_compact_in_place, forward_in_place,
-    to_compact, to_full,
+    CompactUnit, CompactView, Definition, DictionaryEntry, Fragment, FrameAnnouncement, FrameBatch,
+    FrameDictionary, FrameError, FrameRoster, FrameUnit, FrameView, GroupTag, LinkContext, PeerTag,
+    Reassembly, ReassemblyProgress, ShortReassembly, Vocabulary, Word, forward_compact_in_place,
+    forward_in_place, to_compact, to_full,
 };
 use sealane_seal::{Epoch, SenderContext, Slot};
 
@@ -93,8 +93,8 @@ pub fn fragments(bytes: &[u8]) {
         rest = next;
         now_ms += u64::from(*passed) * 100;
         let peer = PeerTag::from_hash([from & 1; 8]);
-        let Ok(Unit::Fragment(fragment)) = Unit::parse(unit) else {
-            if let Ok(Unit::Batch(batch)) = Unit::parse(unit) {
+        let Ok(FrameUnit::Fragment(fragment)) = FrameUnit::parse(unit) else {
+            if let Ok(FrameUnit::Batch(batch)) = FrameUnit::parse(unit) {
                 again(batch, unit);
             }
             continue;
@@ -103,7 +103,7 @@ pub fn fragments(bytes: &[u8]) {
         let seen = parts.entry((from & 1, fragment.id)).or_default();
         seen.push(fragment.part().to_vec());
         match reassembly.push(peer, now_ms, &fragment) {
-            Ok(Progress::Whole(frame)) => {
+            Ok(ReassemblyProgress::Whole(frame)) => {
                 assert!(seen.iter().any(|part| frame.starts_with(part)));
                 split_again(frame, fragment);
             }
@@ -133,7 +133,7 @@ pub fn units(bytes: &[u8]) {
             Ok(CompactUnit::Short(part)) => {
                 assert_eq!([&part.header()[..], part.part()].concat(), unit);
                 let pushed = short.push(peer, now_ms, &part);
-                assert!(!matches!(pushed, Ok(Progress::Whole(frame)) if frame.len() < 2));
+                assert!(!matches!(pushed, Ok(ReassemblyProgress::Whole(frame)) if frame.len() < 2));
                 assert!(short.held() <= MAX_SHORT_PARTIALS);
             }
             Ok(CompactUnit::Long(long)) => {
@@ -206,21 +206,21 @@ fn split_again(frame: &[u8], last: Fragment<'_>) {
 }
 
 /// A batch written from its items is the batch.
-fn again(batch: Batch<'_>, unit: &[u8]) {
+fn again(batch: FrameBatch<'_>, unit: &[u8]) {
     let mut written = vec![];
-    batch.for_each(|item| Batch::append(&mut written, item).expect("an item of a batch"));
+    batch.for_each(|item| FrameBatch::append(&mut written, item).expect("an item of a batch"));
     assert_eq!(written, unit);
 }
 
 /// Entries of every class, and a few members.
-fn context() -> (Dictionary, Roster) {
-    let (mut dictionary, mut roster) = (Dictionary::new(), Roster::new());
+fn context() -> (FrameDictionary, FrameRoster) {
+    let (mut dictionary, mut roster) = (FrameDictionary::new(), FrameRoster::new());
     for flags in 0..0x30 {
         let mut entry = [0xa1, 0xa1, 0xa1, 0xa1, 3, 3, 3, 3, 3, 3, 3, 3, 3, flags];
         if flags & 3 == 3 {
             entry[..4].fill(0);
         }
-        let entry = Entry::from_bytes(entry).expect("flags with a meaning");
+        let entry = DictionaryEntry::from_bytes(entry).expect("flags with a meaning");
         dictionary.define(flags, entry).expect("a free byte");
     }
     for group in [[0xa1; 4], [0; 4]].map(GroupTag::from_bytes) {
@@ -228,7 +228,7 @@ fn context() -> (Dictionary, Roster) {
             roster.insert(group, slot, PeerTag::from_bytes([9; 8])).expect("room");
             // Slot 2 has not announced itself.
             if slot.number() != 2 {
-                let announced = Announced { context: SenderContext([0xc7; 8]), orders: 7 };
+                let announced = FrameAnnouncement { context: SenderContext([0xc7; 8]), orders: 7 };
                 roster.announce(group, slot, announced).expect("a known slot");
             }
         }

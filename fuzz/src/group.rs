@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use sealane_group::{
-    IdentityCard, GroupDocument, EpochSource, Error, Fingerprint, KeyFolder, GroupMember, NewGroup, GroupNotice, PastSecrets,
-    PublicKey, examine, read_orders, write_orders,
+    EpochSource, Error, Fingerprint, GroupDocument, GroupMember, GroupNotice, IdentityCard,
+    KeyFolder, NewGroup, PastSecrets, PublicKey, examine, read_orders, write_orders,
 };
 
 /// An authority, a member, and a folder with a card that waits for the invitation.
 struct World {
     root: PathBuf,
-    member: Member,
+    member: GroupMember,
     waiting: KeyFolder,
     card: Vec<u8>,
     invitation: Vec<u8>,
@@ -25,17 +25,17 @@ impl World {
         let keys = |name: &str| KeyFolder::create(&folder.path().join(name), name, None);
         let mut base = keys("base")?.new_group("fleet", NewGroup::default())?;
         let car = keys("car")?;
-        let invited = base.invite(&Card::from_bytes(&car.card()?)?, PastSecrets::All)?;
+        let invited = base.invite(&IdentityCard::from_bytes(&car.card()?)?, PastSecrets::All)?;
         let member = car.join(&invited.invitation, None, None)?;
         let waiting = keys("bus")?;
         let card = waiting.card()?;
-        let invited = base.invite(&Card::from_bytes(&card)?, PastSecrets::All)?;
+        let invited = base.invite(&IdentityCard::from_bytes(&card)?, PastSecrets::All)?;
         let mut notices = invited.notices;
         notices.extend(base.rotate()?);
         notices.extend(base.advance()?);
         notices.extend(base.set_beater(Some(&[7; 32]))?);
         notices.push(base.heartbeat()?);
-        let fresh = Card::from_bytes(&car.card()?)?;
+        let fresh = IdentityCard::from_bytes(&car.card()?)?;
         notices.extend(base.heal(&[fresh], false)?.notices);
         base.revoke(&[member.slot()])?;
         notices.extend(base.removals(0)?);
@@ -62,7 +62,7 @@ fn changed(bytes: &[u8], difference: &[u8]) -> Option<Vec<u8>> {
 
 /// Cards, and the text of public keys and fingerprints.
 pub fn card(bytes: &[u8]) {
-    coded(Card::from_bytes(bytes));
+    coded(IdentityCard::from_bytes(bytes));
     if let Ok(text) = std::str::from_utf8(bytes) {
         if let Some(key) = coded(text.parse::<PublicKey>()) {
             assert_eq!(key.to_string(), text.trim());
@@ -73,7 +73,10 @@ pub fn card(bytes: &[u8]) {
     }
     WORLD.with_borrow(|world| {
         if let Some(changed) = changed(&world.card, bytes) {
-            assert!(coded(Card::from_bytes(&changed)).is_none(), "a changed card was taken");
+            assert!(
+                coded(IdentityCard::from_bytes(&changed)).is_none(),
+                "a changed card was taken"
+            );
         }
     });
 }
@@ -92,7 +95,7 @@ pub fn invitation(bytes: &[u8]) {
 
 /// Orders: their bodies behind their data type, files of them, and notices that come to a member.
 pub fn order(bytes: &[u8]) {
-    for document in [Document::Order, Document::Renewal] {
+    for document in [GroupDocument::Order, GroupDocument::Renewal] {
         if let Some(written) = coded(examine(document, bytes)) {
             assert_eq!(written, bytes);
         }
@@ -111,9 +114,9 @@ pub fn order(bytes: &[u8]) {
 }
 
 /// A notice that nobody has signed changes nothing, and says nothing that it was obeyed.
-fn unmoved(member: &mut Member, notice: &[u8]) {
+fn unmoved(member: &mut GroupMember, notice: &[u8]) {
     let Some(notice) = coded(GroupNotice::from_bytes(notice)) else { return };
-    let state = |member: &Member| {
+    let state = |member: &GroupMember| {
         let known = (member.orders(), member.check_sealing().is_ok());
         (member.epochs().newest(), known, member.roster().clone())
     };
@@ -125,7 +128,7 @@ fn unmoved(member: &mut Member, notice: &[u8]) {
 
 /// The files of a key folder: the first byte chooses which.
 pub fn folder(bytes: &[u8]) {
-    if let Some(written) = coded(examine(Document::GroupFile, bytes)) {
+    if let Some(written) = coded(examine(GroupDocument::GroupFile, bytes)) {
         assert!(written == bytes, "a folder's file that is written otherwise than it was read");
     }
     coded(KeyFolder::is_protected_backup(bytes));

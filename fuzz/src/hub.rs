@@ -6,8 +6,8 @@ mod steps;
 use bytes::Bytes;
 use sealane_codec::{Codec, DatumWriter};
 use sealane_protocol::{
-    StreamChange, Enqueue, Enqueued, Health, RangePage, PublishFrame, SealedEnvelope, ServerFrame, StreamState,
-    StreamsPage, read_ops, read_publish, write_publish,
+    Enqueue, Enqueued, Health, PublishFrame, RangePage, SealedEnvelope, ServerFrame, StreamChange,
+    StreamState, StreamsPage, read_ops, read_publish, write_publish,
 };
 
 /// A frame from either side, in the codec that the first byte chooses: what is read is written
@@ -46,11 +46,11 @@ fn ops(codec: Codec, frame: &[u8]) {
 }
 
 fn sealed(codec: Codec, envelope: &[u8]) {
-    match Sealed::read(codec, envelope) {
+    match SealedEnvelope::read(codec, envelope) {
         Ok(Some(sealed)) => {
             let mut written = Vec::new();
             sealed.write(codec, &mut written);
-            assert_eq!(Sealed::read(codec, &written).expect("what we write"), Some(sealed));
+            assert_eq!(SealedEnvelope::read(codec, &written).expect("what we write"), Some(sealed));
         }
         Ok(None) => {}
         Err(error) => assert!(error.info().code.starts_with("SL-")),
@@ -91,18 +91,18 @@ fn requests(codec: Codec, body: &[u8]) {
             assert_eq!(Enqueue::read(codec, &written, is_batch), Ok(enqueue));
         }
     }
-    if let Ok(change) = Change::read(codec, body) {
+    if let Ok(change) = StreamChange::read(codec, body) {
         let mut written = Vec::new();
         change.write(codec, &mut written);
-        assert_eq!(Change::read(codec, &written), Ok(change));
+        assert_eq!(StreamChange::read(codec, &written), Ok(change));
     }
 }
 
 /// Clients read the answers of a hub. That hub may be hostile.
 fn answers(codec: Codec, body: &[u8]) {
-    let written = |write: &dyn Fn(&mut Writer<'_>)| {
+    let written = |write: &dyn Fn(&mut DatumWriter<'_>)| {
         let mut written = Vec::new();
-        write(&mut Writer::new(codec, &mut written));
+        write(&mut DatumWriter::new(codec, &mut written));
         Bytes::from(written)
     };
     if let Ok(enqueued) = Enqueued::read(codec, body) {
@@ -115,17 +115,17 @@ fn answers(codec: Codec, body: &[u8]) {
         let written = written(&|writer| state.write(writer));
         assert_eq!(StreamState::read(codec, &written), Ok(state));
     }
-    if let Ok(streams) = Streams::read(codec, body) {
+    if let Ok(streams) = StreamsPage::read(codec, body) {
         let written = written(&|writer| streams.write(writer));
-        assert_eq!(Streams::read(codec, &written), Ok(streams));
+        assert_eq!(StreamsPage::read(codec, &written), Ok(streams));
     }
     if let Ok(health) = Health::read(codec, body) {
         let written = written(&|writer| health.write(writer));
         assert_eq!(Health::read(codec, &written), Ok(health));
     }
-    if let Ok(page) = Page::read(codec, &Bytes::copy_from_slice(body)) {
+    if let Ok(page) = RangePage::read(codec, &Bytes::copy_from_slice(body)) {
         let written = written(&|writer| page.write(writer));
-        let again = Page::read(codec, &written).expect("what we write");
+        let again = RangePage::read(codec, &written).expect("what we write");
         assert_eq!((again.stream, again.next, again.end), (page.stream, page.next, page.end));
     }
 }

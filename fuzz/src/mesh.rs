@@ -1,13 +1,14 @@
 //! Messages of `sealane-mesh`, and a machine that members tell whatever they like.
 
 use sealane_frame::{
-    ANNOUNCEMENT_TYPE, CompactView, FrameDictionary, FrameBuf, HeaderFields, FrameKind, LinkContext,
-    LongFrame, PeerTag, FrameRoster, seal_frame,
+    ANNOUNCEMENT_TYPE, CompactView, FrameBuf, FrameDictionary, FrameKind, FrameRoster,
+    HeaderFields, LinkContext, LongFrame, PeerTag, seal_frame,
 };
 use sealane_mesh::{
-    MeshAddress, PiecesAsked, Config, HelloEcho, OrdersHeld, HelloMessage, MeshInput, InterfaceId, Keys, HelloNeighbour, MeshMedium, Mesh,
-    MessageType, MissingParts, MeshOutput, OrderPieces, NeighbourProbe, MeshProvision, RemovalMessage, GatewayReport, RouteRequest,
-    RouteMessage, MeshTime, RouteTrace,
+    Config, GatewayReport, HelloEcho, HelloMessage, HelloNeighbour, InterfaceId, Keys, Mesh,
+    MeshAddress, MeshInput, MeshMedium, MeshOutput, MeshProvision, MeshTime, MessageType,
+    MissingParts, NeighbourProbe, OrderPieces, OrdersHeld, PiecesAsked, RemovalMessage,
+    RouteMessage, RouteRequest, RouteTrace,
 };
 use sealane_seal::{Announcement, Binding, Class, Sealer, Slot};
 
@@ -57,23 +58,23 @@ pub fn orders(bytes: &[u8]) {
         net.tell(usize::from(how >> 3 & 1), kinds[usize::from(how & 3)], body);
         // Bytes from the wire are as good as those of a hub or a file.
         let group = provision.group_tag();
-        net.mesh.take(Time(net.now), Input::Notice { group, notice: body });
+        net.mesh.take(MeshTime(net.now), MeshInput::Notice { group, notice: body });
     }
     let forged = |mesh: &Mesh| mesh.counters().notices > 0 || !mesh.leaving().is_empty();
     assert!(!forged(&net.mesh), "an order that nobody has signed");
     let group = provision.group_tag();
     for number in 0..2 {
         let notice = provision.order(number, &[1; 200]).unwrap();
-        net.mesh.take(Time(net.now), Input::Notice { group, notice: &notice });
+        net.mesh.take(MeshTime(net.now), MeshInput::Notice { group, notice: &notice });
     }
     assert_eq!(net.mesh.counters().notices, 2, "what is signed is taken");
 }
 
 fn order_laws(bytes: &[u8]) {
-    if let Ok(held) = Held::parse(bytes) {
+    if let Ok(held) = OrdersHeld::parse(bytes) {
         assert_eq!(held.to_bytes(), bytes);
     }
-    if let Ok(asked) = Asked::parse(bytes) {
+    if let Ok(asked) = PiecesAsked::parse(bytes) {
         assert_eq!(asked.to_bytes(), bytes);
     }
     if let Ok(pieces) = OrderPieces::parse(bytes) {
@@ -88,19 +89,19 @@ fn laws(bytes: &[u8]) {
     if let Ok(message) = RouteMessage::parse(bytes) {
         assert_eq!(message.to_bytes(), bytes);
     }
-    if let Ok(requests) = Request::parse(bytes) {
-        assert_eq!(Request::write(&requests), bytes);
+    if let Ok(requests) = RouteRequest::parse(bytes) {
+        assert_eq!(RouteRequest::write(&requests), bytes);
     }
-    if let Ok(probe) = Probe::parse(bytes) {
+    if let Ok(probe) = NeighbourProbe::parse(bytes) {
         assert_eq!(probe.to_bytes(), bytes);
     }
     if let Ok(missing) = MissingParts::parse(bytes) {
         assert_eq!(missing.to_bytes(), bytes);
     }
-    if let Ok(trace) = Trace::parse(bytes) {
+    if let Ok(trace) = RouteTrace::parse(bytes) {
         assert_eq!(trace.to_bytes(), bytes);
     }
-    if let Ok(report) = Report::parse(bytes) {
+    if let Ok(report) = GatewayReport::parse(bytes) {
         assert_eq!(report.to_bytes(), bytes);
     }
 }
@@ -115,15 +116,15 @@ struct Told {
 impl Told {
     fn new(provision: &MeshProvision) -> Self {
         let keys = provision.keys(0, [1; 8], 1).unwrap();
-        let mut mesh = Mesh::new(Config::default(), keys, Time(0)).unwrap();
-        mesh.take(Time(0), Input::Up { interface: RADIO, medium: Medium::dot11p() });
+        let mut mesh = Mesh::new(Config::default(), keys, MeshTime(0)).unwrap();
+        mesh.take(MeshTime(0), MeshInput::Up { interface: RADIO, medium: MeshMedium::dot11p() });
         let members = [1, 2].map(|slot| member(provision, slot));
         let mut net = Self { mesh, members, now: 1 };
         let sent = stamp(&mut net.mesh, provision);
         for one in 0..2 {
             let body = Announcement { start: 1, orders: 0 }.to_bytes();
             let fields = HeaderFields {
-                kind: Kind::Control,
+                kind: FrameKind::Control,
                 class: Class::Signed,
                 data_type: ANNOUNCEMENT_TYPE,
                 ..net.members[one].1
@@ -132,8 +133,15 @@ impl Told {
             let hello = HelloMessage {
                 sequence: 1,
                 interval: 50,
-                neighbours: vec![Listed { slot: Slot::new(0).unwrap(), heard: 15, told: 15 }],
-                echoes: sent.map(|sent| HelloEcho { index: 0, sent, heard: 0 }).into_iter().collect(),
+                neighbours: vec![HelloNeighbour {
+                    slot: Slot::new(0).unwrap(),
+                    heard: 15,
+                    told: 15,
+                }],
+                echoes: sent
+                    .map(|sent| HelloEcho { index: 0, sent, heard: 0 })
+                    .into_iter()
+                    .collect(),
                 ..HelloMessage::default()
             };
             net.tell(one, MessageType::Hello, &hello.to_bytes());
@@ -152,11 +160,12 @@ impl Told {
         let sealer = &mut self.members[by].0;
         let frame = seal_frame(sealer, fields, &Binding::link(), body, &mut buf).unwrap();
         LongFrame::of(frame).unwrap().write(&mut unit);
-        let from = Address(by as u64);
-        self.mesh.take(Time(self.now), Input::Heard { interface: RADIO, from, unit: &unit });
+        let from = MeshAddress(by as u64);
+        self.mesh
+            .take(MeshTime(self.now), MeshInput::Heard { interface: RADIO, from, unit: &unit });
         while let Some(output) = self.mesh.next_output() {
-            if let Output::Send { unit, .. } = output {
-                assert!(unit.len() <= Medium::dot11p().mtu);
+            if let MeshOutput::Send { unit, .. } = output {
+                assert!(unit.len() <= MeshMedium::dot11p().mtu);
             }
         }
     }
@@ -170,7 +179,7 @@ fn member(provision: &MeshProvision, slot: u16) -> (Sealer, HeaderFields) {
     let tag = provision.tag(slot.number());
     let fields = HeaderFields {
         hop_limit: 0,
-        kind: Kind::Routing,
+        kind: FrameKind::Routing,
         class: Class::Authenticated,
         codec: 0,
         ..HeaderFields::new(provision.group_tag(), tag, 1)
@@ -180,13 +189,13 @@ fn member(provision: &MeshProvision, slot: u16) -> (Sealer, HeaderFields) {
 
 /// The time stamp of the machine's first hello.
 fn stamp(mesh: &mut Mesh, provision: &MeshProvision) -> Option<u32> {
-    let dictionary = Dictionary::fixed(&[provision.group_tag()]);
-    let roster = Roster::new();
+    let dictionary = FrameDictionary::fixed(&[provision.group_tag()]);
+    let roster = FrameRoster::new();
     let (next_hop, previous_hop) = (PeerTag::BROADCAST, PeerTag::NOBODY);
     let link = LinkContext { dictionary: &dictionary, roster: &roster, next_hop, previous_hop };
     let mut stamp = None;
     while let Some(output) = mesh.next_output() {
-        let Output::Send { unit, .. } = output else { continue };
+        let MeshOutput::Send { unit, .. } = output else { continue };
         let Ok(view) = CompactView::parse(&unit, &link) else { continue };
         let body = &unit[view.header_bytes()..unit.len() - 16];
         stamp = HelloMessage::parse(body).ok().map(|hello| hello.sent).or(stamp);

@@ -1,7 +1,9 @@
 //! Policy files from anyone: whatever is read keeps every floor.
 
 use sealane_message::DataType;
-use sealane_seal::policy::{Battery, Conditions, PolicyLink, Policy, Rate, PolicyRefusal, ReaderTrust};
+use sealane_seal::policy::{
+    Battery, Conditions, Policy, PolicyLink, PolicyRefusal, Rate, ReaderTrust,
+};
 use sealane_seal::{Class, Group, GroupId, Suite};
 
 /// An input taken for a policy file. If it is a policy, all laws of policies are checked.
@@ -43,8 +45,8 @@ pub fn holds(policy: &Policy) {
             assert!(data_type.is_application() || data_type.registered() != DataType::UNKNOWN);
             assert!(bounds.because.is_some(), "{data_type}");
         }
-        for link in Link::ALL {
-            for trust in Trust::ALL {
+        for link in PolicyLink::ALL {
+            for trust in ReaderTrust::ALL {
                 class_is_one(policy, data_type, link, trust);
                 group_keeps_its_floor(policy, data_type, link, trust);
             }
@@ -53,7 +55,12 @@ pub fn holds(policy: &Policy) {
 }
 
 /// In a pair and in a larger group: what is sealed is admitted, and nothing is less than decided.
-fn group_keeps_its_floor(policy: &Policy, data_type: DataType, link: Link, trust: Trust) {
+fn group_keeps_its_floor(
+    policy: &Policy,
+    data_type: DataType,
+    link: PolicyLink,
+    trust: ReaderTrust,
+) {
     let bounds = policy.bounds(data_type);
     let decision = policy.decide(data_type, &Conditions { link, trust, ..Conditions::default() });
     let (id, suite) = (GroupId([7; 32]), Suite::Aes256Gcm);
@@ -65,7 +72,7 @@ fn group_keeps_its_floor(policy: &Policy, data_type: DataType, link: Link, trust
             assert_eq!(policy.admits(data_type, class, &group), Ok(()));
         }
         Err(refused) => {
-            assert_eq!(refused, Refusal::NeedsPair { data_type });
+            assert_eq!(refused, PolicyRefusal::NeedsPair { data_type });
             assert!([decision.class, bounds.group_floor].contains(&Class::Peer), "{data_type}");
         }
     }
@@ -75,7 +82,7 @@ fn group_keeps_its_floor(policy: &Policy, data_type: DataType, link: Link, trust
 }
 
 /// Whatever battery and rate: one class, within floor and ceiling.
-fn class_is_one(policy: &Policy, data_type: DataType, link: Link, trust: Trust) {
+fn class_is_one(policy: &Policy, data_type: DataType, link: PolicyLink, trust: ReaderTrust) {
     let bounds = policy.bounds(data_type);
     let decide = |battery, rate| {
         let rate = Rate::from_millihertz(rate);

@@ -1,11 +1,13 @@
 //! The files that the simulator reads: scenarios, traces of vehicles, and logs.
 
 use sealane_sim::limits::{MAX_SIM_NODES, MAX_TRACE_BYTES};
-use sealane_sim::{Replay, Run, Scenario, SimError, SimSpan, SimTime, VehicleTrace, SimWatch};
+use sealane_sim::{
+    LogReplay, Scenario, SimError, SimRun, SimSpan, SimTime, SimWatch, VehicleTrace,
+};
 
 /// A run of a scenario that was made up is so long at most: what it holds is bounded, and so is
 /// the time of a fuzzer.
-const SHORT: Span = Span(20_000);
+const SHORT: SimSpan = SimSpan(20_000);
 const FEW_MACHINES: usize = 64;
 
 /// An input taken for a scenario. A scenario that is read is within its bounds. It runs twice
@@ -25,7 +27,7 @@ pub fn scenario(bytes: &[u8]) {
         return;
     }
     let run = |scenario: Scenario| {
-        let run = Run::new(scenario.lasting(SHORT), 1, &[], Watch::new())?;
+        let run = SimRun::new(scenario.lasting(SHORT), 1, &[], SimWatch::new())?;
         run.finish().map(|outcome| outcome.summary)
     };
     match (run(scenario.clone()), run(scenario)) {
@@ -44,17 +46,17 @@ pub fn scenario(bytes: &[u8]) {
 /// An input taken for a trace. A vehicle is somewhere within its time and nowhere else.
 pub fn trace(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match Trace::parse(text) {
+    match VehicleTrace::parse(text) {
         Ok(trace) => {
             assert!(bytes.len() <= MAX_TRACE_BYTES);
             assert!((1..=MAX_SIM_NODES).contains(&trace.vehicles()));
-            let end = Time(0) + trace.length();
-            let places = |at: Time| {
+            let end = SimTime(0) + trace.length();
+            let places = |at: SimTime| {
                 (0..trace.vehicles()).filter_map(|one| trace.place(one, at)).collect::<Vec<_>>()
             };
             assert!(!places(end).is_empty(), "somebody is there at the end");
-            assert!(places(end + Span(1)).is_empty());
-            let places = (0..16).flat_map(|part| places(Time(end.0 / 16 * part)));
+            assert!(places(end + SimSpan(1)).is_empty());
+            let places = (0..16).flat_map(|part| places(SimTime(end.0 / 16 * part)));
             for place in places {
                 assert!(place.x.abs() <= 100_000.0 && place.y.abs() <= 100_000.0, "{place:?}");
             }
@@ -66,7 +68,7 @@ pub fn trace(bytes: &[u8]) {
 /// An input taken for a log. A log that is read draws a page that fetches nothing. No text of the
 /// log ends the page's script.
 pub fn log(bytes: &[u8]) {
-    match Replay::read(bytes) {
+    match LogReplay::read(bytes) {
         Ok(replay) => {
             assert!(replay.machines <= MAX_SIM_NODES);
             let page = replay.page.to_html("<b>&");

@@ -11,10 +11,11 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
-use sealane_protocol::{AckMark, Op, EnqueueOutcome, StreamPosition, ServerFrame, read_ops};
+use sealane_protocol::{AckMark, EnqueueOutcome, Op, ServerFrame, StreamPosition, read_ops};
 use sealane_stream::{
-    PublishAnswered, AppendedMessages, Change, ConsumerChange, StreamDelivery, StreamEnqueue, StreamEnvelope, Error, StreamHub, HubConfig,
-    IdempotencyKey, SessionItem, Level, SubscriptionOutput, Retention, Start, StreamSubscription, SubscriptionReader,
+    AppendedMessages, ConsumerChange, Error, HubConfig, IdempotencyKey, Level, PublishAnswered,
+    ReadStart, Retention, SessionItem, StreamChange, StreamDelivery, StreamEnqueue, StreamEnvelope,
+    StreamHub, StreamSubscription, SubscriptionOutput, SubscriptionReader,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -81,7 +82,7 @@ impl<'a> Steps<'a> {
 
 /// One connection, and what it was told.
 struct Connection {
-    subscription: Subscription,
+    subscription: StreamSubscription,
     pattern: Pattern,
     /// The consumer; none: it reads for itself.
     consumer: Option<String>,
@@ -95,7 +96,7 @@ struct Connection {
 struct World {
     folder: tempfile::TempDir,
     runtime: Runtime,
-    hub: Arc<Hub>,
+    hub: Arc<StreamHub>,
     /// A second program that has the store open, and makes it fail.
     store: rusqlite::Connection,
     is_failing: bool,
@@ -107,17 +108,17 @@ struct World {
     /// The generation and offset of the last first delivery to each consumer.
     firsts: HashMap<(String, Topic), (u64, u64)>,
     /// Where each message of a session is, by session, stream and number.
-    numbered: HashMap<(usize, Topic, u64), Outcome>,
+    numbered: HashMap<(usize, Topic, u64), EnqueueOutcome>,
     connections: [Option<Connection>; 2],
     /// Requests that the writer is to find in its queue together.
-    together: JoinSet<Option<Result<Appended, Error>>>,
+    together: JoinSet<Option<Result<AppendedMessages, Error>>>,
     is_gathering: bool,
 }
 
-fn open(folder: &std::path::Path) -> Arc<Hub> {
+fn open(folder: &std::path::Path) -> Arc<StreamHub> {
     let folder = folder.to_owned();
     let config = HubConfig { folder, level: Level::Os, retention: Retention::default() };
-    Arc::new(Hub::open(config).expect("the hub opens"))
+    Arc::new(StreamHub::open(config).expect("the hub opens"))
 }
 
 impl World {
@@ -198,10 +199,10 @@ impl World {
         let kind = steps.byte();
         let number = u64::from(steps.byte());
         let from = match kind & 3 {
-            0 => Start::First,
-            1 => Start::New,
-            2 => Start::Offset(number),
-            _ => Start::Time(number << 33),
+            0 => ReadStart::First,
+            1 => ReadStart::New,
+            2 => ReadStart::Offset(number),
+            _ => ReadStart::Time(number << 33),
         };
         let consumer = match (kind >> 2) & 3 {
             0 | 1 => None,
@@ -216,8 +217,10 @@ impl World {
         };
         let generation = (kind & 128 != 0).then_some(number);
         let asked = match consumer.clone() {
-            None => Who::Reader { start: from, generation },
-            Some(name) => Who::Member { name, owner: String::new(), start: from, change },
+            None => SubscriptionReader::Reader { start: from, generation },
+            Some(name) => {
+                SubscriptionReader::Member { name, owner: String::new(), start: from, change }
+            }
         };
         self.connections[who] = None;
         let opened = self.runtime.block_on(self.hub.subscribe(pattern.clone(), asked));
@@ -247,8 +250,8 @@ impl World {
         let stream = (kind & 4 != 0).then(|| steps.topic());
         let (from, len) = (u64::from(steps.byte()), u64::from(kind >> 4));
         let marks = match kind & 8 {
-            0 => vec![Mark::Range { stream: stream.clone(), from, to: from + len }],
-            _ => vec![Mark::Id(format!("i{from}")), Mark::Id(format!("i{}", self.ids))],
+            0 => vec![AckMark::Range { stream: stream.clone(), from, to: from + len }],
+            _ => vec![AckMark::Id(format!("i{from}")), AckMark::Id(format!("i{}", self.ids))],
         };
         let op = match kind & 3 {
             0 | 1 => Op::Ack(marks),
@@ -269,7 +272,7 @@ impl World {
         connection.granted += more;
     }
 
-    fn envelopes(&mut self, count: u8, codec: Codec) -> Vec<Envelope> {
+    fn envelopes(&mut self, count: u8, codec: Codec) -> Vec<StreamEnvelope> {
         let envelopes = (0..count).map(|_| {
             self.ids += 1;
             let value = format!("{{\"id\":\"i{}\",\"n\":[1.5,null,\"text\"]}}", self.ids);
@@ -277,7 +280,8 @@ impl World {
             self.scratch
                 .transcode(Codec::Json, value.as_bytes(), codec, &mut body)
                 .expect("an envelope");
-            Envelope::read(&mut self.scratch, self.hub.ids(), codec, &body).expect("an envelope")
+            StreamEnvelope::read(&mut self.scratch, self.hub.ids(), codec, &body)
+                .expect("an envelope")
         });
         envelopes.collect()
     }
@@ -292,7 +296,7 @@ impl World {
             let (key, body) = (steps.byte() % 4, steps.byte() % 2);
             IdempotencyKey::new(b"token", &[key], &[body]).expect("a key")
         });
-        self.send(Enqueue { topic, envelopes, expect, delay_ms, key });
+        self.send(StreamEnqueue { topic, envelopes, expect, delay_ms, key });
     }
 
     /// A message of one of two sessions: the next, the last again, or one that skips a number. It
@@ -308,8 +312,8 @@ impl World {
         let delay_ms = (kind & 8 != 0).then(|| u64::from(steps.byte() % 4));
         let id = envelope.id().to_owned();
         let end = self.hub.stream(&topic).map_or(0, |stream| stream.next);
-        let item = Item { topic: topic.clone(), n, envelope, expect, delay_ms };
-        let Answered { stream, from, to, result } = self.told(who, item);
+        let item = SessionItem { topic: topic.clone(), n, envelope, expect, delay_ms };
+        let PublishAnswered { stream, from, to, result } = self.told(who, item);
         assert_eq!((&stream, from, to), (&topic, n, n));
         let placed = match coded(result) {
             Ok(placed) => placed,
@@ -320,7 +324,7 @@ impl World {
         };
         let before = self.numbered.insert((who, topic.clone(), n), placed.first);
         assert!(before.is_none_or(|before| before == placed.first), "{n} is at two places");
-        if let Outcome::At(Position { generation, offset }) = placed.first
+        if let EnqueueOutcome::At(StreamPosition { generation, offset }) = placed.first
             && offset >= end
         {
             let other = self.positions.insert((topic, generation, offset), id);
@@ -328,7 +332,7 @@ impl World {
         }
     }
 
-    fn told(&mut self, who: usize, item: Item) -> Answered {
+    fn told(&mut self, who: usize, item: SessionItem) -> PublishAnswered {
         const KEEP: u64 = 16;
         let hub = self.hub.clone();
         self.runtime.block_on(async move {
@@ -343,13 +347,13 @@ impl World {
 
     fn enqueue_raw(&mut self, steps: &mut Steps<'_>) {
         let (topic, codec, raw) = (steps.topic(), steps.pick(&CODECS), steps.part());
-        let read = Envelope::read(&mut self.scratch, self.hub.ids(), codec, raw);
+        let read = StreamEnvelope::read(&mut self.scratch, self.hub.ids(), codec, raw);
         let Ok(envelope) = coded(read) else { return };
         let envelopes = vec![envelope];
-        self.send(Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None });
+        self.send(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None });
     }
 
-    fn send(&mut self, enqueue: Enqueue) {
+    fn send(&mut self, enqueue: StreamEnqueue) {
         let hub = self.hub.clone();
         self.request(async move { Some(hub.enqueue(enqueue).await) });
     }
@@ -357,7 +361,7 @@ impl World {
     /// Sends a request now, or with the others that wait.
     fn request(
         &mut self,
-        request: impl Future<Output = Option<Result<Appended, Error>>> + Send + 'static,
+        request: impl Future<Output = Option<Result<AppendedMessages, Error>>> + Send + 'static,
     ) {
         let _guard = self.runtime.enter();
         self.together.spawn(request);
@@ -380,7 +384,7 @@ impl World {
     }
 
     /// No two messages have one position.
-    fn note(&mut self, appended: &Appended) {
+    fn note(&mut self, appended: &AppendedMessages) {
         if appended.due_ms.is_some() {
             return;
         }
@@ -395,7 +399,7 @@ impl World {
     fn configure(&mut self, steps: &mut Steps<'_>) {
         let (topic, kind) = (steps.topic(), steps.byte());
         let levels = [Level::Memory, Level::Os, Level::Memory, Level::Disk];
-        let change = Change {
+        let change = StreamChange {
             level: (kind & 4 != 0).then_some(levels[usize::from(kind & 3)]),
             max_age_ms: (kind & 8 != 0).then(|| u64::from(steps.byte()) << 8),
             max_count: (kind & 16 != 0).then(|| u64::from(steps.byte() & 7)),
@@ -425,18 +429,18 @@ impl World {
     fn read(&mut self, steps: &mut Steps<'_>) {
         self.gathered();
         let (topic, from, limit) = (steps.topic(), steps.byte().into(), steps.byte().into());
-        let page = self.runtime.block_on(self.hub.read(&topic, Start::Offset(from), limit));
+        let page = self.runtime.block_on(self.hub.read(&topic, ReadStart::Offset(from), limit));
         let Ok(page) = coded(page) else { return };
         let mut next = None;
         for event in &page.events {
             let (from, to) = match event {
-                Output::Deliver(delivery) => (delivery.offset(), delivery.offset()),
-                Output::Status(ServerFrame::Gap { from, to, .. }) => (*from, *to),
-                Output::Status(other) => panic!("{other:?} in a range"),
+                SubscriptionOutput::Deliver(delivery) => (delivery.offset(), delivery.offset()),
+                SubscriptionOutput::Status(ServerFrame::Gap { from, to, .. }) => (*from, *to),
+                SubscriptionOutput::Status(other) => panic!("{other:?} in a range"),
             };
             assert!(from <= to && next.is_none_or(|next| next == from), "a hole in a range");
             next = Some(to + 1);
-            if let Output::Deliver(delivery) = event {
+            if let SubscriptionOutput::Deliver(delivery) = event {
                 self.look(delivery, Codec::Json);
             }
         }
@@ -444,7 +448,7 @@ impl World {
     }
 
     /// The delivery is the message that was acknowledged for this place.
-    fn look(&self, delivery: &Delivery, codec: Codec) {
+    fn look(&self, delivery: &StreamDelivery, codec: Codec) {
         let frame = ServerFrame::read(codec, &delivery.frame(codec)).expect("what we write");
         let ServerFrame::Deliver(deliver) = frame else { panic!("{frame:?}") };
         let position = (deliver.stream, deliver.generation, deliver.offset);
@@ -466,7 +470,8 @@ impl World {
         let max = max.min(MAX_TAKEN);
         let took = connection.subscription.take(max, 1 << 20, &mut events);
         let took = coded(self.runtime.block_on(took));
-        let given = events.iter().filter(|event| matches!(event, Output::Deliver(_))).count();
+        let given =
+            events.iter().filter(|event| matches!(event, SubscriptionOutput::Deliver(_))).count();
         assert!(given as u64 <= before && given <= max, "more than was granted");
         connection.delivered += given as u64;
         events.iter().for_each(|event| self.event(&mut connection, event));
@@ -482,12 +487,12 @@ impl World {
         }
     }
 
-    fn event(&mut self, connection: &mut Connection, event: &Output) {
+    fn event(&mut self, connection: &mut Connection, event: &SubscriptionOutput) {
         match event {
-            Output::Status(ServerFrame::Joined(joined)) => {
+            SubscriptionOutput::Status(ServerFrame::Joined(joined)) => {
                 connection.next.insert(joined.stream.clone(), joined.offset);
             }
-            Output::Status(ServerFrame::Gap { stream, from, to, .. }) => {
+            SubscriptionOutput::Status(ServerFrame::Gap { stream, from, to, .. }) => {
                 assert!(from <= to, "a gap that ends before it begins");
                 if let Some(next) = connection.next.get_mut(stream)
                     && connection.consumer.is_none()
@@ -496,12 +501,12 @@ impl World {
                     *next = (*next).max(to + 1);
                 }
             }
-            Output::Status(other) => panic!("{other:?} from a subscription"),
-            Output::Deliver(delivery) => self.delivery(connection, delivery),
+            SubscriptionOutput::Status(other) => panic!("{other:?} from a subscription"),
+            SubscriptionOutput::Deliver(delivery) => self.delivery(connection, delivery),
         }
     }
 
-    fn delivery(&mut self, connection: &mut Connection, delivery: &Delivery) {
+    fn delivery(&mut self, connection: &mut Connection, delivery: &StreamDelivery) {
         let (topic, offset) = (delivery.stream(), delivery.offset());
         assert!(connection.pattern.matches(topic));
         self.look(delivery, connection.codec);
@@ -529,7 +534,7 @@ impl World {
         for topic in TOPICS {
             let envelopes = self.envelopes(1, Codec::Json);
             let topic = topic.parse().expect("a topic");
-            self.send(Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None });
+            self.send(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None });
         }
         let ends = TOPICS.map(|topic| {
             let topic: Topic = topic.parse().expect("a topic");
