@@ -119,6 +119,8 @@ impl Machine {
         let around = RelayBeside { end: beside.end(), machine: secrets };
         let relay = LinkRelay::open(&plan.config.links, &plan.cards, around);
         let relay = relay.map_err(|cause| plan.config.refused(cause))?;
+        // Nothing of this machine's own leaves before it.
+        capture.map_or(Ok(()), |file| relay.capture(file)).map_err(MachineError::System)?;
         // The listener is set before orders are read, so that none that comes over the mesh is
         // missed.
         routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
@@ -130,7 +132,6 @@ impl Machine {
         };
         let view = serve_view(&plan.config, documents.as_mut()).await?;
         let role = beside.join(&plan, &relay, documents.as_ref())?;
-        capture.map_or(Ok(()), |file| relay.capture(file)).map_err(MachineError::System)?;
         let watch = role.watch(&relay, documents.as_ref());
         let page = status_page::serve(&plan.config, &watch).await?;
         let (tag, cards) = (relay.tag(), plan.cards.clone());

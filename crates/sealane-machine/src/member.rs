@@ -115,7 +115,7 @@ impl InterfaceBeside {
         let (port, end) = (relay.port(), Arc::clone(&watch.end));
         let thread = std::thread::Builder::new().name("interface".to_owned());
         let carrier = thread.spawn(move || end.carry(sender, port));
-        let carrier = carrier.map_err(MachineError::System)?;
+        let carrier = Some(carrier.map_err(MachineError::System)?);
         Ok(RunningInterface { watch, carrier })
     }
 }
@@ -130,7 +130,7 @@ pub(crate) struct RunningMember {
 /// An interface, and the thread that carries what programs send there.
 struct RunningInterface {
     watch: Arc<EndWatch>,
-    carrier: JoinHandle<()>,
+    carrier: Option<JoinHandle<()>>,
 }
 
 impl RunningMember {
@@ -208,8 +208,15 @@ impl RunningMember {
 
     /// Carries what programs have sent, and ends. It waits for that.
     pub(crate) fn stop(self) {
-        if let Some(RunningInterface { watch, carrier }) = self.interface {
-            watch.end.stop();
+        drop(self.interface);
+    }
+}
+
+impl Drop for RunningInterface {
+    /// A machine that did not start whole leaves no thread behind.
+    fn drop(&mut self) {
+        self.watch.end.stop();
+        if let Some(carrier) = self.carrier.take() {
             // A thread that has panicked has said so on standard error.
             let _ = carrier.join();
         }
