@@ -68,6 +68,10 @@ const REFUSED: [&str; 15] = [
     "TooFast",
 ];
 
+/// Crowds that come one after the other. They run when nobody else wants a processor: beside a
+/// build one of them may not come to all that has to be refused.
+const CROWDS_MAX: usize = 10;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_crowd() {
     let _turn = crate::TURN.lock().await;
@@ -88,12 +92,18 @@ async fn a_hostile_crowd() {
     }
     drop(bystander);
     let (quiet_kib, during) = (node.memory_kib("VmRSS:"), Instant::now());
-    let mut crowd = attack(node.address, size, addresses, seconds);
     let mut most = 0;
-    while crowd.try_wait().unwrap().is_none() {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let metrics = node.metrics().await;
-        most = most.max(metrics["sealane_carry_connections"]);
+    for _ in 0..CROWDS_MAX {
+        let mut crowd = attack(node.address, size, addresses, seconds);
+        while crowd.try_wait().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            most = most.max(node.metrics().await["sealane_carry_connections"]);
+        }
+        let (metrics, enough) = (node.metrics().await, size * 9 / 10);
+        let refused = refusals(&metrics);
+        if most as usize > enough && REFUSED.iter().all(|name| refused.contains_key(name)) {
+            break;
+        }
     }
     let after = Instant::now();
     let peak_kib = node.memory_kib("VmHWM:");
