@@ -1,8 +1,11 @@
 use std::borrow::Cow;
+use std::fmt;
 
 use sealane_codec::typed::{self, TypedError};
 use sealane_codec::{Codec, CodecError};
 use sealane_message::Topic;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::Error;
 use crate::forms::append;
@@ -81,25 +84,73 @@ pub(crate) struct SeekForm<'a> {
 }
 
 /// One mark, or a list of them.
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(crate) enum MarksForm<'a> {
     /// One.
-    One(#[serde(borrow)] MarkForm<'a>),
+    One(MarkForm<'a>),
     /// Several.
-    Many(#[serde(borrow)] Vec<MarkForm<'a>>),
+    Many(Vec<MarkForm<'a>>),
 }
 
 /// A message's id, one offset, or a range of offsets.
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(crate) enum MarkForm<'a> {
     /// Those in flight with this id.
-    Id(#[serde(borrow)] Cow<'a, str>),
+    Id(Cow<'a, str>),
     /// Those of these offsets.
-    Offsets(#[serde(borrow)] OffsetsForm<'a>),
+    Offsets(OffsetsForm<'a>),
+}
+
+/// Reads marks by hand: an untagged enum is copied before it is looked at, and an acknowledgement
+/// took twice as long to read.
+impl<'de: 'a, 'a> Deserialize<'de> for MarksForm<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(MarksVisitor)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for MarkForm<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match from.deserialize_any(MarksVisitor)? {
+            MarksForm::One(mark) => Ok(mark),
+            MarksForm::Many(_) => Err(D::Error::custom("is a list in a list")),
+        }
+    }
+}
+
+struct MarksVisitor;
+
+impl<'de> Visitor<'de> for MarksVisitor {
+    type Value = MarksForm<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id, a range of offsets or a list of them")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, id: &'de str) -> Result<Self::Value, E> {
+        Ok(MarksForm::One(MarkForm::Id(id.into())))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, id: &str) -> Result<Self::Value, E> {
+        Ok(MarksForm::One(MarkForm::Id(id.to_owned().into())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let offsets = OffsetsForm::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(MarksForm::One(MarkForm::Offsets(offsets)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut marks = Vec::new();
+        while let Some(mark) = list.next_element()? {
+            marks.push(mark);
+        }
+        Ok(MarksForm::Many(marks))
+    }
 }
 
 /// `{offset}`, or `{from, to}` with both ends included.
