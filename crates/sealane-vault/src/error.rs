@@ -153,16 +153,22 @@ sealane_message::errors! {
         #[hint("Check the path or address; `sealane vault init` makes one.")]
         NoVault(String),
         /// The store serves an older state than was seen.
-        #[error("the store was rolled back: snapshot {seen} was seen here, its newest is {found}")]
+        #[error(
+            "the store was rolled back: snapshot {seen} was seen here, its newest is {found} \
+             (head {head})"
+        )]
         #[code("SL-VAULT-21", "RolledBack")]
         #[cause("the store of a vault serves an older state than was seen here")]
         #[hint("Do not trust it: bring the missing snapshots back from a copy, or find out who \
-                removed them.")]
+                removed them. If it is a copy that lags, `--accept-rollback HEAD` reads it. With a \
+                verb that writes, that flag gives up what is missing.")]
         RolledBack {
             /// The newest snapshot that was seen here.
             seen: u64,
             /// The newest that the store has.
             found: u64,
+            /// The head of the store.
+            head: String,
         },
         /// The store serves another history.
         #[error("the store was forked: snapshot {0} is another than was seen here")]
@@ -325,6 +331,55 @@ sealane_message::errors! {
             pattern: String,
             /// Whose snapshots they are.
             whose: String,
+        },
+        /// Something that may name data cannot be read: nothing is removed.
+        #[error("what may name data cannot be read, so that nothing is removed: snapshot {0}")]
+        #[code("SL-VAULT-51", "SnapshotUnread")]
+        #[cause("a snapshot of a vault is missing or cannot be read, and may name data")]
+        #[hint("Run it again later, bring the objects back from a copy, or give the snapshot up, \
+                and what only it needs, with `sealane vault prune --give-up N`.")]
+        Unread(String),
+        /// An older snapshot is not taken for the newest unasked.
+        #[error("snapshot {number} would be taken, since a newer one cannot be read: {unread}")]
+        #[code("SL-VAULT-52", "OlderOnly")]
+        #[cause("the newest snapshot of a vault cannot be read, and no older one was asked for")]
+        #[hint("Bring the objects back from a copy, or take the older one: name its number, or \
+                say --allow-older.")]
+        OlderOnly {
+            /// The newest that can be read.
+            number: u64,
+            /// What cannot be read, and why.
+            unread: String,
+        },
+        /// The owner has removed this writer.
+        #[error("writer {slot} was removed: nothing of it behind snapshot {until} is believed")]
+        #[code("SL-VAULT-53", "WriterEnded")]
+        #[cause("the owner of a vault has removed a writer")]
+        #[hint("Nothing was kept. Ask the owner for a new key: `sealane vault key writer`.")]
+        WriterEnded {
+            /// Its slot.
+            slot: String,
+            /// The last snapshot that is believed of it.
+            until: u64,
+        },
+        /// No slot opens, and some that might are damaged.
+        #[error("no key slot of the vault opens, and some are damaged: {0}")]
+        #[code("SL-VAULT-54", "SlotsDamaged")]
+        #[cause("key slots of a vault are damaged or missing, so that a secret may be right")]
+        #[hint("The secret may be right. Bring the slots back from a copy, or open the vault with \
+                another passphrase, recovery code or identity, and run `sealane vault repair`.")]
+        SlotsDamaged(String),
+        /// A place in which a vault was is empty.
+        #[error("`{place}` is empty, and held the vault {pinned}")]
+        #[code("SL-VAULT-55", "VaultGone", exit = Usage)]
+        #[cause("a place is empty in which there was a vault")]
+        #[hint("Is the disk mounted, and is it the right bucket? `sealane vault init --replace` \
+                makes a new vault there.")]
+        VaultGone {
+            /// The place.
+            place: String,
+            /// The vault and owner that it held.
+            pinned: String,
         },
         /// The system gave no thread.
         #[error("a thread could not be started")]

@@ -57,6 +57,7 @@ impl Vault {
         options: &GetOptions,
     ) -> Result<GetReport, Error> {
         self.check_paths(snapshot, &options.paths)?;
+        let options = &options.of_writer(snapshot.by_writer);
         let chunks = Chunks::of(self, snapshot)?;
         let pages = Chunks::of(self, snapshot)?;
         restore(chunks, Entries::new(pages, &snapshot.body.pages), target, options)

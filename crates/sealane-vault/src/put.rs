@@ -11,6 +11,7 @@
 //! chunk. What is written does not depend on the number of threads.
 
 mod claim;
+mod exclude;
 mod pack;
 mod read;
 mod run;
@@ -42,9 +43,9 @@ pub struct PutOptions {
     pub compression: Compression,
     /// Threads that compress and seal; 0 is as many as the machine has cores.
     pub threads: usize,
-    /// Patterns of what is left out, as a `.gitignore` has them.
+    /// Patterns of what is left out, as a `.gitignore` in each of the roots has them.
     pub exclude: Vec<String>,
-    /// Files of such patterns.
+    /// Files of such patterns, which begin where the file stands.
     pub exclude_from: Vec<PathBuf>,
     /// What the snapshot says about itself.
     pub note: String,
@@ -93,6 +94,10 @@ pub struct PutReport {
     pub packs: u64,
     /// What it did not keep.
     pub skipped: Vec<Skipped>,
+    /// Files that changed while they were read: what was kept of each may be of two moments.
+    pub changed: Vec<String>,
+    /// Patterns of what is left out that matched nothing.
+    pub unmatched: Vec<String>,
 }
 
 /// A batch of work.

@@ -3,11 +3,14 @@
 mod chain;
 mod commit;
 mod keys;
+mod lag;
 mod pin;
 mod rotate;
 mod succession;
 mod sync;
 mod trust;
+mod unlock;
+mod unread;
 mod walk;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,10 +26,10 @@ use crate::format::page::{Entry, Node};
 use crate::format::roster::Roster;
 use crate::format::snapshot::SignerId;
 use crate::keys::{
-    Cost, Key, KeySlot, Naming, NewSecret, Sealing, Secret, Signer, SlotKind, derive,
-    owner_identity, random, slot_key, verify,
+    Cost, Key, KeySlot, Naming, NewSecret, Sealing, Secret, Signer, derive, owner_identity, random,
+    slot_key, verify,
 };
-use crate::limits::{MAX_CONFIG_BYTES, MAX_UNLISTED_PASSPHRASES};
+use crate::limits::MAX_CONFIG_BYTES;
 use crate::manifest::{Manifest, Reads, state_folder};
 use crate::put::{self, PutOptions, PutReport, Skipped, Source, now_ns};
 use crate::store::{Put, Store};
@@ -35,11 +38,14 @@ use crate::wire::hex;
 pub use chain::Snapshot;
 pub(crate) use commit::host;
 pub use keys::SlotInfo;
+use lag::StoreLag;
 use pin::{Anchor, Pin};
 pub use rotate::{RotateOptions, Rotated};
 use succession::{Succession, Trusted, first_owner, mend_rotations, owner_of};
 pub(crate) use sync::hash_of;
 pub(crate) use trust::slots;
+use unlock::{Admitted, admit, gone, unlock};
+pub(crate) use unread::{LedgerLink, SnapshotLedger};
 
 /// How to open a vault.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +61,11 @@ pub struct OpenOptions {
     /// Use the objects alone: no manifest and no index, and if need be no config. For recovery;
     /// whether the store was rolled back is not checked, and nothing is remembered.
     pub objects_alone: bool,
+    /// A head, as [`Vault::head_text`] gives it, that the store may be behind what was seen here
+    /// from. Whoever reads is then only warned; whoever writes gives up what lies between.
+    pub accept_rollback: Option<String>,
+    /// Makes a vault even where another one was: [`Vault::init`] refuses such a place otherwise.
+    pub replace: bool,
 }
 
 /// A vault, unlocked.
@@ -79,13 +90,17 @@ pub struct Vault {
     sessions: Mutex<HashMap<Vec<u8>, Arc<Sealing>>>,
     roster: Mutex<Roster>,
     warnings: Mutex<BTreeMap<String, String>>,
+    /// How the store stands to what this machine has seen of the vault.
+    lag: Mutex<StoreLag>,
+    first_use: bool,
 }
 
 impl Vault {
     /// Makes a vault in `store`, with a first slot for `passphrase`.
     ///
     /// # Errors
-    /// [`Error::Exists`], [`Error::Overwrites`], and what the store fails for.
+    /// [`Error::Exists`], [`Error::VaultGone`] in a place where another vault was,
+    /// [`Error::Overwrites`], and what the store fails for.
     pub fn init(
         store: Store,
         passphrase: &[u8],
@@ -95,6 +110,9 @@ impl Vault {
     ) -> Result<Vault, Error> {
         if store.size(CONFIG_KEY)?.is_some() {
             return Err(Error::Exists);
+        }
+        if let Some(pinned) = Pin::of_place(&store, options)?.filter(|_| !options.replace) {
+            return Err(Error::VaultGone { place: store.location(), pinned: pinned.to_string() });
         }
         store.check_condition()?;
         let id: VaultId = random()?;
@@ -138,7 +156,7 @@ impl Vault {
             Err(error) if options.objects_alone => {
                 return Vault::open_without_config(store, secret, options, error);
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(gone(&store, error, options)),
         };
         let remembered = if options.objects_alone {
             None
@@ -149,14 +167,15 @@ impl Vault {
         let read = || Succession::read(&store, &config, remembered.as_deref());
         let mut trusted = read()?;
         let mut admitted = admit(&store, &config, secret, &trusted, options);
-        if let (Err(Error::WrongKey | Error::Exchanged { .. }), false) = (&admitted, secret.adds())
+        if let (Err(Error::WrongKey | Error::SlotsDamaged(_) | Error::Exchanged { .. }), false) =
+            (&admitted, secret.adds())
             && mend_rotations(&store, &config, secret, &trusted.roster).unwrap_or(false)
         {
             trusted = read()?;
             admitted = admit(&store, &config, secret, &trusted, options);
         }
         let Admitted { pin, unlocked } = admitted?;
-        let vault = match (secret, unlocked) {
+        let mut vault = match (secret, unlocked) {
             (Secret::Writer(key), _) => Vault::for_writer(store, config, key, options, trusted)?,
             (_, None) => return Err(Error::WrongKey),
             (_, Some(unlocked)) => {
@@ -166,11 +185,11 @@ impl Vault {
             }
         };
         if !options.objects_alone {
-            pin.keep()?;
+            vault.first_use = pin.keep()?;
             vault.sync()?;
             vault.remember_roster()?;
         }
-        vault.check_head(options.expect_head.as_deref())?;
+        vault.check_head(options)?;
         if !options.objects_alone {
             vault.sign_slots_once()?;
         }
@@ -210,7 +229,7 @@ impl Vault {
             vault.warn([Skipped { path: CONFIG_KEY.to_owned(), reason: error.named() }]);
             return Ok(vault);
         }
-        Err(error)
+        Err(gone(&store, error, options))
     }
 
     fn unlocked(
@@ -248,6 +267,8 @@ impl Vault {
             sessions: Mutex::default(),
             roster: Mutex::new(roster),
             warnings: Mutex::default(),
+            lag: Mutex::default(),
+            first_use: false,
             store,
             config: Config { metadata: metadata.unwrap_or(config.metadata), ..config },
         };
@@ -288,6 +309,8 @@ impl Vault {
             sessions: Mutex::default(),
             roster: Mutex::new(roster),
             warnings: Mutex::default(),
+            lag: Mutex::default(),
+            first_use: false,
             store,
             config: Config { metadata: metadata.unwrap_or(config.metadata), ..config },
         };
@@ -339,6 +362,11 @@ impl Vault {
     /// [`OpenOptions::expect`] takes.
     pub fn anchor(&self) -> String {
         self.anchor_of().to_string()
+    }
+
+    /// Whether this machine used the place for the first time, and trusted what it found there.
+    pub fn is_first_use(&self) -> bool {
+        self.first_use
     }
 
     fn anchor_of(&self) -> Anchor {
@@ -523,66 +551,4 @@ pub(crate) fn read_config(store: &Store) -> Result<Config, Error> {
         Err(Error::Missing(_)) => Err(Error::NoVault(store.location())),
         Err(error) => Err(error),
     }
-}
-
-/// What lets a caller in.
-struct Admitted {
-    pin: Pin,
-    /// None for a writer.
-    unlocked: Option<Unlocked>,
-}
-
-fn admit(
-    store: &Store,
-    config: &Config,
-    secret: &Secret<'_>,
-    trusted: &Trusted,
-    options: &OpenOptions,
-) -> Result<Admitted, Error> {
-    let pin = Pin::check(store, &config.vault, &trusted.succession, options)?;
-    if secret.adds() {
-        return Ok(Admitted { pin, unlocked: None });
-    }
-    let owner = trusted.succession.current();
-    let mut accept = |main: &Key| Ok(owner_of(main, &config.vault)? == owner);
-    let unlocked = unlock(store, &config.vault, secret, &trusted.roster, &mut accept)?;
-    Ok(Admitted { pin, unlocked: Some(unlocked) })
-}
-
-/// The main key, and what lay among the slots that is none.
-struct Unlocked {
-    main: Key,
-    foreign: Vec<Skipped>,
-}
-
-fn unlock(
-    store: &Store,
-    vault: &VaultId,
-    secret: &Secret<'_>,
-    roster: &Roster,
-    accept: &mut dyn FnMut(&Key) -> Result<bool, Error>,
-) -> Result<Unlocked, Error> {
-    let found = slots(store, vault, roster)?;
-    let mut unlisted = 0;
-    for slot in &found.slots {
-        if roster.number > 0 && roster.listed(&slot.id).is_none() {
-            // A stranger could make everybody pay for passphrases that open nothing.
-            unlisted += usize::from(slot.kind == SlotKind::Passphrase);
-            if unlisted > MAX_UNLISTED_PASSPHRASES {
-                continue;
-            }
-        }
-        match slot.open(secret, vault) {
-            Ok(Some(main)) => {
-                // Anyone can make a slot for a public key, with a main key of their own in it.
-                if accept(&main)? {
-                    return Ok(Unlocked { main, foreign: found.foreign });
-                }
-            }
-            Ok(None) => {}
-            Err(error) if error.is_damage() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Error::WrongKey)
 }

@@ -24,6 +24,8 @@ pub struct DrillOptions {
     pub snapshot: Option<u64>,
     /// How many files, chosen anew each time; none is all.
     pub sample: Option<u64>,
+    /// Whether an older one will do where the newest cannot be read.
+    pub allow_older: bool,
 }
 
 /// A restore that was proven, or not.
@@ -89,11 +91,14 @@ impl Vault {
     /// the store. What it restored is left in `scratch`.
     ///
     /// # Errors
-    /// What the store or the scratch folder fails for as a whole. What did not come back is in
-    /// [`DrillReport::failed`].
+    /// [`Error::OlderOnly`], and what the store or the scratch folder fails for as a whole. What did
+    /// not come back is in [`DrillReport::failed`].
     pub fn drill(&self, scratch: &Path, options: &DrillOptions) -> Result<DrillReport, Error> {
         let begun = Instant::now();
-        let snapshot = self.snapshot(options.snapshot)?;
+        let snapshot = match options.snapshot {
+            None => self.newest_of_all(options.allow_older)?,
+            number => self.snapshot(number)?,
+        };
         let manifest = self.manifest_from_packs()?;
         let wanted = self.choose(&snapshot, options.sample)?;
         let chunks = || {
@@ -103,7 +108,8 @@ impl Vault {
         };
         let entries = Entries::new(chunks()?, &snapshot.body.pages);
         let entries = entries.filter(|entry| entry.as_ref().map_or(true, &wanted));
-        let restored = restore(chunks()?, entries, scratch, &GetOptions::default())?;
+        let get = GetOptions::default().of_writer(snapshot.by_writer);
+        let restored = restore(chunks()?, entries, scratch, &get)?;
         let mut report = DrillReport {
             time_ns: now_ns(),
             snapshot: snapshot.number,
@@ -117,13 +123,14 @@ impl Vault {
         };
         let mut reread = chunks()?;
         for entry in Entries::new(chunks()?, &snapshot.body.pages) {
-            let entry = match entry {
+            let mut entry = match entry {
                 Ok(entry) => entry,
                 // The restore has named it.
                 Err(error) if error.is_damage() => continue,
                 Err(error) => return Err(error),
             };
             if wanted(&entry) {
+                get.withhold(&mut entry);
                 match self.compare(&mut reread, scratch, &entry) {
                     Ok(()) => {
                         report.entries += 1;

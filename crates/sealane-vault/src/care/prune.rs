@@ -1,19 +1,19 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use super::live::Live;
+use super::live::{Kept, Live};
 use super::retain::{Candidate, Group, GroupBy, Keep, Retention};
 use crate::Error;
 use crate::format::chunk::{ChunkKind, Id};
 use crate::format::header::{Kind, ObjectHeader};
 use crate::format::index::read_index;
 use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::snapshot::{HANDOVER, Sealed, snapshot_key};
+use crate::format::snapshot::snapshot_key;
 use crate::get::{Chunks, roots};
 use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
 use crate::put::{IdHash, Skipped, now_ns, repack};
-use crate::vault::{Snapshot, Vault, hash_of};
+use crate::vault::{LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
 use crate::wire::{Reader, hex};
 
 /// Packs smaller than this are put together when there are many of them.
@@ -36,6 +36,9 @@ pub struct PruneOptions {
     pub now: bool,
     /// Finds out what would be removed, and writes nothing.
     pub dry_run: bool,
+    /// Snapshots that cannot be read, or not wholly, and that are given up with all that only they
+    /// need. Without this a prune refuses while there is one.
+    pub give_up: BTreeSet<u64>,
 }
 
 /// What a prune did.
@@ -48,6 +51,10 @@ pub struct PruneReport {
     pub kept: u64,
     /// Snapshots that were removed.
     pub removed: u64,
+    /// What was given up, and why it could not be had.
+    pub given_up: Vec<Skipped>,
+    /// Links of writers that were removed, which nobody believes: they go, too.
+    pub unbelieved: u64,
     /// Packs that hold nothing that is needed and will be removed by a later prune.
     pub condemned: u64,
     /// Packs that were removed.
@@ -68,33 +75,35 @@ impl Vault {
     /// loses nothing.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::Chain`], and what the store fails for. A prune that is
-    /// interrupted is completed by the next.
+    /// [`Error::NotOwner`]; [`Error::Unread`] while anything that may name data is missing or
+    /// cannot be read and was not given up, and then nothing is removed; and what the store fails
+    /// for. A prune that is interrupted is completed by the next.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
         self.owner("prune")?;
         if !options.dry_run {
+            self.check_writable()?;
             self.store().check_condition()?;
         }
-        let chain = self.walk(None)?;
-        if chain.rotated {
-            return Err(Error::Rotated);
-        }
-        if let Some(broken) = chain.broken {
-            return Err(Error::Chain(broken));
-        }
-        let snapshots = self.snapshots()?;
-        let groups = self.judge(&snapshots, options)?;
+        let ledger = self.ledger(&options.give_up)?;
+        let groups = self.judge(&ledger, options)?;
         let verdicts = groups.iter().flat_map(|group| &group.verdicts);
         let staying = verdicts.filter(|verdict| verdict.stays).map(|verdict| verdict.snapshot);
         let keep: HashSet<u64> = staying.collect();
         let kept = keep.len() as u64;
-        let removed = snapshots.len() as u64 - kept;
-        let mut report = PruneReport { groups, kept, removed, ..PruneReport::default() };
-        if !options.dry_run {
-            self.remove_snapshots(&snapshots, &keep)?;
-        }
+        let mut report = PruneReport {
+            groups,
+            kept,
+            removed: ledger.snapshots().count() as u64 - kept,
+            given_up: ledger.given_up.clone(),
+            unbelieved: ledger.chain.ended.len() as u64,
+            ..PruneReport::default()
+        };
+        // The packs come first: what a put adds from here on is not among them.
         let packs = self.all_packs()?;
-        let live = self.live(if options.dry_run { Some(&keep) } else { None })?;
+        let live = self.live(&ledger, &keep, &packs, &options.give_up)?;
+        if !options.dry_run {
+            self.remove_snapshots(&ledger, &keep)?;
+        }
         let marks = self.marks()?;
         let plan = self.plan(&packs, &live, &marks)?;
         report.repacked = plan.repack.len() as u64;
@@ -126,14 +135,14 @@ impl Vault {
     /// What a prune with these options would do with each snapshot, and why. Nothing is written.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and as [`Vault::snapshots`].
+    /// [`Error::NotOwner`], and as [`Vault::prune`].
     pub fn retention(&self, options: &PruneOptions) -> Result<Vec<Retention>, Error> {
-        self.judge(&self.snapshots()?, options)
+        self.judge(&self.ledger(&options.give_up)?, options)
     }
 
     fn judge(
         &self,
-        snapshots: &[Snapshot],
+        ledger: &SnapshotLedger,
         options: &PruneOptions,
     ) -> Result<Vec<Retention>, Error> {
         let mut chunks = Chunks::new(self, self.manifest())?;
@@ -145,7 +154,9 @@ impl Vault {
                 tags: snapshot.tags.clone(),
             })
         };
-        let candidates = snapshots.iter().map(candidate).collect::<Result<Vec<_>, _>>()?;
+        let stays = |snapshot: &&Snapshot| !options.give_up.contains(&snapshot.number);
+        let candidates = ledger.snapshots().filter(stays).map(candidate);
+        let candidates = candidates.collect::<Result<Vec<_>, _>>()?;
         let mut groups = options.keep.judge(&candidates, now_ns());
         if let Some(approved) = &options.approved {
             let verdicts = groups.iter_mut().flat_map(|group| &mut group.verdicts);
@@ -168,11 +179,15 @@ impl Vault {
             (true, false) => Some(snapshot.paths.clone()),
             (true, true) => match roots(chunks, &snapshot.body.pages) {
                 Ok(roots) => Some(roots),
-                // A writer may name pages that nobody ever kept: that stops no prune.
-                Err(error) if error.is_damage() => {
+                // A writer may name pages that nobody ever kept: that stops no prune. Those that
+                // somebody kept are looked for before anything is removed.
+                Err(error) if error.is_damage() && snapshot.by_writer => {
                     let path = format!("snapshot {}", snapshot.number);
                     self.warn([Skipped { path, reason: error.named() }]);
                     Some(Vec::new())
+                }
+                Err(error) if error.is_damage() => {
+                    return Err(Error::unread(&[named(snapshot, &error)]));
                 }
                 Err(error) => return Err(error),
             },
@@ -187,61 +202,40 @@ impl Vault {
     }
 
     /// Names the removed in the chain first, and removes them then.
-    fn remove_snapshots(&self, all: &[Snapshot], keep: &HashSet<u64>) -> Result<(), Error> {
-        let signers = self.signers()?;
-        let chain = self.walk(None)?;
-        // The prunes before it are named again by the one that is being written.
-        let mut removed = chain.removed;
-        let mut gone = Vec::new();
-        let mut listings = HashSet::new();
-        let snapshots: HashMap<u64, &Snapshot> = all.iter().map(|s| (s.number, s)).collect();
-        let newest = all.last().map_or(0, |snapshot| snapshot.number);
-        for number in chain.links {
-            let sealed = match self.load(number, &signers) {
-                Ok(sealed) if sealed.link.signer == HANDOVER => continue,
-                Ok(sealed) => sealed,
-                // Another prune has removed it, and named it.
-                Err(Error::Missing(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            match snapshots.get(&number) {
-                Some(_) if keep.contains(&number) => {}
-                Some(snapshot) => {
-                    gone.push((number, sealed.hash));
-                    listings.extend(snapshot.body.listing);
-                }
-                // An older prune, or what nobody can read. What came after the list was read is not
-                // touched.
-                None if number <= newest && !self.keeps(&sealed)? => {
-                    gone.push((number, sealed.hash));
-                }
-                None => {}
-            }
-        }
-        let named: HashSet<u64> = removed.iter().map(|(number, _)| *number).collect();
-        removed.extend(gone.iter().filter(|(number, _)| !named.contains(number)));
-        if gone.is_empty() {
+    fn remove_snapshots(&self, ledger: &SnapshotLedger, keep: &HashSet<u64>) -> Result<(), Error> {
+        let newest = ledger.snapshots().last().map_or(0, |snapshot| snapshot.number);
+        let goes = |link: &&LedgerLink| match &link.snapshot {
+            _ if link.is_handover => false,
+            Some(_) => !keep.contains(&link.number),
+            // An older prune, or what nobody can read.
+            None => link.number <= newest,
+        };
+        let gone: Vec<&LedgerLink> = ledger.links.iter().filter(goes).collect();
+        let mut named = gone.iter().map(|link| (link.number, link.hash)).collect::<Vec<_>>();
+        // Behind the next number a name would only keep the chain from going on.
+        let next = self.next_number()?;
+        let (lost, beyond): (Vec<_>, Vec<_>) =
+            ledger.lost.iter().chain(&ledger.chain.ended).partition(|(number, _)| *number < next);
+        named.extend(lost);
+        let keys = named.iter().chain(beyond).map(|(number, _)| snapshot_key(*number));
+        let keys: Vec<String> = keys.collect();
+        if keys.is_empty() {
             return Ok(());
         }
+        // The prunes before it are named again by the one that is being written.
+        let mut removed = ledger.chain.removed.clone();
+        let before: HashSet<u64> = removed.iter().map(|(number, _)| *number).collect();
+        removed.extend(named.iter().filter(|(number, _)| !before.contains(number)));
         self.append(&self.remark(), removed)?;
-        for snapshot in all.iter().filter(|snapshot| keep.contains(&snapshot.number)) {
-            snapshot.body.listing.iter().for_each(|hash| {
-                listings.remove(hash);
-            });
+        let listing = |snapshot: &Snapshot| snapshot.body.listing;
+        let gone = gone.iter().filter_map(|link| link.snapshot.as_ref());
+        let mut listings: HashSet<Hash> = gone.filter_map(listing).collect();
+        let staying = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
+        for hash in staying.filter_map(listing) {
+            listings.remove(&hash);
         }
-        for (number, _) in gone {
-            self.store().delete(&snapshot_key(number))?;
-        }
+        keys.iter().try_for_each(|key| self.store().delete(key))?;
         listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))
-    }
-
-    /// Whether a link is a snapshot that can be read.
-    fn keeps(&self, sealed: &Sealed) -> Result<bool, Error> {
-        match self.sealing_of(&sealed.header).and_then(|sealing| sealed.open(&sealing)) {
-            Ok(body) => Ok(!body.prune),
-            Err(error) if error.is_damage() => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 
     fn all_packs(&self) -> Result<Vec<Pack>, Error> {
@@ -259,21 +253,29 @@ impl Vault {
         Ok(packs)
     }
 
-    /// All chunks that the snapshots of the store need, or those of `only`.
-    fn live(&self, only: Option<&HashSet<u64>>) -> Result<Live, Error> {
+    /// All chunks that the snapshots need that stay. A page that cannot be read could name any.
+    fn live(
+        &self,
+        ledger: &SnapshotLedger,
+        keep: &HashSet<u64>,
+        packs: &[Pack],
+        give_up: &BTreeSet<u64>,
+    ) -> Result<Live, Error> {
         self.sync()?;
         let mut chunks = Chunks::new(self, self.manifest())?;
-        let mut live = Live::default();
-        let chain = self.walk(None)?.links;
-        for snapshot in self.all_snapshots()? {
-            let of_chain = chain.contains(&snapshot.number);
-            if of_chain && only.is_some_and(|only| !only.contains(&snapshot.number)) {
-                continue;
-            }
+        let (mut live, mut kept) = (Live::default(), Kept::new(self, packs));
+        let of_chain = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
+        let loose = ledger.loose.iter().filter_map(|link| link.snapshot.as_ref());
+        let loose = loose.filter(|snapshot| !give_up.contains(&snapshot.number));
+        for snapshot in of_chain.chain(loose) {
             for page in &snapshot.body.pages {
                 match live.add_page(&mut chunks, page, &mut |_, _| Ok(())) {
-                    // A writer may name pages that nobody ever kept.
-                    Err(error) if snapshot.by_writer && error.is_damage() => {
+                    Err(error) if error.is_damage() => {
+                        let id = live.at.unwrap_or(*page);
+                        if !snapshot.by_writer || kept.was_kept(&id)? {
+                            return Err(Error::unread(&[named(snapshot, &error)]));
+                        }
+                        // A writer may name pages that nobody ever kept.
                         let path = format!("snapshot {}", snapshot.number);
                         self.warn([Skipped { path, reason: error.named() }]);
                     }
@@ -408,6 +410,11 @@ impl Vault {
         }
         Ok(())
     }
+}
+
+/// A snapshot that cannot be read wholly, for people.
+fn named(snapshot: &Snapshot, error: &Error) -> String {
+    format!("{} ({})", snapshot.number, error.named())
 }
 
 fn mark_key(hash: &Hash) -> String {

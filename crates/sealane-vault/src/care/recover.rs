@@ -44,6 +44,8 @@ impl Vault {
         let (manifest, pages) = self.read_packs(&mut failed)?;
         let chunks = || Chunks::new(self, &manifest);
         let snapshot = self.newest_readable(number, &mut failed)?;
+        // Who signed what lies in packs alone, nobody can tell.
+        let options = &options.of_writer(snapshot.as_ref().is_none_or(|one| one.by_writer));
         let mut report = match &snapshot {
             Some(snapshot) => {
                 let entries = Entries::new(chunks()?, &snapshot.body.pages);

@@ -1,6 +1,7 @@
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
+use super::live::Live;
 use crate::Error;
 use crate::format::chunk::{ChunkKind, Id};
 use crate::format::config::CONFIG_KEY;
@@ -32,14 +33,15 @@ pub struct RepairReport {
 
 impl Vault {
     /// Brings back what can be brought back: from `sources`, which are put again as a snapshot,
-    /// from second copies, and from the whole chunks of damaged packs. What is damaged and of no
-    /// further use is removed, so that a copy of it can take its place.
+    /// from second copies, and from the whole chunks of damaged packs. What is damaged is removed
+    /// once no snapshot needs it.
     ///
     /// # Errors
     /// [`Error::NotOwner`], and what the store fails for. What stays lost is in
     /// [`RepairReport::lost`].
     pub fn repair(&self, sources: &[PathBuf], options: &PutOptions) -> Result<RepairReport, Error> {
         self.owner("repair")?;
+        self.check_writable()?;
         self.store().check_condition()?;
         let mut mended = Vec::new();
         if self.mend_config()? {
@@ -53,14 +55,50 @@ impl Vault {
         };
         let bad = self.still_bad(found.bad_packs, &mut mended)?;
         let rescued = self.rescue(&bad)?;
-        for pack in self.still_bad(bad, &mut mended)? {
-            self.store().delete(&pack_key(&pack))?;
-            mended.push(pack_key(&pack));
+        let bad = self.still_bad(bad, &mut mended)?;
+        if !bad.is_empty() && self.is_spare(&bad)? {
+            for pack in bad {
+                self.store().delete(&pack_key(&pack))?;
+                mended.push(pack_key(&pack));
+            }
         }
         self.clear_indexes(&mut mended)?;
         self.sync()?;
         let lost = self.verify(true)?.problems;
         Ok(RepairReport { found: found.problems.len() as u64, mended, rescued, put, lost })
+    }
+
+    /// Whether all that the snapshots need can be read without these packs. What cannot be read
+    /// now may be whole in an hour, and its pack stays until then.
+    fn is_spare(&self, packs: &[Hash]) -> Result<bool, Error> {
+        let ledger = match self.ledger(&BTreeSet::new()) {
+            Err(Error::Unread(_)) => return Ok(false),
+            ledger => ledger?,
+        };
+        let is_there = |id: &Id| -> Result<bool, Error> {
+            let places = match self.manifest().places(id) {
+                Err(Error::Missing(_)) => return Ok(false),
+                places => places?,
+            };
+            Ok(places.iter().any(|place| !place.bad && !packs.contains(&place.pack)))
+        };
+        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut live = Live::default();
+        let loose = ledger.loose.iter().filter_map(|link| link.snapshot.as_ref());
+        for snapshot in ledger.snapshots().chain(loose) {
+            for page in &snapshot.body.pages {
+                match live.add_page(&mut chunks, page, &mut |_, _| Ok(())) {
+                    Err(error) if error.is_damage() => return Ok(false),
+                    other => other?,
+                }
+            }
+        }
+        for id in &live.ids {
+            if !is_there(id)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Those of the packs that are still damaged. The same chunks make the same pack, so that what

@@ -18,6 +18,8 @@ pub struct Whose {
     pub signer: Option<String>,
     /// Those of all hosts and signers, or of the ones that are named.
     pub anyone: bool,
+    /// Whether an older one will do where a newer one, whosever it is, cannot be read.
+    pub allow_older: bool,
 }
 
 impl Whose {
@@ -49,11 +51,11 @@ impl Vault {
     /// The newest snapshot of these that has something at each of `paths`.
     ///
     /// # Errors
-    /// [`Error::NoOwnSnapshot`], [`Error::NoSnapshot`] in an empty vault, [`Error::NoEntry`], and
-    /// as [`Vault::snapshots`].
+    /// [`Error::NoOwnSnapshot`], [`Error::NoSnapshot`] in an empty vault, [`Error::NoEntry`],
+    /// [`Error::OlderOnly`] where a newer one cannot be read, and as [`Vault::snapshots`].
     pub fn newest(&self, whose: &Whose, paths: &[Vec<u8>]) -> Result<Snapshot, Error> {
         let mut lacking = None;
-        let found = self.search(&mut |snapshot| {
+        let found = self.search(whose.allow_older, &mut |snapshot| {
             if !whose.has(&snapshot) {
                 return Ok(None);
             }

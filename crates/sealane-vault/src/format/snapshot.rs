@@ -239,6 +239,15 @@ impl Sealed {
         verify(key, &snapshot_key(self.link.number), &self.bytes)
     }
 
+    /// Whether the link would verify if it named this signer.
+    pub(crate) fn verifies_as(&self, signer: SignerId, key: &[u8; 32]) -> bool {
+        let mut bytes = self.bytes.clone();
+        let at = self.header.write().len() + 8 + 32;
+        let Some(place) = bytes.get_mut(at..at + signer.len()) else { return false };
+        place.copy_from_slice(&signer);
+        verify(key, &snapshot_key(self.link.number), &bytes).is_ok()
+    }
+
     pub(crate) fn open(&self, sealing: &Sealing) -> Result<Body, Error> {
         let head = self.bytes.get(..self.record.start).unwrap_or_default();
         let record = self.bytes.get(self.record.clone()).unwrap_or_default();

@@ -31,6 +31,11 @@ pub struct GetOptions {
     pub overwrite: bool,
     /// Find out what would be restored, and write nothing.
     pub dry_run: bool,
+    /// Leave everything to who restores, instead of giving it its owners, which only root can.
+    pub no_owner: bool,
+    /// Take owners and setuid bits from a writer's snapshot, too. A writer may say what it likes,
+    /// so that what it kept otherwise belongs to who restores.
+    pub trust_modes: bool,
     /// Where to count what is done.
     pub progress: Option<Arc<Progress>>,
 }
@@ -49,11 +54,37 @@ pub struct GetReport {
     pub bytes: u64,
     /// Files that were there already, with the size and time that they should have.
     pub unchanged: u64,
+    /// Entries of a writer's snapshot that did not get the owner or the setuid bits that it names.
+    pub withheld: u64,
     /// What could not be restored.
     pub failed: Vec<Skipped>,
 }
 
+/// Bits by which a program runs as somebody else than who starts it.
+const SET_ID_BITS: u32 = 0o6000;
+
 impl GetOptions {
+    /// The same for what was signed by who is only half trusted, or by nobody knows whom.
+    pub(crate) fn of_writer(&self, by_writer: bool) -> GetOptions {
+        let withholds = by_writer && !self.trust_modes;
+        GetOptions { no_owner: self.no_owner || withholds, trust_modes: !withholds, ..self.clone() }
+    }
+
+    pub(super) fn takes_owners(&self) -> bool {
+        !self.no_owner
+    }
+
+    /// Takes from an entry what its signer is not trusted with; gives whether it named any.
+    pub(crate) fn withhold(&self, entry: &mut Entry) -> bool {
+        if self.trust_modes {
+            return false;
+        }
+        let had = entry.mode & SET_ID_BITS != 0;
+        entry.mode &= !SET_ID_BITS;
+        let user = rustix::process::geteuid();
+        had || user.is_root() && entry.uid != user.as_raw()
+    }
+
     /// Whether a path is one of those, or in one.
     pub fn wants(&self, path: &[u8]) -> bool {
         self.paths.is_empty() || self.paths.iter().any(|wanted| is_in(path, wanted))
@@ -69,11 +100,18 @@ pub(crate) fn restore(
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
     let mut missing: Vec<&Vec<u8>> = options.paths.iter().collect();
+    let mut withheld = 0;
     let mut report = {
         let wanted = entries.filter(|entry| {
             let Ok(entry) = entry else { return true };
             missing.retain(|wanted| !is_in(&entry.path, wanted));
             options.wants(&entry.path)
+        });
+        let wanted = wanted.map(|entry| {
+            entry.map(|mut entry| {
+                withheld += u64::from(options.withhold(&mut entry));
+                entry
+            })
         });
         let mut wanted = wanted.peekable();
         let nothing = !options.paths.is_empty() && wanted.peek().is_none();
@@ -83,6 +121,7 @@ pub(crate) fn restore(
             (false, false) => write(chunks, wanted, target, options)?,
         }
     };
+    report.withheld = withheld;
     report.failed.extend(missing.into_iter().map(|path| {
         let path = String::from_utf8_lossy(path).into_owned();
         let error = Error::NoEntry(path.clone());
@@ -236,7 +275,7 @@ impl Restore<'_> {
 
     fn file(&mut self, mut entry: Entry) -> Result<(), Error> {
         if let Some(found) = self.target.look(&entry.path)? {
-            if is_same(&entry, entry.size(), &found) && self.is_right(&entry)? {
+            if self.is_same(&entry, &found) && self.is_right(&entry)? {
                 self.note_name(&entry);
                 self.progress(entry.size());
                 return self.give(Step::Same);
@@ -250,13 +289,26 @@ impl Restore<'_> {
         let Node::File { pieces, .. } = &mut entry.node else { return Ok(()) };
         let pieces = std::mem::take(pieces);
         let file = self.target.draft(&entry.path)?;
-        let kept = self.kept(&file, &entry, &pieces)?;
+        let kept = self.kept(&file.file, &entry, &pieces)?;
         let name = entry.hard_link.clone().unwrap_or_else(|| entry.path.clone());
         let path = entry.path.clone();
         self.give(Step::Begin(entry, file, kept.length))?;
         self.content(&pieces, kept.pieces)?;
         self.first_names.entry(name).or_insert(path);
         self.give(Step::End)
+    }
+
+    /// Whether a file of the entry's size and time is there already. Where root restores, somebody
+    /// else's file is not the one that would be restored, whatever it looks like.
+    fn is_same(&self, entry: &Entry, found: &Stat) -> bool {
+        let user = rustix::process::geteuid();
+        let owner = if self.options.takes_owners() { entry.uid } else { user.as_raw() };
+        let seconds = found.st_mtime.checked_mul(1_000_000_000);
+        let mtime_ns = seconds.and_then(|ns| ns.checked_add(found.st_mtime_nsec as i64));
+        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+            && found.st_size as u64 == entry.size()
+            && mtime_ns == Some(entry.mtime_ns)
+            && (!user.is_root() || found.st_uid == owner)
     }
 
     /// Whether a file of the right size and time has the right content. That can be trusted unless
@@ -370,15 +422,6 @@ impl Restore<'_> {
 struct Kept {
     pieces: usize,
     length: u64,
-}
-
-/// Whether a file of the entry's size and time is there already.
-fn is_same(entry: &Entry, size: u64, found: &Stat) -> bool {
-    let seconds = found.st_mtime.checked_mul(1_000_000_000);
-    let mtime_ns = seconds.and_then(|ns| ns.checked_add(found.st_mtime_nsec as i64));
-    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-        && found.st_size as u64 == size
-        && mtime_ns == Some(entry.mtime_ns)
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fsync,
-    linkat, mkdirat, openat, readlinkat, renameat, statat, symlinkat, syncfs, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fstat,
+    fsync, linkat, mkdirat, openat, readlinkat, renameat, statat, symlinkat, syncfs, unlinkat,
+    utimensat,
 };
 use rustix::io::Errno;
 
 use crate::Error;
 use crate::format::page::Entry;
+use crate::keys::random;
 use crate::store::create_from;
 
 /// The folder of a restore. Nothing outside of it is ever touched: every component of every path
@@ -23,6 +25,12 @@ pub(super) struct Target {
 
 /// In the target's root while what is restored is not durable yet.
 pub(super) const MARK: &str = ".sealane-restoring";
+
+const NEW_DRAFT: OFlags = OFlags::RDWR
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
@@ -134,22 +142,49 @@ impl Target {
         opened.map(File::from).map_err(|errno| failed(path, errno))
     }
 
-    /// Opens the draft of a file beside its place, with what an earlier run left in it.
-    pub(super) fn draft(&mut self, path: &[u8]) -> Result<File, Error> {
+    /// Opens the draft of a file beside its place, with what an earlier run of this user left in
+    /// it. A file that somebody else put under that name, or that has another name, is not touched:
+    /// the draft gets a name then that nobody can know.
+    pub(super) fn draft(&mut self, path: &[u8]) -> Result<FileDraft, Error> {
         let draft = draft_of(path);
         let (folder, name) = self.parent(&draft)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(folder, name, flags, Mode::RUSR | Mode::WUSR);
-        opened.map(File::from).map_err(|errno| failed(path, errno))
+        let failed = |errno| failed(path, errno);
+        match openat(folder, name, NEW_DRAFT, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => return FileDraft::new(file.into(), draft).map_err(failed),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if let Ok(file) = openat(folder, name, flags, Mode::empty())
+            && is_own(&file).map_err(failed)?
+        {
+            return FileDraft::new(file.into(), draft).map_err(failed);
+        }
+        let draft = random_draft_of(path)?;
+        let (folder, name) = self.parent(&draft)?;
+        let file = openat(folder, name, NEW_DRAFT, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        FileDraft::new(file.into(), draft).map_err(failed)
     }
 
     /// Gives a finished draft its place. Unless it may `replace`, a file that has appeared there
     /// stays; so does another of the snapshot whose name the file system takes for the same.
-    pub(super) fn publish(&mut self, path: &[u8], replace: bool) -> Result<(), Error> {
-        let draft = draft_of(path);
+    ///
+    /// Whoever may write to the folder could have put another file under the draft's name: then
+    /// what lies in the place is not what was verified, and that is an error.
+    pub(super) fn publish(
+        &mut self,
+        path: &[u8],
+        draft: &FileDraft,
+        replace: bool,
+    ) -> Result<(), Error> {
         let (_, name) = self.parent(path)?;
         let name = name.to_owned();
-        let (folder, draft) = self.parent(&draft)?;
+        let (folder, left) = self.parent(&draft.path)?;
+        let found = statat(folder, left, AtFlags::SYMLINK_NOFOLLOW);
+        if found.map_err(|errno| failed(path, errno))?.st_ino != draft.inode {
+            return Err(exchanged(path));
+        }
+        let (whole, draft) = (draft.inode, left);
         let published = if replace {
             renameat(folder, draft, folder, &name)
         } else {
@@ -159,7 +194,10 @@ impl Target {
             // No later run would continue it.
             let _ = unlinkat(folder, draft, AtFlags::empty());
         }
-        published.map_err(|errno| failed(path, errno))
+        published.map_err(|errno| failed(path, errno))?;
+        let found = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW);
+        let found = found.map_err(|errno| failed(path, errno))?;
+        if found.st_ino == whole { Ok(()) } else { Err(exchanged(path)) }
     }
 
     pub(super) fn remove(&mut self, path: &[u8]) -> Result<(), Error> {
@@ -190,15 +228,24 @@ impl Target {
         // An earlier run, in which the first name failed, may have begun a draft of this one.
         let draft = draft_of(path);
         let (to, draft) = self.parent(&draft)?;
-        let _ = unlinkat(to, draft, AtFlags::empty());
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let left = openat(to, draft, flags, Mode::empty());
+        if left.is_ok_and(|left| is_own(&left).unwrap_or(false)) {
+            let _ = unlinkat(to, draft, AtFlags::empty());
+        }
         Ok(())
     }
 
     /// Gives what is at the entry's path its owner, mode and time.
-    pub(super) fn finish(&mut self, entry: &Entry, is_link: bool) -> Result<(), Error> {
+    pub(super) fn finish(
+        &mut self,
+        entry: &Entry,
+        is_link: bool,
+        owners: bool,
+    ) -> Result<(), Error> {
         let path = &entry.path;
         let (folder, name) = self.parent(path)?;
-        if rustix::process::geteuid().is_root() {
+        if owners && rustix::process::geteuid().is_root() {
             let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
             chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
                 .map_err(|errno| failed(path, errno))?;
@@ -222,11 +269,11 @@ impl Target {
 }
 
 /// Owner, mode and time of a file that is still open.
-pub(super) fn finish_file(file: &File, entry: &Entry) -> Result<(), Error> {
+pub(super) fn finish_file(file: &File, entry: &Entry, owners: bool) -> Result<(), Error> {
     let failed = |errno| failed(&entry.path, errno);
     let found = rustix::fs::fstat(file).map_err(failed)?;
     let owned = (found.st_uid, found.st_gid) == (entry.uid, entry.gid);
-    if !owned && rustix::process::geteuid().is_root() {
+    if owners && !owned && rustix::process::geteuid().is_root() {
         let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
         rustix::fs::fchown(file, Some(uid), Some(gid)).map_err(failed)?;
     }
@@ -250,6 +297,42 @@ fn draft_of(path: &[u8]) -> Vec<u8> {
     [path.get(..folder).unwrap_or_default(), name.as_bytes()].concat()
 }
 
+/// The same with a name that nobody can know before it is there.
+fn random_draft_of(path: &[u8]) -> Result<Vec<u8>, Error> {
+    let folder = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let name = format!(".sealane-{}.part", crate::wire::hex(&random::<16>()?));
+    Ok([path.get(..folder).unwrap_or_default(), name.as_bytes()].concat())
+}
+
+/// A file that is being restored, and where it lies until it is whole.
+#[derive(Debug)]
+pub(super) struct FileDraft {
+    pub(super) file: File,
+    path: Vec<u8>,
+    inode: u64,
+}
+
+impl FileDraft {
+    fn new(file: File, path: Vec<u8>) -> Result<FileDraft, Errno> {
+        let inode = fstat(&file)?.st_ino;
+        Ok(FileDraft { file, path, inode })
+    }
+}
+
+/// Whether a file is one that a restore of this user made, and that nobody else can have open.
+fn is_own(file: &OwnedFd) -> Result<bool, Errno> {
+    let found = fstat(file)?;
+    let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    let is_closed = found.st_mode & 0o077 == 0;
+    let own = found.st_uid == rustix::process::geteuid().as_raw() && found.st_nlink == 1;
+    Ok(is_file && is_closed && own)
+}
+
+fn exchanged(path: &[u8]) -> Error {
+    let path = String::from_utf8_lossy(path).into_owned();
+    Error::File { path, cause: std::io::Error::other("it was exchanged while it was restored") }
+}
+
 fn failed(path: &[u8], errno: Errno) -> Error {
     let path = String::from_utf8_lossy(path).into_owned();
     match errno {
@@ -264,6 +347,7 @@ fn failed(path: &[u8], errno: Errno) -> Error {
 mod tests {
     use std::fs;
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -273,16 +357,59 @@ mod tests {
         let mut target = Target::open(folder.path()).unwrap();
         let below = folder.path().join("in/file");
         for (replace, left) in [(false, b"mine"), (true, b"kept")] {
-            target.draft(b"in/file").unwrap().write_all(b"kept").unwrap();
+            let mut draft = target.draft(b"in/file").unwrap();
+            draft.file.write_all(b"kept").unwrap();
             fs::write(&below, b"mine").unwrap();
-            let published = target.publish(b"in/file", replace);
+            let published = target.publish(b"in/file", &draft, replace);
             assert_eq!(matches!(published, Err(Error::TargetExists(_))), !replace);
             assert_eq!(fs::read(&below).unwrap(), left);
             assert_eq!(fs::read_dir(folder.path().join("in")).unwrap().count(), 1);
         }
         fs::remove_file(&below).unwrap();
-        target.draft(b"in/file").unwrap().write_all(b"kept").unwrap();
-        target.publish(b"in/file", false).unwrap();
+        let mut draft = target.draft(b"in/file").unwrap();
+        draft.file.write_all(b"kept").unwrap();
+        target.publish(b"in/file", &draft, false).unwrap();
         assert_eq!(fs::read(&below).unwrap(), b"kept");
+    }
+
+    /// The name of a draft can be known, and what lies there be somebody's who waits for it.
+    #[test]
+    fn a_draft_is_continued_only_if_it_is_an_own_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = Target::open(folder.path()).unwrap();
+        let name = folder.path().join(OsStr::from_bytes(&draft_of(b"file")));
+        drop(target.draft(b"file").unwrap());
+        fs::write(&name, b"begun").unwrap();
+        assert_eq!(target.draft(b"file").unwrap().file.metadata().unwrap().len(), 5);
+        // With another name, for others to read, a pipe, a link.
+        let outside = folder.path().join("outside");
+        let spoil: [&dyn Fn(); 4] = [
+            &|| fs::hard_link(&outside, &name).unwrap(),
+            &|| {
+                fs::copy(&outside, &name).unwrap();
+                fs::set_permissions(&name, PermissionsExt::from_mode(0o644)).unwrap();
+            },
+            &|| rustix::fs::mknodat(CWD, &name, FileType::Fifo, Mode::RWXU, 0).unwrap(),
+            &|| std::os::unix::fs::symlink(&outside, &name).unwrap(),
+        ];
+        for spoil in spoil {
+            fs::remove_file(&name).unwrap();
+            fs::write(&outside, b"as it was").unwrap();
+            fs::set_permissions(&outside, PermissionsExt::from_mode(0o600)).unwrap();
+            spoil();
+            let mut draft = target.draft(b"file").unwrap();
+            draft.file.write_all(b"secret").unwrap();
+            assert_eq!(fs::read(&outside).unwrap(), b"as it was");
+            target.publish(b"file", &draft, true).unwrap();
+            assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"secret");
+            fs::symlink_metadata(&name).unwrap();
+        }
+        // What takes the draft's own name is not published for it.
+        let draft = target.draft(b"other").unwrap();
+        let named = folder.path().join(OsStr::from_bytes(&draft.path));
+        fs::remove_file(&named).unwrap();
+        fs::write(&named, b"of another").unwrap();
+        assert!(target.publish(b"other", &draft, true).is_err());
+        assert!(!folder.path().join("other").exists());
     }
 }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use rustix::fs::{Advice, FileType, Stat, fadvise};
 
 use super::restore::{GetOptions, GetReport};
-use super::target::{Target, finish_file};
+use super::target::{FileDraft, Target, finish_file};
 use crate::Error;
 use crate::format::page::{Entry, Node};
 use crate::put::Skipped;
@@ -51,7 +51,7 @@ pub(super) enum Step {
     /// A file that was there already.
     Same,
     /// A draft that is so long.
-    Begin(Entry, File, u64),
+    Begin(Entry, FileDraft, u64),
     /// Content of the draft, and where it belongs.
     Data(u64, Vec<u8>),
     /// The draft has its content.
@@ -80,7 +80,7 @@ pub(super) struct Writer<'a> {
 
 pub(super) struct Draft {
     entry: Entry,
-    file: File,
+    draft: FileDraft,
     length: u64,
     flushed: u64,
 }
@@ -92,7 +92,7 @@ impl Writer<'_> {
             self.step(step)?;
         }
         for folder in std::mem::take(&mut self.folders).iter().rev() {
-            if let Err(error) = self.target.finish(folder, false) {
+            if let Err(error) = self.target.finish(folder, false, self.options.takes_owners()) {
                 self.failed(folder.shown(), &error);
             }
         }
@@ -129,8 +129,8 @@ impl Writer<'_> {
                 let _ = answer.send(std::mem::take(&mut self.unlinked));
             }
             Step::Same => self.same(),
-            Step::Begin(entry, file, length) => {
-                self.open = Some(Draft { entry, file, length, flushed: length });
+            Step::Begin(entry, draft, length) => {
+                self.open = Some(Draft { entry, draft, length, flushed: length });
             }
             Step::Data(at, data) => {
                 let draft = self.open.as_mut();
@@ -208,7 +208,7 @@ impl Writer<'_> {
             self.target.remove(&entry.path)?;
         }
         self.target.symbolic_link(&entry.path, target)?;
-        self.target.finish(entry, true)?;
+        self.target.finish(entry, true, self.options.takes_owners())?;
         Ok(true)
     }
 
@@ -233,20 +233,20 @@ impl Writer<'_> {
     fn finish(&mut self, draft: &Draft) -> Result<(), Error> {
         let size = draft.entry.size();
         if draft.length != size {
-            draft.file.set_len(size).map_err(|cause| failed(&draft.entry, cause))?;
+            draft.draft.file.set_len(size).map_err(|cause| failed(&draft.entry, cause))?;
         }
-        finish_file(&draft.file, &draft.entry)?;
-        self.target.publish(&draft.entry.path, self.options.overwrite)
+        finish_file(&draft.draft.file, &draft.entry, self.options.takes_owners())?;
+        self.target.publish(&draft.entry.path, &draft.draft, self.options.overwrite)
     }
 }
 
 impl Draft {
     fn write(&mut self, at: u64, data: &[u8], flushes: &SyncSender<Flush>) -> Result<(), Error> {
-        self.file.write_all_at(data, at).map_err(|cause| failed(&self.entry, cause))?;
+        self.draft.file.write_all_at(data, at).map_err(|cause| failed(&self.entry, cause))?;
         self.length = at + data.len() as u64;
         let bytes = self.length - self.flushed;
         if bytes >= FLUSH_BYTES {
-            let file = self.file.try_clone().map_err(|cause| failed(&self.entry, cause))?;
+            let file = self.draft.file.try_clone().map_err(|cause| failed(&self.entry, cause))?;
             // A disk that is slower than what comes is waited for here.
             let _ = flushes.send(Flush { file, from: self.flushed, bytes });
             self.flushed = self.length;

@@ -52,6 +52,16 @@ impl Secret<'_> {
     pub(crate) fn adds(&self) -> bool {
         matches!(self, Secret::Writer(_))
     }
+
+    /// Whether it may open a slot of this kind.
+    pub(crate) fn opens(&self, kind: SlotKind) -> bool {
+        match self {
+            Secret::Passphrase(_) => kind == SlotKind::Passphrase,
+            Secret::Recovery(_) => kind == SlotKind::Recovery,
+            Secret::Identity(_) => kind == SlotKind::Identity,
+            Secret::Writer(_) => false,
+        }
+    }
 }
 
 impl std::fmt::Debug for Secret<'_> {

@@ -37,6 +37,8 @@ pub(super) struct Reader<'a> {
     jobs: Jobs,
     window: Vec<u8>,
     names: HashMap<(u64, u64), Vec<u8>>,
+    /// Files that changed while they were read.
+    changed: Vec<String>,
 }
 
 /// Empty jobs in, full ones out, in turn.
@@ -97,12 +99,14 @@ impl<'a> Reader<'a> {
         jobs: Jobs,
     ) -> Self {
         let (window, names) = (vec![0; WINDOW_BYTES], HashMap::new());
-        Self { chunker, manifest, claims, progress, jobs, window, names }
+        let changed = Vec::new();
+        Self { chunker, manifest, claims, progress, jobs, window, names, changed }
     }
 
-    /// Hands on what is left.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
-        self.jobs.hand_on()
+    /// Hands on what is left, and gives the files that changed while they were read.
+    pub(super) fn finish(mut self) -> Result<Vec<String>, Error> {
+        self.jobs.hand_on()?;
+        Ok(self.changed)
     }
 
     /// Takes what the walk came by.
@@ -188,6 +192,9 @@ impl<'a> Reader<'a> {
             self.entry(entry, Content::Follows, absolute.to_vec(), has_other_names)?;
             let read = self.content(&mut file, &opened, step.absolute);
             let after = metadata_of(&file, step.absolute).map(|metadata| look(&metadata)).ok();
+            if after.as_ref().is_some_and(|after| *after != look(&opened)) {
+                self.changed.push(step.absolute.display().to_string());
+            }
             let settled =
                 after.filter(|after| *after == look(&opened) && after.ctime_ns + TICK_NS < started);
             self.jobs.step(if read.is_ok() { Step::End(settled) } else { Step::Abandon })?;

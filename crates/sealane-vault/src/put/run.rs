@@ -5,11 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use super::claim::Claims;
+use super::exclude::Excludes;
 use super::pack::{Packed, Packer};
 use super::read::{Jobs, Reader};
 use super::seal::ChunkSealer;
 use super::upload::Uploader;
-use super::walk::{Excludes, Walk, places};
+use super::walk::{Walk, absolute, places};
 use super::{Job, PutOptions, PutReport, Skipped};
 use crate::Error;
 use crate::chunker::Chunker;
@@ -17,6 +18,7 @@ use crate::format::chunk::{ChunkHead, Compression};
 use crate::format::config::Metadata;
 use crate::format::pack::Pack;
 use crate::format::page::{Entry, Node};
+use crate::format::snapshot::Counts;
 use crate::limits::{MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_TAG_BYTES, MAX_TAGS, MAX_VAULT_THREADS};
 use crate::listing::Listing;
 use crate::manifest::Manifest;
@@ -60,7 +62,9 @@ pub(crate) fn put(
 ) -> Result<PutReport, Error> {
     check_words(options)?;
     let places = source.places()?;
+    vault.check_writer()?;
     if !options.dry_run {
+        vault.check_writable()?;
         vault.store().check_condition()?;
     }
     vault.sync()?;
@@ -72,16 +76,16 @@ pub(crate) fn put(
     let packer = Packer::new(sealer, &claims, vault.header(), &spool, listing)
         .dry(options.dry_run)
         .remembering(Manifest::open(vault.state()?, vault.reads())?);
-    let (mut packed, packs, skipped) = pipeline(vault, source, options, &claims, packer)?;
+    let (mut packed, packs, notes) = pipeline(vault, source, options, &claims, packer)?;
     if options.dry_run {
         let head = vault.head_text()?;
         let packs = packs.len() as u64;
-        return Ok(PutReport { snapshot: 0, head, counts: packed.counts, packs, skipped });
+        return Ok(notes.report(0, head, packed.counts, packs));
     }
     let listing = packed.listing.take().map(|listing| listing.finish(vault.store())).transpose()?;
     let (snapshot, head) = vault.commit(&packed, &packs, listing, places, options)?;
     let packs = packs.len() as u64;
-    Ok(PutReport { snapshot, head, counts: packed.counts, packs, skipped })
+    Ok(notes.report(snapshot, head, packed.counts, packs))
 }
 
 /// Refuses what a reader of the snapshot would refuse.
@@ -119,7 +123,22 @@ pub(crate) fn repack(
     })
 }
 
-type Outcome = (Packed, Vec<Pack>, Vec<Skipped>);
+type Outcome = (Packed, Vec<Pack>, PutNotes);
+
+/// What there is to tell of a put beside what it kept.
+#[derive(Default)]
+struct PutNotes {
+    skipped: Vec<Skipped>,
+    changed: Vec<String>,
+    unmatched: Vec<String>,
+}
+
+impl PutNotes {
+    fn report(self, snapshot: u64, head: String, counts: Counts, packs: u64) -> PutReport {
+        let PutNotes { skipped, changed, unmatched } = self;
+        PutReport { snapshot, head, counts, packs, skipped, changed, unmatched }
+    }
+}
 
 fn pipeline(
     vault: &Vault,
@@ -128,7 +147,11 @@ fn pipeline(
     claims: &Claims,
     packer: Packer<'_>,
 ) -> Result<Outcome, Error> {
-    let excludes = Excludes::new(options)?;
+    let roots = match &source {
+        Source::Paths(roots) => absolute(roots)?,
+        _ => Vec::new(),
+    };
+    let excludes = Excludes::new(options, &roots)?;
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -156,10 +179,13 @@ fn pipeline(
         let progress = options.progress.as_deref();
         let mut reader = Reader::new(&chunker, vault.manifest(), claims, progress, jobs);
         let read = vault.manifest().view(|| read(&mut reader, source, &excludes));
-        let read = read.and_then(|skipped| reader.finish().map(|()| skipped));
+        let read = read.and_then(|skipped| {
+            let changed = reader.finish()?;
+            Ok(PutNotes { skipped, changed, unmatched: excludes.unmatched() })
+        });
         let packed = packing.join().unwrap_or(Err(Error::Library("thread")));
         match (packed, read) {
-            (Ok((packed, packs)), Ok(skipped)) => Ok((packed, packs, skipped)),
+            (Ok((packed, packs)), Ok(notes)) => Ok((packed, packs, notes)),
             (Err(error), Ok(_) | Err(Error::Stopped)) | (_, Err(error)) => Err(error),
         }
     })

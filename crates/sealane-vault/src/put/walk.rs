@@ -3,33 +3,9 @@ use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
-
+use super::exclude::Excludes;
 use super::{PutOptions, Skipped};
 use crate::Error;
-
-/// What is left out.
-pub(super) struct Excludes(Gitignore);
-
-impl Excludes {
-    pub(super) fn new(options: &PutOptions) -> Result<Excludes, Error> {
-        let wrong = |error: ignore::Error| Error::Pattern(error.to_string());
-        let mut builder = GitignoreBuilder::new("/");
-        for file in &options.exclude_from {
-            if let Some(error) = builder.add(file) {
-                return Err(wrong(error));
-            }
-        }
-        for pattern in &options.exclude {
-            builder.add_line(None, pattern).map_err(wrong)?;
-        }
-        builder.build().map(Excludes).map_err(wrong)
-    }
-
-    fn has(&self, path: &Path, folder: bool) -> bool {
-        !self.0.is_empty() && self.0.matched(path, folder).is_ignore()
-    }
-}
 
 /// Something that the walk came by.
 pub(super) struct Step<'a> {
@@ -142,12 +118,17 @@ pub(super) fn places(roots: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
     Ok(places)
 }
 
+/// The roots as the walk names what is in them.
+pub(super) fn absolute(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    Ok(named(roots)?.into_iter().map(|(_, root)| root).collect())
+}
+
 /// Files and bytes that a put of `roots` would read, for who shows progress.
 ///
 /// # Errors
 /// [`Error::Pattern`], [`Error::File`] for a root that is not there.
 pub fn measure(roots: &[PathBuf], options: &PutOptions) -> Result<(u64, u64), Error> {
-    let excludes = Excludes::new(options)?;
+    let excludes = Excludes::new(options, &absolute(roots)?)?;
     let (mut files, mut bytes) = (0, 0);
     Walk::new(&excludes).run(roots, &mut |step, _| {
         if step.metadata.is_file() {

@@ -8,6 +8,7 @@ mod upload;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -114,6 +115,9 @@ impl S3 {
     /// A local folder of this store. What was left there a day ago is removed on the way.
     pub(crate) fn spool(&self) -> Result<PathBuf, Error> {
         fs::create_dir_all(&self.spool).map_err(|cause| Error::store("spool", cause))?;
+        if self.spool.starts_with(std::env::temp_dir()) {
+            only_ours(&self.spool).map_err(|cause| Error::store("spool", cause))?;
+        }
         self.swept.get_or_init(|| self.sweep());
         Ok(self.spool.clone())
     }
@@ -326,7 +330,23 @@ fn spool_folder(location: &str, variables: &BTreeMap<String, String>) -> PathBuf
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let name = blake3::hash(location.as_bytes()).to_hex();
     let name = name.get(..16).unwrap_or_default().to_owned();
-    cache.unwrap_or_else(std::env::temp_dir).join("sealane/spool").join(name)
+    let user = rustix::process::geteuid().as_raw();
+    let shared = || std::env::temp_dir().join(format!("sealane-{user}"));
+    cache.map_or_else(shared, |cache| cache.join("sealane")).join("spool").join(name)
+}
+
+/// Refuses a spool in a folder that everybody may write to, where somebody else has made a part of
+/// the way to it: that one could exchange what is sent.
+fn only_ours(spool: &Path) -> io::Result<()> {
+    let user = rustix::process::geteuid().as_raw();
+    for folder in spool.ancestors().take(3) {
+        let found = folder.symlink_metadata()?;
+        if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
+            let text = format!("`{}` is somebody else's: set XDG_CACHE_HOME", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+    }
+    Ok(())
 }
 
 /// A failure that says nothing about whether an object is there.

@@ -1,9 +1,8 @@
 use std::collections::HashMap;
-use std::fs;
 
+use super::Vault;
 use super::trust::SignerKey;
-use super::walk::Chain;
-use super::{Vault, pin};
+use super::unread::UnreadLink;
 use crate::Error;
 use crate::format::pack::Hash;
 use crate::format::roster::roster_key;
@@ -52,12 +51,12 @@ impl Vault {
         self.read_snapshots(&chain.links)
     }
 
-    /// Every snapshot that is believed, whether or not the chain leads to it: what may be needed.
-    pub(crate) fn all_snapshots(&self) -> Result<Vec<Snapshot>, Error> {
-        let mut chain = self.walk(None)?;
-        chain.links.append(&mut chain.loose);
-        chain.links.sort_unstable();
-        self.read_snapshots(&chain.links)
+    /// How many links of removed writers the store has that nobody believes.
+    ///
+    /// # Errors
+    /// What the store fails for.
+    pub fn unbelieved(&self) -> Result<u64, Error> {
+        Ok(self.walk(None)?.ended.len() as u64)
     }
 
     fn read_snapshots(&self, numbers: &[u64]) -> Result<Vec<Snapshot>, Error> {
@@ -92,7 +91,11 @@ impl Vault {
         number: u64,
         signers: &HashMap<SignerId, SignerKey>,
     ) -> Result<Option<Snapshot>, Error> {
-        let sealed = self.load(number, signers)?;
+        self.read_body(&self.load(number, signers)?)
+    }
+
+    /// What a link that is believed keeps; none for a prune.
+    pub(super) fn read_body(&self, sealed: &Sealed) -> Result<Option<Snapshot>, Error> {
         let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
         if sealed.link.signer == SignerId::default() && body.roster > self.roster().number {
             self.warn([Skipped {
@@ -102,7 +105,7 @@ impl Vault {
                     .to_owned(),
             }]);
         }
-        Ok((!body.prune).then(|| snapshot(&sealed, body)))
+        Ok((!body.prune).then(|| snapshot(sealed, body)))
     }
 
     /// The highest number of a list of slots that the owner's links name.
@@ -130,36 +133,90 @@ impl Vault {
 
     /// Gives the snapshots of the chain, newest first, to `take` until that gives something back.
     /// The head needs no walk through the rest, and is what most ask for.
+    ///
+    /// Behind a snapshot that cannot be read an older one is taken only if `allow_older` says so.
     pub(crate) fn search<T>(
         &self,
+        allow_older: bool,
         take: &mut dyn FnMut(Snapshot) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
         self.owner("read snapshots")?;
         let signers = self.signers()?;
-        let head = self.head()?.map(|(number, _)| number);
+        let behind = self.behind()?;
+        let mut unread = behind.unread;
+        let head = behind.head.map(|(number, _)| number);
+        let mut try_one = |number: u64, unread: &mut Vec<UnreadLink>| {
+            let Some(snapshot) = self.newest_at(number, &signers, unread)? else { return Ok(None) };
+            let Some(taken) = take(snapshot)? else { return Ok(None) };
+            let newer = unread.iter().filter(|one| one.to > number && !one.is_hearsay);
+            let newer = newer.map(UnreadLink::shown);
+            let newer: Vec<String> = newer.collect();
+            match newer.is_empty() || allow_older {
+                true => Ok(Some(taken)),
+                false => Err(Error::OlderOnly { number, unread: newer.join(", ") }),
+            }
+        };
         if let Some(head) = head
-            && let Some(snapshot) = self.readable(head, &signers)?
-            && let Some(taken) = take(snapshot)?
+            && let Some(taken) = try_one(head, &mut unread)?
         {
             return Ok(Some(taken));
         }
         let chain = self.walk(None)?;
         self.warn(chain.problems);
+        for one in chain.unread {
+            if !unread.iter().any(|known| (known.from, known.to) == (one.from, one.to)) {
+                unread.push(one);
+            }
+        }
         for number in chain.links.into_iter().rev().filter(|number| Some(*number) != head) {
-            if let Some(snapshot) = self.readable(number, &signers)?
-                && let Some(taken) = take(snapshot)?
-            {
+            if let Some(taken) = try_one(number, &mut unread)? {
                 return Ok(Some(taken));
             }
         }
         Ok(None)
     }
 
+    /// A snapshot of the chain, unless it cannot be read, which is noted.
+    fn newest_at(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+        unread: &mut Vec<UnreadLink>,
+    ) -> Result<Option<Snapshot>, Error> {
+        let sealed = match self.load(number, signers) {
+            Ok(sealed) => sealed,
+            // A prune has removed it since. If it was somebody else, the next walk says so.
+            Err(Error::Missing(_) | Error::WriterEnded { .. }) => return Ok(None),
+            Err(error) if error.is_damage() => {
+                let reason = error.named();
+                self.warn([Skipped { path: format!("snapshot {number}"), reason: reason.clone() }]);
+                if !unread.iter().any(|one| (one.from..=one.to).contains(&number)) {
+                    unread.push(UnreadLink::at(number, reason));
+                }
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        match self.read_body(&sealed) {
+            Err(error) if error.is_damage() => {
+                let reason = error.named();
+                self.warn([Skipped { path: format!("snapshot {number}"), reason: reason.clone() }]);
+                // A writer that signs what nobody can open hides no snapshot.
+                if sealed.link.is_owners() {
+                    unread.push(UnreadLink::at(number, reason));
+                }
+                Ok(None)
+            }
+            other => other,
+        }
+    }
+
     /// One snapshot; without a number the newest of the chain, whoever made it. One that is named
     /// may be loose. [`Vault::newest`] asks whose.
     ///
     /// # Errors
-    /// [`Error::NoSnapshot`], and as [`Vault::snapshots`].
+    /// [`Error::NoSnapshot`], [`Error::OlderOnly`] where the newest cannot be read, and as
+    /// [`Vault::snapshots`].
     pub fn snapshot(&self, number: Option<u64>) -> Result<Snapshot, Error> {
         self.owner("read snapshots")?;
         let signers = self.signers()?;
@@ -175,7 +232,13 @@ impl Vault {
                 Err(error) => Err(error),
             };
         }
-        self.search(&mut |snapshot| Ok(Some(snapshot)))?.ok_or_else(|| none("latest".to_owned()))
+        self.newest_of_all(false)
+    }
+
+    /// The newest of the chain, whoever made it.
+    pub(crate) fn newest_of_all(&self, allow_older: bool) -> Result<Snapshot, Error> {
+        let newest = self.search(allow_older, &mut |snapshot| Ok(Some(snapshot)))?;
+        newest.ok_or_else(|| Error::NoSnapshot("latest".to_owned()))
     }
 
     pub(crate) fn snapshot_numbers(&self) -> Result<Vec<u64>, Error> {
@@ -183,31 +246,9 @@ impl Vault {
         Ok(objects.iter().filter_map(|object| snapshot_number(&object.key)).collect())
     }
 
-    /// Checks the store against the head that was seen here, and one that the user names.
-    pub(super) fn check_head(&self, named: Option<&str>) -> Result<(), Error> {
-        if let Some(named) = named {
-            let head = parse_head(named).ok_or_else(|| Error::NoSnapshot(named.to_owned()))?;
-            self.walk(Some(head))?;
-        }
-        // Without a state folder there is nothing to compare with.
-        if self.state.is_some() { self.head().map(|_| ()) } else { Ok(()) }
-    }
-
     /// The newest link, checked back to what was seen here, which it then is.
     pub(crate) fn head(&self) -> Result<Option<Head>, Error> {
         Ok(self.behind()?.head)
-    }
-
-    /// The chain from the head that was seen here.
-    pub(super) fn behind(&self) -> Result<Chain, Error> {
-        let seen = self.seen_head()?;
-        let mut chain = self.walk(seen)?;
-        self.warn(chain.problems.drain(..));
-        match chain.standing {
-            Some(head) if Some(head) != seen => self.remember_head(head)?,
-            _ => {}
-        }
-        Ok(chain)
     }
 
     /// The head as people write it down: `number:hash`.
@@ -217,31 +258,13 @@ impl Vault {
     pub fn head_text(&self) -> Result<String, Error> {
         Ok(head_text(self.head()?.unwrap_or_default()))
     }
-
-    fn seen_head(&self) -> Result<Option<Head>, Error> {
-        let Some(state) = &self.state else { return Ok(None) };
-        let path = state.join("head");
-        match fs::read_to_string(&path) {
-            Ok(text) => {
-                let malformed = Error::Malformed { what: "the head in the state folder" };
-                parse_head(text.trim()).map(Some).ok_or(malformed)
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(Error::file(&path, cause)),
-        }
-    }
-
-    pub(crate) fn remember_head(&self, head: Head) -> Result<(), Error> {
-        let Some(state) = &self.state else { return Ok(()) };
-        pin::write(&state.join("head"), format!("{}\n", head_text(head)))
-    }
 }
 
 pub(super) fn head_text((number, hash): Head) -> String {
     format!("{number}:{}", hex(&hash))
 }
 
-fn parse_head(text: &str) -> Option<Head> {
+pub(super) fn parse_head(text: &str) -> Option<Head> {
     let (number, hash) = text.split_once(':')?;
     Some((number.parse().ok()?, from_hex(hash)?))
 }

@@ -24,6 +24,8 @@ impl Vault {
         paths: Vec<Vec<u8>>,
         options: &PutOptions,
     ) -> Result<(u64, String), Error> {
+        // The owner may have removed this writer since the put began.
+        self.check_writer()?;
         self.keep_packs(packs)?;
         self.check_relied(packed, packs)?;
         let body = Body {
@@ -85,10 +87,16 @@ impl Vault {
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
     }
 
+    /// The number that the next link gets, unless somebody is faster.
+    pub(crate) fn next_number(&self) -> Result<u64, Error> {
+        Ok(self.behind()?.next)
+    }
+
     /// Appends a link to the chain, behind whatever others append at the same time. One of the
     /// owner that names what was `removed` names what others have removed meanwhile, too: what the
     /// newest such link does not name counts as lost.
     pub(crate) fn append(&self, body: &Body, removed: Vec<(u64, Hash)>) -> Result<Head, Error> {
+        self.check_writable()?;
         let header = ObjectHeader { kind: Kind::Snapshot, ..self.header() };
         let mut link = Link { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         let mut named: HashSet<u64> = link.removed.iter().map(|(number, _)| *number).collect();

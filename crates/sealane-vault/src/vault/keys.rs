@@ -97,6 +97,7 @@ impl Vault {
     }
 
     fn add_slot(&self, id: &[u8; 8], object: &[u8]) -> Result<String, Error> {
+        self.check_writable()?;
         if self.roster().slots.len() >= MAX_VAULT_SLOTS {
             return Err(Error::TooLarge { what: "keys/".to_owned() });
         }

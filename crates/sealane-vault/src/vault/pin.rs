@@ -60,6 +60,8 @@ pub(super) struct Pin {
     /// Those of the owners before, who have signed each other up to the one that was found.
     before: Vec<Anchor>,
     expected: bool,
+    /// Whether the place was used here before.
+    known: bool,
 }
 
 impl Pin {
@@ -90,7 +92,7 @@ impl Pin {
         for pinned in [place, vault?].into_iter().flatten() {
             pin.compare(pinned)?;
         }
-        Ok(pin)
+        Ok(Pin { known: place.is_some(), ..pin })
     }
 
     fn new(store: &Store, found: Anchor, options: &OpenOptions) -> Result<Pin, Error> {
@@ -108,7 +110,15 @@ impl Pin {
             Store::S3(_) => base.as_ref().map(|base| at(base, named(place.as_bytes()))),
             Store::Folder(_) => None,
         };
-        Ok(Pin { files, before_servers, place, found, before: Vec::new(), expected: false })
+        Ok(Pin {
+            files,
+            before_servers,
+            place,
+            found,
+            before: Vec::new(),
+            expected: false,
+            known: false,
+        })
     }
 
     fn compare(&self, pinned: Anchor) -> Result<(), Error> {
@@ -122,24 +132,37 @@ impl Pin {
         })
     }
 
-    /// Remembers what is in the place, after it was opened with a key that fits.
-    pub(super) fn keep(&self) -> Result<(), Error> {
+    /// What this machine remembers of a place, whatever is there now.
+    pub(super) fn of_place(store: &Store, options: &OpenOptions) -> Result<Option<Anchor>, Error> {
+        let pin = Pin::new(store, Anchor { vault: [0; 16], owner: [0; 16] }, options)?;
+        let place = pin.files.as_ref().map(|[place, _]| place.as_path());
+        for file in [place, pin.before_servers.as_deref()].into_iter().flatten() {
+            if let Some(pinned) = read(file)? {
+                return Ok(Some(pinned));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Remembers what is in the place, after it was opened with a key that fits. Gives whether
+    /// nothing but that key said which vault it is.
+    pub(super) fn keep(&self) -> Result<bool, Error> {
         for file in self.files.iter().flatten() {
             if self.expected || read(file)? != Some(self.found) {
                 write(file, format!("{}\n{}\n", self.found, self.place))?;
             }
         }
-        Ok(())
+        Ok(!self.known && !self.expected)
     }
 
     /// Remembers a vault that was made here just now, whatever was in the place before.
     pub(super) fn made(store: &Store, anchor: Anchor, options: &OpenOptions) -> Result<(), Error> {
-        Pin { expected: true, ..Pin::new(store, anchor, options)? }.keep()
+        Pin { expected: true, ..Pin::new(store, anchor, options)? }.keep().map(|_| ())
     }
 }
 
 /// One name for all ways to write a place.
-fn place_name(store: &Store) -> [u8; 16] {
+pub(super) fn place_name(store: &Store) -> [u8; 16] {
     let place = match store {
         Store::Folder(folder) => std::path::absolute(folder.root())
             .map(|path| path.canonicalize().unwrap_or(path).into_os_string())

@@ -1,7 +1,10 @@
 //! Changing the main key.
 
+use std::collections::BTreeSet;
+
 use sealane_group::PublicKey;
 
+use super::unread::UnreadLink;
 use super::{OpenOptions, Vault};
 use crate::Error;
 use crate::format::header::{Kind, ObjectHeader};
@@ -69,7 +72,9 @@ impl Vault {
         options: &RotateOptions,
     ) -> Result<Rotated, Error> {
         self.owner("change the main key")?;
+        self.check_writable()?;
         self.store.check_condition()?;
+        self.ledger(&BTreeSet::new())?;
         self.sync()?;
         self.opens(secret)?;
         let next = Next::draw(&self)?;
@@ -205,6 +210,11 @@ impl Vault {
             // A writer that was added or ended meanwhile stands in a newer list.
             if chain.rotated || self.newest_roster()? != rotation.rotation.list {
                 return Err(Error::Rotated);
+            }
+            // What this link does not name is no snapshot any more.
+            let unread: Vec<String> = chain.unread.iter().map(UnreadLink::shown).collect();
+            if !unread.is_empty() {
+                return Err(Error::unread(&unread));
             }
             let mut links = vec![(0, rotation.hash)];
             links.extend(chain.vouched);

@@ -219,7 +219,7 @@ pub(super) fn mend_rotations(
         Ok(false)
     };
     match super::unlock(store, &config.vault, secret, roster, &mut collect) {
-        Ok(_) | Err(Error::WrongKey) => {}
+        Ok(_) | Err(Error::WrongKey | Error::SlotsDamaged(_)) => {}
         Err(error) => return Err(error),
     }
     for object in store.list("snapshots/")?.iter().rev() {

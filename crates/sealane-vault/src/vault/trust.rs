@@ -13,6 +13,7 @@ use crate::keys::{KeySlot, SLOT_PREFIX, SlotKind, slot_key};
 use crate::limits::{MAX_ROSTER_BYTES, MAX_SLOT_BYTES, MAX_VAULT_SLOTS};
 use crate::put::Skipped;
 use crate::store::{Put, Store};
+use crate::wire::hex;
 
 /// A signer as links name it.
 #[derive(Debug, Clone, Copy)]
@@ -172,6 +173,22 @@ impl Vault {
         Ok(signers)
     }
 
+    /// Refuses a writer that the owner has removed: nobody would believe what it signs.
+    pub(crate) fn check_writer(&self) -> Result<(), Error> {
+        if !self.mains.is_empty() {
+            return Ok(());
+        }
+        let there = self.newest_there()?.roster;
+        if there.is_newer(&self.roster()) {
+            *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = there;
+        }
+        let until = self.signers()?.get(&self.signer_id).map_or(0, |signer| signer.until);
+        match until == NO_END {
+            true => Ok(()),
+            false => Err(Error::WriterEnded { slot: hex(&self.signer_id), until }),
+        }
+    }
+
     fn newest_there(&self) -> Result<Newest, Error> {
         newest(&self.store, &self.config.vault, self.succession.owners(), None)
     }
@@ -196,6 +213,10 @@ impl Vault {
     /// Signs what slots there are, in a vault that has no list yet. A store that cannot be written
     /// to leaves it unsigned, which is a warning.
     pub(super) fn sign_slots_once(&self) -> Result<(), Error> {
+        // A copy that lags is read, and not written to.
+        if self.lags() {
+            return Ok(());
+        }
         if self.roster().generation < self.generation() {
             return self.complete_rotation();
         }
@@ -235,6 +256,7 @@ impl Vault {
     /// Writes a new list: the slots that there are, changed by `change`.
     pub(crate) fn list_slots(&self, change: &mut dyn FnMut(&mut Vec<Listed>)) -> Result<(), Error> {
         self.owner("sign slots")?;
+        self.check_writable()?;
         self.check_not_rotating()?;
         // Another machine of the owner may have written one since this vault was opened.
         let there = self.newest_there()?.roster;

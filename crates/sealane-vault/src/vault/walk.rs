@@ -7,11 +7,13 @@ use super::Vault;
 use super::chain::Head;
 use super::succession::TakenOver;
 use super::trust::SignerKey;
+use super::unread::{GIVEN_UP, UnreadLink, claims_vault, is_known, is_signed_by_another};
 use crate::Error;
 use crate::format::pack::Hash;
 use crate::format::snapshot::{HANDOVER, Sealed, SignerId, snapshot_key, snapshot_number};
 use crate::limits::MAX_SNAPSHOT_BYTES;
 use crate::put::Skipped;
+use crate::wire::hex;
 
 /// How often the links are listed while prunes remove some before they are read.
 const LISTINGS: usize = 16;
@@ -21,6 +23,8 @@ const LISTINGS: usize = 16;
 enum Standing {
     Owner,
     Writer,
+    /// A writer's that the owner has removed, behind the last link that is believed of it.
+    Ended,
     /// Nobody's who is believed: it holds its place in the chain, and is no snapshot.
     Nobody,
 }
@@ -37,7 +41,10 @@ struct Found {
 enum At {
     Link(Found),
     /// An object that is no link of this vault, or damaged.
-    Foreign,
+    Foreign {
+        /// Whether it says that it is a link of this vault.
+        claims: bool,
+    },
     /// Nothing that holds a place: the owner did not take it over.
     Nothing,
     /// The owner removed it, and said so.
@@ -56,6 +63,10 @@ pub(crate) struct Chain {
     pub(crate) links: Vec<u64>,
     /// Numbers of links that are believed and that no link of the chain leads to.
     pub(crate) loose: Vec<u64>,
+    /// Where a snapshot may stand that cannot be read: missing, short or damaged.
+    pub(crate) unread: Vec<UnreadLink>,
+    /// Links of writers that were removed, behind the last that is believed of each.
+    pub(crate) ended: Vec<Head>,
     /// Whether the owner's links name some that are not there.
     pub(crate) broken: Option<u64>,
     /// Whether the owner has handed over to a main key that this handle does not know.
@@ -80,7 +91,9 @@ impl Vault {
         match self.walk_once(from) {
             // A list of many objects may show what a prune removes, and not what it wrote before.
             Err(Error::RolledBack { .. }) => self.walk_once(from),
-            Ok(chain) if chain.broken.is_some() || !chain.loose.is_empty() => self.walk_once(from),
+            Ok(chain) if !chain.unread.is_empty() || !chain.loose.is_empty() => {
+                self.walk_once(from)
+            }
             other => other,
         }
     }
@@ -92,6 +105,7 @@ impl Vault {
         if let Some(seen) = from {
             start(seen, &there, &mut chain)?;
         }
+
         for (number, hash) in &chain.removed {
             if *number >= first {
                 there.entry(*number).or_insert(At::Removed(*hash));
@@ -112,12 +126,17 @@ impl Vault {
         chain.head = positions.last().copied().filter(|(number, _)| *number > 0);
         chain.standing = chain.head.filter(|(number, _)| lost != Some(*number));
         let believed = |number: &u64| match there.get(number) {
-            Some(At::Link(found)) => found.standing != Standing::Nobody,
+            Some(At::Link(found)) => found.standing.is_believed(),
             _ => false,
         };
+        name_unread(&there, &positions, &mut chain);
         let numbers = positions.iter().map(|(number, _)| *number);
         chain.links = numbers.filter(|number| believed(number)).collect();
         chain.loose.retain(|number| believed(number));
+        // What the chain does not lead to holds no place in it when it goes.
+        for ended in chain.ended.iter_mut().filter(|ended| !positions.contains(ended)) {
+            ended.1 = GIVEN_UP;
+        }
         chain.vouched = vouched(&positions, &chain.loose, &there);
         Ok(chain)
     }
@@ -179,7 +198,12 @@ impl Vault {
             Err(Error::Missing(_)) => Ok(None),
             Err(error) if error.is_damage() => {
                 chain.problem(&key, &error.named());
-                Ok(Some(if lacks(None) { At::Nothing } else { At::Foreign }))
+                if lacks(None) {
+                    return Ok(Some(At::Nothing));
+                }
+                let bytes = self.store.get(&key, MAX_SNAPSHOT_BYTES).unwrap_or_default();
+                let claims = claims_vault(number, &bytes, &self.config.vault);
+                Ok(Some(At::Foreign { claims }))
             }
             Err(error) => Err(error),
         }
@@ -190,6 +214,9 @@ impl Vault {
         let key = snapshot_key(link.number);
         if standing == Standing::Nobody {
             chain.problem(&key, "its signer is not believed: it is no snapshot");
+        }
+        if standing == Standing::Ended {
+            chain.ended.push((link.number, sealed.hash));
         }
         if link.signer == HANDOVER {
             chain.rotated |= !self.succession.handovers().contains(&(link.number, sealed.hash));
@@ -217,11 +244,15 @@ impl Vault {
             return Ok((sealed, Standing::Owner));
         }
         let Some(signer) = signers.get(&sealed.link.signer) else {
+            // A flipped bit in the signer's name must not make a snapshot a stranger's.
+            if is_signed_by_another(&sealed, &self.succession.owner_at(number), signers) {
+                return Err(Error::Signature(snapshot_key(number)));
+            }
             return Ok((sealed, Standing::Nobody));
         };
         sealed.check_signature(&signer.verifying)?;
         let believed = number <= signer.until;
-        Ok((sealed, if believed { Standing::Writer } else { Standing::Nobody }))
+        Ok((sealed, if believed { Standing::Writer } else { Standing::Ended }))
     }
 
     /// Refuses a hand-over that an owner signed beside the one with which it went.
@@ -252,6 +283,10 @@ impl Vault {
     ) -> Result<Sealed, Error> {
         match self.read_link(number, signers)? {
             (_, Standing::Nobody) => Err(Error::Signature(snapshot_key(number))),
+            (sealed, Standing::Ended) => {
+                let until = signers.get(&sealed.link.signer).map_or(0, |signer| signer.until);
+                Err(Error::WriterEnded { slot: hex(&sealed.link.signer), until })
+            }
             (sealed, _) => Ok(sealed),
         }
     }
@@ -288,19 +323,77 @@ fn start(seen: Head, there: &BTreeMap<u64, At>, chain: &mut Chain) -> Result<(),
     let follows = |at: &At| matches!(at, At::Link(found) if found.previous == hash);
     match there.get(&number) {
         Some(At::Link(found)) if found.hash == hash => Ok(()),
-        Some(At::Link(found)) if found.standing != Standing::Nobody => Err(Error::Forked(number)),
+        Some(At::Link(found)) if found.standing.is_believed() => Err(Error::Forked(number)),
         // Its place in the chain is known; what it held is lost, and named already.
         Some(_) => Ok(()),
-        None if chain.removed.contains(&(number, hash)) => Ok(()),
+        None if is_removed(&chain.removed, seen) => Ok(()),
         None if there.values().any(follows) => {
             chain.broken = Some(number);
-            chain.problem(&snapshot_key(number), &Error::Chain(number).named());
+            chain.missing(number, number);
             Ok(())
         }
         None => {
-            let newest = there.keys().next_back().copied().filter(|newest| *newest < number);
-            Err(Error::RolledBack { seen: number, found: newest.unwrap_or(0) })
+            // Who asked for the walk says what is there instead.
+            Err(Error::RolledBack { seen: number, found: 0, head: String::new() })
         }
+    }
+}
+
+/// Whether the owner has removed a link, or given its number up.
+fn is_removed(removed: &[Head], (number, hash): Head) -> bool {
+    removed.contains(&(number, hash)) || removed.contains(&(number, GIVEN_UP))
+}
+
+/// Names the numbers under which a snapshot may stand that cannot be read.
+///
+/// An object that nobody can read may be one if it stands where the chain has a place for it, or
+/// says that it is a link of this vault. A link that is missing may be one if another that is
+/// believed names its hash.
+fn name_unread(there: &BTreeMap<u64, At>, positions: &[Head], chain: &mut Chain) {
+    let mut hashes: BTreeMap<Hash, u64> =
+        positions.iter().map(|(number, hash)| (*hash, *number)).collect();
+    for (number, at) in there {
+        if let At::Link(found) = at {
+            hashes.insert(found.hash, *number);
+        }
+    }
+    let given_up: BTreeSet<u64> = chain.removed.iter().map(|(number, _)| *number).collect();
+    for (&number, at) in there {
+        let is_here = matches!(at, At::Foreign { claims } if *claims || number < chain.next);
+        if is_here && !given_up.contains(&number) {
+            let key = snapshot_key(number);
+            let named = chain.problems.iter().find(|problem| problem.path == key);
+            let reason = named.map(|problem| problem.reason.clone()).unwrap_or_default();
+            let position = positions.iter().find(|(at, _)| *at == number);
+            let hash = position.map(|(_, hash)| *hash);
+            chain.unread.push(UnreadLink { hash, ..UnreadLink::at(number, reason) });
+        }
+        let At::Link(found) = at else { continue };
+        let before = number.saturating_sub(1);
+        let is_free = !matches!(there.get(&before), Some(At::Link(_) | At::Removed(_)));
+        let is_named = chain.unread.iter().any(|one| (one.from..=one.to).contains(&before));
+        let is_behind = positions.first().is_none_or(|(first, _)| before > *first);
+        if is_free && is_behind && found.standing.is_believed() && !given_up.contains(&before) {
+            if is_known(&found.previous, &hashes) {
+                continue;
+            }
+            match is_named {
+                true => chain.unread.iter_mut().filter(|one| one.to == before).for_each(|one| {
+                    one.hash = one.hash.or(Some(found.previous));
+                }),
+                false => chain.unread.push(UnreadLink {
+                    hash: Some(found.previous),
+                    is_hearsay: true,
+                    ..UnreadLink::at(before, Error::Chain(before).named())
+                }),
+            }
+        }
+    }
+}
+
+impl Standing {
+    fn is_believed(self) -> bool {
+        matches!(self, Standing::Owner | Standing::Writer)
     }
 }
 
@@ -316,7 +409,9 @@ impl Chain {
         } else {
             format!("{} to {to:010}", snapshot_key(from))
         };
-        self.problem(&path, &Error::Chain(from).named());
+        let reason = Error::Chain(from).named();
+        self.problem(&path, &reason);
+        self.unread.push(UnreadLink { from, ..UnreadLink::at(to, reason) });
     }
 }
 
@@ -341,15 +436,17 @@ impl Walk {
         for (&number, at) in there.range(first..) {
             let gap = number > self.next;
             match at {
+                // Nobody knows its hash: what follows names a link before it.
+                At::Removed(hash) if *hash == GIVEN_UP => self.next += u64::from(!gap),
                 At::Removed(hash) => {
                     if gap {
                         chain.missing(self.next, number - 1);
                     }
                     self.push(number, *hash);
                 }
-                At::Foreign if gap => {}
+                At::Foreign { .. } if gap => {}
                 At::Nothing => {}
-                At::Foreign => self.next += 1,
+                At::Foreign { .. } => self.next += 1,
                 At::Link(found) => {
                     let owner = found.standing == Standing::Owner;
                     if found.previous == self.head().1 && (owner || !gap) {
@@ -414,7 +511,7 @@ impl Walk {
             from = number + 1;
         }
         // What lies there is named already, or is not what the owner's link saw.
-        if chain.problems.len() == named && !matches!(there.get(&last), Some(At::Foreign)) {
+        if chain.problems.len() == named && !matches!(there.get(&last), Some(At::Foreign { .. })) {
             chain.missing(last, last);
         }
     }
@@ -423,7 +520,7 @@ impl Walk {
         for (&number, found) in &self.loose {
             chain.loose.push(number);
             // What nobody believed was named already.
-            if found.standing != Standing::Nobody {
+            if found.standing.is_believed() {
                 let mut reason = String::from("no link of the chain leads to it");
                 let before = there.range(..number).next_back().map_or(0, |(number, _)| *number);
                 if before + 1 < number {

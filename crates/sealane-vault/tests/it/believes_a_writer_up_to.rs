@@ -5,10 +5,18 @@ use std::fs;
 
 use crate::shared::{Host, Place, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{PutOptions, Vault};
+use sealane_vault::{Keep, PruneOptions, PutOptions, Vault};
 
 fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
+}
+
+/// What a writer that keeps no rules signs after it was removed.
+fn sign_anyway(writer: &Vault) -> u64 {
+    let (number, previous) = head(writer);
+    let link = FalseLink { number: number + 1, previous, ..FalseLink::default() };
+    hostile::plant_link(writer, link).unwrap();
+    number + 1
 }
 
 fn numbers(vault: &Vault) -> Vec<u64> {
@@ -43,16 +51,54 @@ fn what_it_adds_later_is_no_snapshot_and_stops_nobody() {
     let (bad, good) = (Host::of(&place, &owner, "bad"), Host::of(&place, &owner, "good"));
     put(&bad.open(&place), "a");
     owner.remove_slot(&bad.slot).unwrap();
-    let after = put(&bad.open(&place), "after");
+    // The writer is told before a byte is sent.
+    let before = place.objects();
+    let refused = bad.open(&place).put_reader("b", &mut &b"b"[..], &PutOptions::default());
+    assert_eq!(refused.unwrap_err().info().name, "WriterEnded");
+    assert!(place.objects() == before);
+    let after = sign_anyway(&bad.open(&place));
     let then = put(&good.open(&place), "good");
     let last = put(&place.open(), "last");
     for vault in [place.open(), place.open_afresh("fresh")] {
         assert_eq!(numbers(&vault), [1, then, last]);
         let refused = vault.snapshot(Some(after)).unwrap_err();
-        assert_eq!(refused.info().name, "VaultSignature");
-        let named = |at: &sealane_vault::Skipped| at.path.ends_with(&after.to_string());
-        assert!(vault.verify(true).unwrap().problems.iter().any(named));
+        assert_eq!(refused.info().name, "WriterEnded");
+        // It is nobody's fault and nobody's alarm: the next prune takes it away.
+        assert_eq!(vault.verify(true).unwrap().problems, []);
+        assert_eq!((vault.unbelieved().unwrap(), vault.warnings()), (1, vec![]));
     }
+    let keep = Keep { last: 9, ..Keep::default() };
+    let report = place.open().prune(&PruneOptions { keep, ..PruneOptions::default() }).unwrap();
+    assert_eq!((report.unbelieved, report.removed), (1, 0));
+    for vault in [place.open(), place.open_afresh("fresh"), place.open_afresh("other")] {
+        assert_eq!(vault.unbelieved().unwrap(), 0);
+        assert_eq!(numbers(&vault), [1, then, last]);
+        assert_eq!(vault.verify(true).unwrap().problems, []);
+    }
+}
+
+/// A source that removes the writer when it is read.
+struct Removing<'a>(Option<(&'a Vault, &'a str)>);
+
+impl std::io::Read for Removing<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let Some((owner, slot)) = self.0.take() else { return Ok(0) };
+        owner.remove_slot(slot).unwrap();
+        out[0] = 7;
+        Ok(1)
+    }
+}
+
+#[test]
+fn a_put_that_began_before_its_writer_was_removed_is_not_told_that_it_kept() {
+    let place = Place::new();
+    let owner = place.init();
+    let host = Host::of(&place, &owner, "host");
+    let writer = host.open(&place);
+    let mut source = Removing(Some((&owner, &host.slot)));
+    let refused = writer.put_reader("a", &mut source, &PutOptions::default()).unwrap_err();
+    assert_eq!(refused.info().name, "WriterEnded");
+    assert_eq!(place.open().unbelieved().unwrap(), 0);
 }
 
 /// A store that helps the writer takes the list back.
@@ -63,7 +109,7 @@ fn a_store_that_takes_the_list_back_is_named() {
     let host = Host::of(&place, &owner, "bad");
     put(&host.open(&place), "a");
     owner.remove_slot(&host.slot).unwrap();
-    put(&host.open(&place), "after");
+    sign_anyway(&host.open(&place));
     let lists = place.store().list("roster/").unwrap();
     fs::remove_file(place.path("vault").join(&lists.last().unwrap().key)).unwrap();
     // Who has seen it holds to it.

@@ -469,7 +469,7 @@ fn open_somehow(place: &Place, state: &Path, code: &RecoveryCode) -> Result<Vaul
     let options = OpenOptions { state: Some(state.to_owned()), ..OpenOptions::default() };
     let open = |secret: &Secret<'_>| Vault::open(place.store(), secret, &options);
     match open(&SECRET) {
-        Err(Error::WrongKey) => open(&Secret::Recovery(code)),
+        Err(Error::WrongKey | Error::SlotsDamaged(_)) => open(&Secret::Recovery(code)),
         Err(Error::NoVault(_) | Error::Malformed { .. } | Error::Signature(_)) => {
             let options = OpenOptions { objects_alone: true, ..options.clone() };
             let vault = Vault::open(place.store(), &SECRET, &options)?;

@@ -53,7 +53,7 @@ impl Kept {
         let store = || Store::open(place.path("vault").to_str().unwrap()).unwrap();
         let open = |secret: &Secret<'_>| Vault::open(store(), secret, &place.options());
         match open(&Secret::Passphrase(PASSPHRASE)) {
-            Err(Error::WrongKey) => open(&Secret::Recovery(&self.code)),
+            Err(Error::WrongKey | Error::SlotsDamaged(_)) => open(&Secret::Recovery(&self.code)),
             Err(Error::NoVault(_) | Error::Malformed { .. } | Error::Signature(_)) => {
                 // Only the config is that important, and a repair writes it again.
                 let options = OpenOptions { objects_alone: true, ..place.options() };
@@ -194,8 +194,9 @@ fn a_repair_says_what_it_brought_back_and_what_it_cannot() {
     let vault = vault.unwrap();
     let without = vault.repair(&[], &PutOptions::default()).unwrap();
     assert!(without.rescued > 0 && without.put.is_none());
-    assert!(without.mended.contains(*key) && !place.path("vault").join(key).exists());
-    assert!(!without.lost.is_empty() && without.lost.len() <= 2, "{:?}", without.lost);
+    // What nobody can read now may be whole in an hour: its pack stays.
+    assert!(!without.mended.contains(*key) && place.path("vault").join(key).exists());
+    assert!(!without.lost.is_empty() && without.lost.len() <= 3, "{:?}", without.lost);
     let source = kept.place.path("source");
     let with = vault.repair(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     let (target, failed) = place.restores(&kept.open(&place).unwrap(), None);

@@ -79,6 +79,53 @@ fn whoever_replaced_the_vault_says_so_once() {
     assert!(open(&place, &victim, None).is_ok());
 }
 
+#[test]
+fn a_place_that_is_empty_is_not_taken_for_a_new_one() {
+    let place = Place::new();
+    let first = place.init();
+    let anchor = first.anchor();
+    fs::rename(place.path("vault"), place.path("held")).unwrap();
+    let init = |replace: bool| {
+        let options = OpenOptions { replace, ..place.options() };
+        Vault::init(place.store(), PASSPHRASE, CHEAP, Metadata::Sealed, &options)
+    };
+    let alone = OpenOptions { objects_alone: true, ..place.options() };
+    let recovers = Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &alone);
+    for refused in [place.try_open(), recovers, init(false)] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.info().name, "VaultGone");
+        assert!(refused.to_string().contains(&anchor), "{refused}");
+        assert!(refused.info().hint.contains("mounted"));
+    }
+    // Nothing was written, and the vault is taken again when it is back.
+    assert!(!place.path("vault/config").exists());
+    let _ = fs::remove_dir_all(place.path("vault"));
+    fs::rename(place.path("held"), place.path("vault")).unwrap();
+    assert_eq!(place.open().anchor(), anchor);
+    // A config that is lost is another matter.
+    fs::remove_file(place.path("vault/config")).unwrap();
+    assert_eq!(place.try_open().unwrap_err().info().name, "NoVault");
+    // Who says that the vault is given up gets another.
+    fs::remove_dir_all(place.path("vault")).unwrap();
+    assert_ne!(init(true).unwrap().anchor(), anchor);
+    assert!(place.try_open().is_ok());
+}
+
+#[test]
+fn the_first_use_of_a_place_is_told() {
+    let place = Place::new();
+    let owner = place.init();
+    assert!(!place.open().is_first_use());
+    let state = |state: &str, expect: Option<String>| {
+        let state = Some(place.path(state));
+        let options = OpenOptions { state, expect, ..OpenOptions::default() };
+        Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap()
+    };
+    assert!(state("other", None).is_first_use());
+    assert!(!state("other", None).is_first_use());
+    assert!(!state("third", Some(owner.anchor())).is_first_use());
+}
+
 /// The same vault id with an owner of the store's own.
 #[test]
 fn another_owner_under_the_same_id_is_refused_anywhere() {

@@ -1,0 +1,105 @@
+//! What opens a vault, and what is said where nothing does.
+
+use super::OpenOptions;
+use super::pin::Pin;
+use super::succession::{Trusted, owner_of};
+use super::trust::{Slots, slots};
+use crate::Error;
+use crate::format::config::Config;
+use crate::format::header::VaultId;
+use crate::format::roster::Roster;
+use crate::keys::{Key, SLOT_PREFIX, Secret, SlotKind, slot_key};
+use crate::limits::MAX_UNLISTED_PASSPHRASES;
+use crate::put::Skipped;
+use crate::store::Store;
+
+/// What lets a caller in.
+pub(super) struct Admitted {
+    pub(super) pin: Pin,
+    /// None for a writer.
+    pub(super) unlocked: Option<Unlocked>,
+}
+
+pub(super) fn admit(
+    store: &Store,
+    config: &Config,
+    secret: &Secret<'_>,
+    trusted: &Trusted,
+    options: &OpenOptions,
+) -> Result<Admitted, Error> {
+    let pin = Pin::check(store, &config.vault, &trusted.succession, options)?;
+    if secret.adds() {
+        return Ok(Admitted { pin, unlocked: None });
+    }
+    let owner = trusted.succession.current();
+    let mut accept = |main: &Key| Ok(owner_of(main, &config.vault)? == owner);
+    let unlocked = unlock(store, &config.vault, secret, &trusted.roster, &mut accept)?;
+    Ok(Admitted { pin, unlocked: Some(unlocked) })
+}
+
+/// The main key, and what lay among the slots that is none.
+pub(super) struct Unlocked {
+    pub(super) main: Key,
+    pub(super) foreign: Vec<Skipped>,
+}
+
+pub(super) fn unlock(
+    store: &Store,
+    vault: &VaultId,
+    secret: &Secret<'_>,
+    roster: &Roster,
+    accept: &mut dyn FnMut(&Key) -> Result<bool, Error>,
+) -> Result<Unlocked, Error> {
+    let found = slots(store, vault, roster)?;
+    let mut unlisted = 0;
+    for slot in &found.slots {
+        if roster.number > 0 && roster.listed(&slot.id).is_none() {
+            // A stranger could make everybody pay for passphrases that open nothing.
+            unlisted += usize::from(slot.kind == SlotKind::Passphrase);
+            if unlisted > MAX_UNLISTED_PASSPHRASES {
+                continue;
+            }
+        }
+        match slot.open(secret, vault) {
+            Ok(Some(main)) => {
+                // Anyone can make a slot for a public key, with a main key of their own in it.
+                if accept(&main)? {
+                    return Ok(Unlocked { main, foreign: found.foreign });
+                }
+            }
+            Ok(None) => {}
+            Err(error) if error.is_damage() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(none_opens(roster, &found, secret))
+}
+
+/// Why no slot opens: where slots of that kind are damaged or missing, nobody knows whether the
+/// secret is wrong.
+fn none_opens(roster: &Roster, found: &Slots, secret: &Secret<'_>) -> Error {
+    let listed = roster.slots.iter().filter(|slot| secret.opens(slot.kind));
+    let listed: Vec<String> = listed.map(|slot| slot_key(&slot.id)).collect();
+    let is_ours = |path: &String| roster.number == 0 || listed.contains(path);
+    let damaged = found.foreign.iter().filter(|foreign| is_ours(&foreign.path));
+    let damaged: Vec<String> =
+        damaged.map(|slot| format!("`{}`: {}", slot.path, slot.reason)).collect();
+    match damaged.is_empty() {
+        true => Error::WrongKey,
+        false => Error::SlotsDamaged(damaged.join(", ")),
+    }
+}
+
+/// What is said of a place without a config: where a vault was known and nothing of it is left, it
+/// is not the vault that is missing, but what the place was on.
+pub(super) fn gone(store: &Store, error: Error, options: &OpenOptions) -> Error {
+    let is_empty = || {
+        [SLOT_PREFIX, "snapshots/"].iter().all(|at| store.list(at).is_ok_and(|all| all.is_empty()))
+    };
+    match Pin::of_place(store, options) {
+        Ok(Some(pinned)) if matches!(error, Error::NoVault(_)) && is_empty() => {
+            Error::VaultGone { place: store.location(), pinned: pinned.to_string() }
+        }
+        _ => error,
+    }
+}
