@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::Value;
-use sealane_vault::{Error, Skipped, Snapshot, Vault, Whose};
+use sealane_vault::{Error, GetOptions, Skipped, Snapshot, Vault, Whose};
 
 use crate::args::vault::{self as args, VaultVerb};
 use crate::colour::warn;
@@ -46,8 +46,14 @@ fn verb(args: &args::Vault, location: &Location, terminal: &mut Terminal) -> Res
         VaultVerb::Repair { paths } => repair::run(paths, location, terminal),
         VaultVerb::Drill(drill) => care::drill(drill, location, terminal),
         VaultVerb::Prune(prune) => prune::run(prune, location, terminal),
-        VaultVerb::Recover { to, snapshot, paths } => {
-            care::recover(to, *snapshot, paths, location, terminal)
+        VaultVerb::Recover { to, snapshot, paths, trust } => {
+            let options = GetOptions {
+                paths: wanted(paths),
+                no_owner: trust.no_owner,
+                trust_modes: trust.trust_modes,
+                ..GetOptions::default()
+            };
+            care::recover(to, *snapshot, &options, location, terminal)
         }
         VaultVerb::Inspect { key } => show::inspect(key.as_deref(), location, terminal),
         VaultVerb::Import(import) => put::import(import, location, terminal),
@@ -92,7 +98,12 @@ fn warn_anew(vault: &Vault, known: &[Skipped]) {
 }
 
 fn whose(args: &args::Whose) -> Whose {
-    Whose { host: args.host.clone(), signer: args.signer.clone(), anyone: args.anyone }
+    Whose {
+        host: args.host.clone(),
+        signer: args.signer.clone(),
+        anyone: args.anyone,
+        allow_older: false,
+    }
 }
 
 /// Where files were, for people.

@@ -53,6 +53,10 @@ pub struct Vault {
     /// The vault and owner that the place must hold, as `status` and the recovery kit print them
     #[arg(long, global = true, value_name = "VAULT:OWNER")]
     pub expect: Option<String>,
+    /// Read a copy that lags, or a store that was rolled back, from this head on; with a verb that
+    /// writes, give up what is missing there
+    #[arg(long, global = true, value_name = "HEAD")]
+    pub accept_rollback: Option<String>,
     /// What to do
     #[command(subcommand)]
     pub verb: VaultVerb,
@@ -106,6 +110,12 @@ pub enum VaultVerb {
         /// Only these paths and what is in them
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
+        #[command(flatten)]
+        #[expect(
+            missing_docs,
+            reason = "flattened, and its own documentation would replace the verb's"
+        )]
+        trust: RestoreTrust,
     },
     /// Explain one object of the store
     Inspect {
@@ -135,6 +145,20 @@ pub struct VaultDrill {
     /// An empty folder to restore into, which is left [default: a temporary one, which is removed]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
+    /// Take an older snapshot if a newer one cannot be read
+    #[arg(long, conflicts_with = "snapshot")]
+    pub allow_older: bool,
+}
+
+/// What of a snapshot root takes from its signer.
+#[derive(Debug, Args, Clone, Copy)]
+pub struct RestoreTrust {
+    /// Leave everything to the user who restores
+    #[arg(long)]
+    pub no_owner: bool,
+    /// Take owners and setuid bits from the snapshot of a writer, too
+    #[arg(long, conflicts_with = "no_owner")]
+    pub trust_modes: bool,
 }
 
 /// Whose snapshots are meant where no number says which.
@@ -159,6 +183,9 @@ pub struct VaultLs {
     pub snapshot: Option<String>,
     /// Only what is in this path
     pub path: Option<PathBuf>,
+    /// For `latest`, take an older snapshot if a newer one cannot be read
+    #[arg(long)]
+    pub allow_older: bool,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -222,6 +249,10 @@ pub struct VaultPrune {
     /// Remove data at once instead of a day later; only where nobody puts at the same time
     #[arg(long)]
     pub now: bool,
+    /// Give up a snapshot that is missing or cannot be read, and what only it needs; without this
+    /// nothing is removed while there is one. May be given several times
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub give_up: Vec<u64>,
     /// Say what would be removed and why, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -254,6 +285,9 @@ pub struct VaultInit {
     /// Print no recovery code: without the passphrase everything is lost
     #[arg(long)]
     pub no_recovery: bool,
+    /// Make it although this machine remembers another vault in that place
+    #[arg(long)]
+    pub replace: bool,
 }
 
 /// Whether names can be read.
@@ -271,10 +305,10 @@ pub struct VaultPut {
     /// Files and folders; each is kept under its last component
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Leave out what matches, as a line of a .gitignore does
+    /// Leave out what matches, as a line of a .gitignore in each PATH does
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
-    /// Leave out what the patterns of a file match
+    /// Leave out what the patterns of a file match, which begin at the folder of that file
     #[arg(long, value_name = "FILE")]
     pub exclude_from: Vec<PathBuf>,
     /// What the snapshot says about itself
@@ -342,6 +376,15 @@ pub struct VaultGet {
     /// Replace files that are there and differ
     #[arg(long)]
     pub overwrite: bool,
+    /// For `latest`, take an older snapshot if a newer one cannot be read
+    #[arg(long)]
+    pub allow_older: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub trust: RestoreTrust,
     /// Say what would be restored, and write nothing
     #[arg(long)]
     pub dry_run: bool,

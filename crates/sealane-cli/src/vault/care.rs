@@ -1,11 +1,11 @@
 //! `sealane vault verify`, `drill` and `recover`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sealane::Value;
 use sealane_vault::{DrillOptions, DrillReport, GetOptions};
 
-use super::{Location, ms, size, skipped, wanted};
+use super::{Location, ms, size, skipped};
 use crate::args::vault::VaultDrill;
 use crate::terminal::one_line;
 use crate::times::count;
@@ -45,7 +45,8 @@ pub(super) fn drill(
 ) -> Result<(), Failure> {
     let vault = location.open()?;
     let sample = (!args.all).then_some(args.sample);
-    let options = DrillOptions { snapshot: args.snapshot, sample };
+    let allow_older = args.allow_older;
+    let options = DrillOptions { snapshot: args.snapshot, sample, allow_older };
     let report = match &args.scratch {
         Some(scratch) => vault.drill(scratch, &options)?,
         None => {
@@ -89,13 +90,12 @@ pub(super) fn drill_record(report: &DrillReport) -> Vec<(&'static str, Value)> {
 pub(super) fn recover(
     to: &Path,
     snapshot: Option<u64>,
-    paths: &[PathBuf],
+    options: &GetOptions,
     location: &Location,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let vault = location.open_objects()?;
-    let options = GetOptions { paths: wanted(paths), ..GetOptions::default() };
-    let recovered = vault.recover_to(snapshot, to, &options)?;
+    let recovered = vault.recover_to(snapshot, to, options)?;
     if !terminal.json() {
         match (recovered.snapshot, &recovered.host) {
             (Some(number), Some(host)) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sealane::Value;
-use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault};
+use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault, Whose};
 
 use super::put::watched;
 use super::{Location, path_bytes, size, skipped, snapshot, wanted, whose};
@@ -20,7 +20,8 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let vault = location.open()?;
     let paths = wanted(&args.paths);
-    let snapshot = snapshot(&vault, &args.snapshot, &whose(&args.whose), &paths, terminal)?;
+    let whose = Whose { allow_older: args.allow_older, ..whose(&args.whose) };
+    let snapshot = snapshot(&vault, &args.snapshot, &whose, &paths, terminal)?;
     if let Some(range) = args.range {
         let [path] = args.paths.as_slice() else {
             return Err(Failure::Usage("--range needs a snapshot and the path of one file"));
@@ -32,6 +33,8 @@ pub(super) fn run(
         paths,
         overwrite: args.overwrite,
         dry_run: args.dry_run,
+        no_owner: args.trust.no_owner,
+        trust_modes: args.trust.trust_modes,
         progress: Some(Arc::clone(&progress)),
     };
     let target = args.to.as_deref().unwrap_or(Path::new("."));
@@ -51,6 +54,13 @@ pub(super) fn show(
     snapshot: u64,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
+    if report.withheld > 0 && !terminal.json() {
+        let paths = count(report.withheld, "paths");
+        eprintln!(
+            "sealane: {paths} did not get the owner or the setuid bits that a writer names: \
+             --trust-modes takes them"
+        );
+    }
     if terminal.json() {
         return terminal.record(vec![
             ("snapshot", Value::from(snapshot)),
@@ -59,6 +69,7 @@ pub(super) fn show(
             ("links", Value::from(report.links)),
             ("bytes", Value::from(report.bytes)),
             ("unchanged", Value::from(report.unchanged)),
+            ("withheld", Value::from(report.withheld)),
             ("failed", Value::from(report.failed.len() as u64)),
         ]);
     }

@@ -1,13 +1,13 @@
 //! `sealane vault init` and `sealane vault key`.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use sealane::Value;
 use sealane_group::PublicKey;
-use sealane_vault::{Cost, Metadata, RecoveryCode, SlotKind, Vault};
+use sealane_vault::{Cost, Metadata, OpenOptions, RecoveryCode, SlotKind, Vault};
 
 use super::Location;
 use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
@@ -26,7 +26,8 @@ pub(super) fn init(
         args::Metadata::Plain => Metadata::Plain,
     };
     let (store, cost) = (location.store()?, Cost::default());
-    let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &location.options)?;
+    let options = OpenOptions { replace: args.replace, ..location.options.clone() };
+    let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &options)?;
     if terminal.json() {
         terminal.record(vec![
             ("vault", Value::from(vault.id())),
@@ -156,7 +157,7 @@ fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), Failure> {
 
 /// Writes a secret to a new file that only its owner reads.
 fn secret_file(path: &Path, secret: &[u8]) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
+    let mut options = File::options();
     let written =
         options.write(true).create_new(true).mode(0o600).open(path).and_then(|mut file| {
             file.write_all(secret)?;

@@ -29,6 +29,7 @@ pub(super) fn run(
         return snapshots(&all?, terminal);
     };
     let paths = wanted(&args.path);
+    let whose = Whose { allow_older: args.allow_older, ..whose };
     let snapshot = snapshot(&vault, name, &whose, &paths, terminal)?;
     let options = GetOptions { paths, ..GetOptions::default() };
     entries(&vault, &snapshot, terminal, |entry| options.wants(&entry.path))

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
 use sealane::Value;
-use sealane_vault::{Group, GroupBy, Keep, PruneOptions, PruneReport, Retention, Vault, Verdict};
+use sealane_vault::{
+    Group, GroupBy, Keep, PruneOptions, PruneReport, Retention, Skipped, Vault, Verdict,
+};
 
 use super::{Location, ms, places, shown, size, time, warn_anew};
 use crate::args::vault::{GroupBy as By, VaultPrune};
@@ -22,8 +24,14 @@ pub(super) fn run(
         return Err(Failure::Usage("say which snapshots to keep, for example --keep-last 10"));
     }
     let group_by = group_by(&args.group_by)?;
-    let options =
-        PruneOptions { keep, group_by, approved: None, now: args.now, dry_run: args.dry_run };
+    let options = PruneOptions {
+        keep,
+        group_by,
+        approved: None,
+        now: args.now,
+        dry_run: args.dry_run,
+        give_up: args.give_up.iter().copied().collect(),
+    };
     let vault = location.open()?;
     let known = vault.warnings();
     let groups = vault.retention(&options)?;
@@ -34,7 +42,7 @@ pub(super) fn run(
     let going = groups.iter().flat_map(|group| &group.verdicts).filter(|verdict| !verdict.stays);
     let going: BTreeSet<u64> = going.map(|verdict| verdict.snapshot).collect();
     if !args.dry_run && !args.yes {
-        ask(going.len(), terminal)?;
+        ask(going.len() + options.give_up.len(), terminal)?;
     }
     summary(&vault, PruneOptions { approved: Some(going), ..options }, terminal)
 }
@@ -115,6 +123,15 @@ fn summary(vault: &Vault, options: PruneOptions, terminal: &mut Terminal) -> Res
     if terminal.json() {
         return terminal.record(record(&report, options.dry_run));
     }
+    for lost in &report.given_up {
+        let line = format!("gives up {}, and what only it needs: {}", lost.path, lost.reason);
+        terminal.line(one_line(&line))?;
+    }
+    if report.unbelieved > 0 {
+        let links = count(report.unbelieved, "links");
+        terminal
+            .line(format_args!("{links} of removed writers, which nobody believes, go as well"))?;
+    }
     let (would, removed) = match options.dry_run {
         true => ("would keep", "remove"),
         false => ("kept", "removed"),
@@ -138,6 +155,8 @@ fn record(report: &PruneReport, dry: bool) -> Vec<(&'static str, Value)> {
         ("repacked", Value::from(report.repacked)),
         ("removedPacks", Value::from(report.removed_packs)),
         ("removedBytes", Value::from(report.removed_bytes)),
+        ("unbelieved", Value::from(report.unbelieved)),
+        ("givenUp", Value::Array(report.given_up.iter().map(lost_value).collect())),
         ("groups", Value::Array(report.groups.iter().map(group_value).collect())),
         ("dryRun", Value::from(dry)),
     ]
@@ -154,6 +173,13 @@ fn group_value(Retention { group, verdicts, .. }: &Retention) -> Value {
         ("paths", paths.map_or(Value::Null, Value::Array)),
         ("tags", tags.map_or(Value::Null, Value::Array)),
         ("snapshots", Value::Array(verdicts.iter().map(verdict_value).collect())),
+    ])
+}
+
+fn lost_value(lost: &Skipped) -> Value {
+    map(vec![
+        ("path", Value::from(lost.path.as_str())),
+        ("reason", Value::from(lost.reason.as_str())),
     ])
 }
 

@@ -10,6 +10,7 @@ use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
 
 use super::{Location, secret_line, size, skipped};
 use crate::args::vault::{Compression as Method, ImportFrom, Profile, VaultImport, VaultPut};
+use crate::terminal::one_line;
 use crate::times::count;
 use crate::{Failure, Terminal};
 
@@ -89,6 +90,18 @@ fn show(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let counts = &report.counts;
+    if !terminal.json() {
+        for file in &report.changed {
+            let line = format!("`{file}` changed while it was read");
+            eprintln!("sealane: {}", one_line(&line));
+        }
+        for pattern in &report.unmatched {
+            let line =
+                format!("the pattern `{pattern}` matched nothing: nothing is left out by it");
+            eprintln!("sealane: {}", one_line(&line));
+        }
+    }
+    let texts = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
     if terminal.json() {
         return terminal.record(vec![
             ("snapshot", Value::from(report.snapshot)),
@@ -102,6 +115,8 @@ fn show(
             ("storedBytes", Value::from(counts.stored_bytes)),
             ("packs", Value::from(report.packs)),
             ("skipped", Value::from(report.skipped.len() as u64)),
+            ("changed", Value::Array(texts(&report.changed))),
+            ("unmatched", Value::Array(texts(&report.unmatched))),
             ("tookMs", Value::from(took.as_millis() as u64)),
             ("dryRun", Value::from(dry)),
         ]);

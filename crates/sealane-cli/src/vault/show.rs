@@ -15,6 +15,7 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
     let objects = vault.store().list("")?;
     let bytes = objects.iter().map(|object| object.size).sum();
     let proven = vault.last_proven()?;
+    let unbelieved = vault.unbelieved()?;
     let head = vault.head_text()?;
     warn_anew(&vault, &known);
     if terminal.json() {
@@ -29,6 +30,7 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
             ("head", Value::from(head)),
             ("snapshots", Value::from(snapshots.len() as u64)),
             ("lastTimeMs", snapshots.last().map_or(Value::Null, |s| Value::from(ms(s.time_ns)))),
+            ("unbelieved", Value::from(unbelieved)),
             ("objects", Value::from(objects.len() as u64)),
             ("storedBytes", Value::from(bytes)),
             ("state", Value::from(vault.state()?.display().to_string())),
@@ -47,6 +49,10 @@ pub(super) fn status(location: &Location, terminal: &mut Terminal) -> Result<(),
             time(last.time_ns),
             last.source
         ))?;
+    }
+    if unbelieved > 0 {
+        let what = "of removed writers: the next prune removes them";
+        terminal.line(format_args!("unbelieved   {unbelieved} {what}"))?;
     }
     terminal.line(format_args!("stored       {} in {} objects", size(bytes), objects.len()))?;
     terminal.line(format_args!("state        {}", vault.state()?.display()))?;

@@ -35,7 +35,8 @@ impl Location {
                 state: args.state.clone(),
                 expect_head: args.expect_head.clone(),
                 expect: args.expect.clone(),
-                objects_alone: false,
+                accept_rollback: args.accept_rollback.clone(),
+                ..OpenOptions::default()
             },
         })
     }
@@ -56,6 +57,10 @@ impl Location {
 
     fn open_with(&self, options: &OpenOptions) -> Result<Vault, Failure> {
         let vault = self.unlock(options)?;
+        if vault.is_first_use() {
+            let (place, anchor) = (vault.store().location(), vault.anchor());
+            eprintln!("sealane: first use of {place} here, which holds the vault {anchor}");
+        }
         super::warn_anew(&vault, &[]);
         Ok(vault)
     }
