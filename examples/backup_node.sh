@@ -3,22 +3,27 @@
 #
 #   SEALANE_VAULT=s3://bucket/sealane SEALANE_PASSPHRASE=... examples/backup_node.sh
 #
-# SEALANE_DATA is the node's data folder, as `sealane up` has it. The vault is made at the first
-# run; keep the recovery code that this prints.
+# SEALANE_DATA is the node's data folder, as `sealane up` has it. Make the vault once, by hand, and
+# keep the recovery code on paper: a timer writes what it prints into a journal that others read.
+#
+#   sealane vault init
 set -eu
 : "${SEALANE_VAULT:?set SEALANE_VAULT to a folder or to s3://BUCKET/PREFIX}"
-copy=$(mktemp -d)
-trap 'rm -rf "$copy"' EXIT
 
-# A copy of one moment, while the node goes on. Its name is always the same, so that snapshots of
-# it are one group for `prune`.
-sealane backup "$copy/node"
+# A place that is empty has no vault, or the disk is not mounted. No backup goes there.
+sealane vault status > /dev/null
 
-if ! sealane vault status > "$copy/status" 2>&1; then
-  sealane vault init
-fi
-sealane vault put "$copy/node" --note "streams and tokens"
-sealane vault prune --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --group-by host --yes
+# A copy of one moment, while the node goes on. Its place is always the same: `prune` counts by
+# signer, host and path, so that no other backup in the vault goes.
+place="${SEALANE_COPY:-${XDG_STATE_HOME:-$HOME/.local/state}/sealane/backup}"
+umask 077
+mkdir -p "$place"
+trap 'rm -rf "$place/node"' EXIT
+rm -rf "$place/node"
+sealane backup "$place/node"
+
+sealane vault put "$place/node" --note "streams and tokens"
+sealane vault prune --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --yes
 
 # What was never restored is no backup: the drill restores it from the objects alone, compares all
 # of it, and signs a report.

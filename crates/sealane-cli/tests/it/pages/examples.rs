@@ -43,16 +43,32 @@ fn a_backup() {
     let mut stage = Stage::new();
     let node = stage.up("reader", "sealane up");
     stage.run("reader", "sealane pub a/b '{\"n\": 1}'");
+    // Without a vault there is no backup, and none is made.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let nightly = format!("{}/backup_node.sh", folder.display());
+    let refused = format!("! {nightly} && ! test -e \"$SEALANE_VAULT/config\"");
+    stage.run("reader", &refused);
+    stage.run("reader", "sealane vault init > kit");
+    // Other backups of the same host lie in the same vault.
+    stage.run("reader", "mkdir docs && echo kept > docs/letter && sealane vault put docs");
+    stage.run("reader", "mkdir photos && echo sea > photos/a && sealane vault put photos");
     for _ in 0..2 {
-        script(&stage, "backup_node.sh");
+        let said = script(&stage, "backup_node.sh");
+        assert!(!said.contains("code") && !said.contains("made vault"), "{said}");
     }
+    let listed = stage.run("reader", "sealane vault ls --json");
+    let of = |what: &str| listed.lines().filter(|line| line.contains(what)).count();
+    let found = [of("/docs\""), of("/photos\""), of("/node\"")];
+    assert_eq!(found, [1, 1, 1], "a day keeps one of each: {listed}");
+    // The disk is not mounted: that is said, and nothing is put beside it.
+    stage.run("reader", "mv \"$SEALANE_VAULT\" held && mkdir \"$SEALANE_VAULT\"");
+    stage.run("reader", &format!("! {nightly} 2> said && grep -q SL-VAULT-55 said"));
+    stage.run("reader", "rmdir \"$SEALANE_VAULT\" && mv held \"$SEALANE_VAULT\"");
     stage.interrupt(node);
-    assert_eq!(
-        stage.run("reader", "sealane vault ls --json").lines().count(),
-        1,
-        "a day keeps one"
+    stage.run(
+        "reader",
+        "sealane vault get latest node --to back && sealane restore back/node --data again",
     );
-    stage.run("reader", "sealane vault get --to back && sealane restore back/node --data again");
     let text = fs::read_dir(stage.work().join("again")).unwrap().count();
     assert!(text > 0);
     stage.up("reader", "sealane up --data again");
