@@ -68,6 +68,8 @@ impl Excludes {
     fn list(&mut self, source: &ExcludeLines, root: &Path) -> Result<ExcludeList, Error> {
         let (down, up) =
             source.from.as_ref().and_then(|file| between(root, file)).unwrap_or_default();
+        // Joined, an empty way down would leave a slash at the end.
+        let anchor: PathBuf = root.components().chain(down.components()).collect();
         let mut all = GitignoreBuilder::new("");
         let mut each = Vec::new();
         for line in &source.lines {
@@ -75,7 +77,7 @@ impl Excludes {
                 Some(file) => format!("{}: {line}", file.display()),
                 None => line.clone(),
             };
-            let line = from_anchor(line, &root.join(&down), &up);
+            let line = from_anchor(line, &anchor, &up);
             let mut alone = GitignoreBuilder::new("");
             let built = alone.add_line(None, &line).and_then(|alone| alone.build());
             match (built, &source.from) {
