@@ -1,8 +1,9 @@
-//! What a vault does on this machine, after unlocking: `cargo bench -p sealane-vault`.
+//! The cost of each operation of a vault on this machine, after unlocking: `cargo bench -p
+//! sealane-vault`.
 //!
 //! Arguments choose rows by a part of their name. `VAULT_BENCH_THREADS` sets the threads (1), and
 //! `VAULT_BENCH_DIR` the folder on the disk to measure. Pin the process to one core to compare.
-//! Rows that put come with a fresh vault each time and end when all is durable.
+//! Rows that put start with a fresh vault each time and end when everything is durable.
 
 #[expect(dead_code, reason = "of what the tests share, the bench takes a part")]
 #[path = "../tests/it/shared.rs"]
@@ -89,8 +90,8 @@ impl Bench {
         fs::remove_dir_all(source).unwrap();
     }
 
-    /// What no program can be faster than that does one thing more: a copy of the tree that is made
-    /// durable, and the codec alone in memory, on all files in pieces of 1 MiB.
+    /// Two lower bounds: a durable copy of the tree, and the codec alone in memory, on all files in
+    /// pieces of 1 MiB. A program that does one thing more cannot be faster.
     fn floors(&self, source: &Path) {
         let files = files_of(source);
         let bytes = files.iter().map(|path| path.metadata().unwrap().len()).sum();

@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
 
-    // What the writer adds after it was removed is no snapshot.
+    // Data that the writer adds after its removal is no snapshot.
     let slots = vault.slots()?;
     let slot = slots.iter().find(|slot| slot.label.as_deref() == Some("a host"));
     vault.remove_slot(slot.map_or("", |slot| &slot.id))?;
@@ -97,7 +97,7 @@ fn change_twice(
     Ok((vault, last.ok_or("no recovery code")?))
 }
 
-/// What a snapshot holds, as any reader must find it.
+/// The content of a snapshot, as any reader must find it.
 fn told(vault: &Vault, snapshot: &Snapshot) -> Result<Value, sealane_vault::Error> {
     let entries = vault.entries(snapshot)?.map(|entry| {
         let entry = entry?;

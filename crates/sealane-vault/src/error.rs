@@ -16,7 +16,7 @@ sealane_message::errors! {
         Store {
             /// The object's key.
             key: String,
-            /// What the system said.
+            /// The error of the system.
             cause: io::Error,
         },
         /// The store has no room left. Nothing that was reported as kept is lost.
@@ -58,7 +58,7 @@ sealane_message::errors! {
         #[hint("They were changed or come from a defective writer; bring the object back from a \
                 copy.")]
         Malformed {
-            /// What was read.
+            /// The kind of bytes that was read.
             what: &'static str,
         },
         /// An object of a later version of the format.
@@ -73,7 +73,7 @@ sealane_message::errors! {
         #[cause("a sealed part of a vault does not open under its keys")]
         #[hint("It was changed, or belongs to another vault; bring the object back from a copy.")]
         NotAuthentic {
-            /// What was to be opened.
+            /// The object that was to be opened.
             what: String,
         },
         /// A signature that does not verify.
@@ -91,7 +91,7 @@ sealane_message::errors! {
         File {
             /// Its path.
             path: String,
-            /// What the system said.
+            /// The error of the system.
             cause: io::Error,
         },
         /// The cipher, compression or randomness library refused.
@@ -315,9 +315,9 @@ sealane_message::errors! {
         #[hint("Name a snapshot by its number, as `sealane vault ls` lists them, or say whose with \
                 --host and --signer.")]
         NoOwnSnapshot {
-            /// Whose was asked for.
+            /// The host and signer that were asked for.
             asked: String,
-            /// Whose there are, with their numbers.
+            /// The hosts and signers that are there, with their numbers.
             there: String,
         },
         /// No path of the snapshots that were looked through matches.
@@ -329,7 +329,7 @@ sealane_message::errors! {
         NoMatch {
             /// The pattern.
             pattern: String,
-            /// Whose snapshots they are.
+            /// The owner of these snapshots.
             whose: String,
         },
         /// Something that may name data cannot be read: nothing is removed.

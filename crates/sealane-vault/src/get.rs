@@ -109,7 +109,7 @@ impl Iterator for Entries<'_> {
             let id = self.pages.next()?;
             let page = match self.chunks.read(id, ChunkKind::Page).and_then(read_page) {
                 Ok(page) => page,
-                // What follows does not depend on it.
+                // The following pages do not depend on this one.
                 Err(error) if error.is_damage() => return Some(Err(error)),
                 Err(error) => {
                     self.pages = [].iter();

@@ -1,6 +1,6 @@
-//! What must hold for any bytes that a store may serve, behind a cipher or not: the fuzz targets
-//! and the replay of their corpus call this. And what a writer gone bad can put into a vault, for
-//! the tests that do.
+//! Laws that hold for any bytes that a store may serve, behind a cipher or not. The fuzz targets
+//! and the replay of their corpus call them. Beside them stand objects that a hostile writer can
+//! put into a vault, for the tests that do so.
 
 use crate::format::chunk::{ChunkHead, ChunkKind, Compression, Descriptor, Id};
 use crate::format::config::Config;
@@ -61,7 +61,7 @@ pub struct Lie {
     pub kind: u8,
     /// The id that it claims; none is the true one.
     pub id: Option<Id>,
-    /// What is sealed.
+    /// The plaintext that is sealed.
     pub plain: Vec<u8>,
 }
 
@@ -92,10 +92,10 @@ pub fn list_of(pieces: &[Piece]) -> Vec<u8> {
     out
 }
 
-/// Puts a pack of lies into the store; gives its size.
+/// Puts a hostile pack into the store; gives its size.
 ///
 /// # Errors
-/// What the store fails for.
+/// Errors of the store.
 pub fn plant_pack(vault: &Vault, lies: &[Lie]) -> Result<u64, Error> {
     let header = ObjectHeader { kind: Kind::Pack, ..vault.header() }.write();
     let mut sealer = ChunkSealer::new(vault.naming(), vault.sealing());
@@ -120,7 +120,7 @@ pub fn plant_pack(vault: &Vault, lies: &[Lie]) -> Result<u64, Error> {
 /// Puts an index into the store that says a pack holds chunks of these ids.
 ///
 /// # Errors
-/// What the store fails for.
+/// Errors of the store.
 pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[Id]) -> Result<(), Error> {
     let hash = pack.rsplit('/').next().and_then(from_hex).unwrap_or_default();
     let kind = ChunkKind::Data;
@@ -140,7 +140,7 @@ pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[Id]) -> Result<(
 /// Puts a slot into the store that opens for an identity, with a main key of a stranger's own.
 ///
 /// # Errors
-/// What the store fails for.
+/// Errors of the store.
 pub fn plant_slot(vault: &Vault, identity: &sealane_group::PublicKey) -> Result<String, Error> {
     let main = crate::keys::Key::new([7; 32]);
     let secret = NewSecret::Identity(identity);
@@ -159,7 +159,7 @@ pub fn plant_slot(vault: &Vault, identity: &sealane_group::PublicKey) -> Result<
 pub struct FalseLink {
     /// Its number.
     pub number: u64,
-    /// What it says of the one before it.
+    /// The hash that it names of the link before it.
     pub previous: [u8; 32],
     /// Snapshots that it says were removed.
     pub removed: Vec<(u64, [u8; 32])>,
@@ -172,7 +172,7 @@ pub struct FalseLink {
 /// Puts a link into the store, signed with the vault's key, which may be a writer's.
 ///
 /// # Errors
-/// What the store fails for.
+/// Errors of the store.
 pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
     let body = Body {
         prune: false,

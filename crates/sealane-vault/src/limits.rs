@@ -59,7 +59,8 @@ sealane_message::limits! {
     MAX_FILE_LISTS: usize = 1 << 16, "lists";
     /// Pieces of all files of one page. A page that has more is refused.
     MAX_PAGE_PIECES: usize = 1 << 17, "pieces";
-    /// What is read of a pack at once at least: parts of it begin and end at multiples of this.
+    /// Bytes that are read of a pack at once, at least: parts of it begin and end at multiples of
+    /// this.
     READ_BLOCK_BYTES: u64 = 256 << 10, "bytes";
     /// Threads that compress and seal. More are not started.
     MAX_VAULT_THREADS: usize = 64, "threads";

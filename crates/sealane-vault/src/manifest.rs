@@ -1,6 +1,7 @@
-//! What this machine knows of a vault: an SQLite database that can be made again from the store.
+//! The manifest of a vault on this machine: an SQLite database that can be made again from the
+//! store.
 //!
-//! It names where each chunk lies, and what each file looked like when it was last kept. It lies in
+//! It names where each chunk lies, and the metadata of each file when it was last kept. It lies in
 //! the state folder of the user and not with the vault, since it holds paths.
 
 use std::cell::Cell;
@@ -34,13 +35,13 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS read_index (hash BLOB PRIMARY KEY) WITHOUT ROWID;
 ";
 
-/// What was opened before comes first, then what the owner wrote, then what will stay.
+/// Opened chunks come first, then those of the owner's packs, then those of packs that will stay.
 const PLACES: &str = "
     SELECT hash, header, size, offset, descriptor, plain, sealed, state, own
     FROM chunk JOIN pack ON pack.number = chunk.pack WHERE id = ?
     ORDER BY state = 2, state != 1 AND NOT own, condemned LIMIT 64";
 
-/// Who uses a manifest.
+/// The user of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// The owner, who knows the store's packs by their trailers.
@@ -49,7 +50,7 @@ pub(crate) enum Reads {
     Nothing,
 }
 
-/// Who wrote a pack.
+/// The writer of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The owner: what its trailer says is so.
@@ -58,7 +59,7 @@ pub(crate) enum Origin {
     Other,
 }
 
-/// What is known of a chunk in a pack.
+/// The state of a chunk in a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// It was opened, and is what its id says.
@@ -67,7 +68,7 @@ pub(crate) enum State {
     Bad = 2,
 }
 
-/// What was learned of a chunk in a pack.
+/// The state that a read has found of a chunk in a pack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Learned {
     pub(crate) id: Id,
@@ -89,7 +90,7 @@ pub(crate) struct Location {
     pub(crate) own: bool,
 }
 
-/// What a file looked like.
+/// The metadata of a file, to see whether it has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) size: u64,
@@ -127,13 +128,13 @@ impl Manifest {
         let database = Connection::open(path)?;
         database.busy_timeout(std::time::Duration::from_secs(30))?;
         database.pragma_update(None, "journal_mode", "WAL")?;
-        // What a power cut loses is read from the store again.
+        // If a power cut loses rows, they are read from the store again.
         database.pragma_update(None, "synchronous", "NORMAL")?;
         Manifest::prepare(database, reads)
     }
 
-    /// A manifest that lives as long as this value.
-    /// What does not fit into a small part of memory goes to a file without a name.
+    /// A manifest that lives as long as this value. If it outgrows a small part of memory, the rest
+    /// goes to a file without a name.
     pub(crate) fn temporary() -> Result<Manifest, Error> {
         Manifest::prepare(Connection::open("")?, Reads::Everything)
     }

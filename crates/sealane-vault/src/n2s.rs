@@ -11,17 +11,16 @@
 //! | 3 | BLAKE3 of the content | LZ4 in base64, no path, **not encrypted** | yes | no |
 //! | 4 | BLAKE3 of the content | as 3, with a path | yes | no |
 //!
-//! What form 2 does not protect, and this module cannot repair: path, size, time and content hash
-//! are readable by anyone; the time is not authenticated; one guess of the passphrase costs an
-//! attacker one derivation; nothing ties blobs together, so that an older one is not noticed; and
-//! symbolic links are not sealed at all. Key and nonce follow from path and content, while the
-//! sealed bytes are the compressed ones: a second LZ4 encoder that compresses the same file
-//! differently uses the nonce twice. So blobs are written here to prove the format and to measure
-//! it; keep files in a vault, where [`Vault::import_n2s`](crate::Vault::import_n2s) brings those of
-//! a store, and never write into a store that another program wrote.
+//! Form 2 has weaknesses that this module cannot repair. Path, size, time and content hash are
+//! readable by anyone. The time is not authenticated. One guess of the passphrase costs an attacker
+//! one derivation. Nothing ties blobs together, so that an older blob is not noticed. Symbolic
+//! links are not sealed at all. Key and nonce follow from path and content, while the sealed bytes
+//! are the compressed ones. So if a second LZ4 encoder compresses the same file differently, it
+//! uses the nonce twice. Blobs are written here only to prove the format and to measure it. Keep
+//! files in a vault, where [`Vault::import_n2s`](crate::Vault::import_n2s) brings those of a store.
+//! Never write into a store that another program wrote.
 //!
-//! Whole files are held in memory, up to [`MAX_N2S_FILE_BYTES`] of
-//! them.
+//! Whole files are held in memory, up to [`MAX_N2S_FILE_BYTES`] of them.
 //!
 //! ```
 //! use sealane_vault::n2s::{self, Cipher, Content};
@@ -57,7 +56,7 @@ pub struct Blob {
     pub bytes: Vec<u8>,
 }
 
-/// What a blob was found to hold, compared with its name and hashes.
+/// The content of a blob, compared with its name and hashes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The form, 2 to 4.
@@ -72,7 +71,7 @@ pub struct Entry {
     pub repaired: bool,
 }
 
-/// What an [`Entry`] is.
+/// The content of an [`Entry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A regular file's bytes.

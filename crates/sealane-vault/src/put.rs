@@ -47,7 +47,7 @@ pub struct PutOptions {
     pub exclude: Vec<String>,
     /// Files of such patterns, which begin where the file stands.
     pub exclude_from: Vec<PathBuf>,
-    /// What the snapshot says about itself.
+    /// The note of the snapshot about itself.
     pub note: String,
     /// Words by which a prune and people tell snapshots apart.
     pub tags: Vec<String>,
@@ -62,7 +62,7 @@ pub struct PutOptions {
     pub progress: Option<Arc<Progress>>,
 }
 
-/// What has been done so far, for who waits.
+/// The progress so far, for a waiting caller.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Files that were read or found unchanged, or restored.
@@ -80,7 +80,7 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// What a put did.
+/// The outcome of a put.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PutReport {
@@ -88,11 +88,11 @@ pub struct PutReport {
     pub snapshot: u64,
     /// The new head.
     pub head: String,
-    /// What it kept.
+    /// The counts of the snapshot.
     pub counts: Counts,
     /// Packs that were written.
     pub packs: u64,
-    /// What it did not keep.
+    /// Items that were not kept.
     pub skipped: Vec<Skipped>,
     /// Files that changed while they were read: what was kept of each may be of two moments.
     pub changed: Vec<String>,
@@ -109,7 +109,7 @@ pub(crate) struct Job {
     steps: Vec<Step>,
 }
 
-/// What a job says, in order.
+/// The content of a job, in order.
 enum Step {
     /// An entry. Unless it is whole, what follows up to `End` is its content.
     Entry(Box<Found>),
@@ -128,7 +128,7 @@ enum Step {
     Abandon,
 }
 
-/// What the reader found.
+/// An entry that the reader found.
 struct Found {
     entry: Entry,
     content: Content,

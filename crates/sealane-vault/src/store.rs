@@ -19,7 +19,7 @@ pub use s3::S3;
 
 use crate::Error;
 
-/// What is read at once of an object that is hashed.
+/// Bytes that are read at once of an object that is hashed.
 const BLOCK_BYTES: usize = 1 << 20;
 
 /// An object as a listing shows it.
@@ -33,7 +33,7 @@ pub struct Object {
     pub modified_ms: i64,
 }
 
-/// What a conditional creation did.
+/// The outcome of a conditional creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
     /// The object is there now, durable.
@@ -74,7 +74,7 @@ impl Store {
         Ok(Store::Folder(Folder::new(Path::new(location))))
     }
 
-    /// What to call it towards people.
+    /// The name to show to people.
     pub fn location(&self) -> String {
         match self {
             Store::Folder(folder) => folder.root().display().to_string(),
@@ -255,7 +255,7 @@ fn sweep(spool: &Path, before: impl Fn(&Path)) {
         }
         if matches!(age, Ok(Ok(age)) if age > Duration::from_millis(MAX_SPOOL_AGE_MS)) {
             before(&file.path());
-            // What cannot be removed now is found again the next time.
+            // If a file cannot be removed now, the next sweep finds it again.
             let _ = std::fs::remove_file(file.path());
         }
     }

@@ -81,7 +81,7 @@ pub struct Vault {
     succession: Succession,
     /// The main keys of all generations, the newest last; none for a writer.
     mains: Vec<Key>,
-    /// What they seal.
+    /// The sealing keys of those generations.
     sealings: Vec<Arc<Sealing>>,
     signer: Signer,
     signer_id: SignerId,
@@ -320,10 +320,10 @@ impl Vault {
 
     /// Keeps files and folders as the next snapshot, each under its last component.
     ///
-    /// What cannot be read is named in [`PutReport::skipped`]; the rest is kept.
+    /// Paths that cannot be read are named in [`PutReport::skipped`]; the rest is kept.
     ///
     /// # Errors
-    /// What the store fails for. What was kept before need not be kept again.
+    /// Errors of the store. Data that was kept before need not be kept again.
     pub fn put_paths(&self, roots: &[PathBuf], options: &PutOptions) -> Result<PutReport, Error> {
         put::put(self, Source::Paths(roots), options)
     }
@@ -378,7 +378,7 @@ impl Vault {
         self.succession.generation()
     }
 
-    /// What was found in the store that is not the vault's, or is missing, and was skipped.
+    /// Objects in the store that were skipped, because they are missing or not the vault's.
     pub fn warnings(&self) -> Vec<Skipped> {
         let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         let skipped = |(path, reason): (&String, &String)| Skipped {

@@ -17,7 +17,7 @@ use crate::put::{Skipped, now_ns};
 use crate::vault::Vault;
 use crate::wire::Reader;
 
-/// What to drill.
+/// The snapshot and the sample of a drill.
 #[derive(Debug, Clone, Default)]
 pub struct DrillOptions {
     /// The snapshot; none is the newest.
@@ -48,7 +48,7 @@ pub struct DrillReport {
     pub bytes: u64,
     /// How long it took.
     pub took_ms: u64,
-    /// What did not come back.
+    /// Files that did not come back.
     pub failed: Vec<Skipped>,
 }
 

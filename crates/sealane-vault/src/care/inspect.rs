@@ -17,7 +17,7 @@ impl Vault {
     /// Explains one object of the store.
     ///
     /// # Errors
-    /// What the object is refused for.
+    /// The reason why the object is refused.
     pub fn inspect(&self, key: &str) -> Result<Vec<Fact>, Error> {
         let name = key.rsplit('/').next().unwrap_or_default();
         let first = key.split('/').next().unwrap_or_default();

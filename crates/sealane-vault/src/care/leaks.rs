@@ -36,16 +36,17 @@ pub struct Leaks {
     pub owner: String,
     /// Kinds of the key slots, and what it costs to guess.
     pub slots: Vec<(SlotKind, Option<Cost>)>,
-    /// What lies in the store.
+    /// The objects in the store.
     pub groups: Vec<LeakGroup>,
     /// The first five lines of a readable listing, if there is one.
     pub names: Vec<String>,
 }
 
-/// What a storage provider sees of the vault in `store`. Takes no key, since it has none.
+/// Everything that a storage provider sees of the vault in `store`. Takes no key, because the
+/// provider has none.
 ///
 /// # Errors
-/// [`Error::NoVault`], and what the store fails for.
+/// [`Error::NoVault`], and errors of the store.
 pub fn leaks(store: &Store) -> Result<Leaks, Error> {
     let config = read_config(store)?;
     let mut groups: Vec<LeakGroup> = Vec::new();

@@ -26,7 +26,7 @@ const SMALL_PACKS: usize = 16;
 pub struct PruneOptions {
     /// Which snapshots to keep of each group.
     pub keep: Keep,
-    /// What makes a group.
+    /// The properties that make a group.
     pub group_by: GroupBy,
     /// Removes no snapshot but these, as far as the rules do not keep them: what somebody has seen
     /// and agreed to. None agrees to all.
@@ -41,11 +41,11 @@ pub struct PruneOptions {
     pub give_up: BTreeSet<u64>,
 }
 
-/// What a prune did.
+/// The outcome of a prune.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {
-    /// What was decided on each snapshot, and why.
+    /// The verdict on each snapshot, and why.
     pub groups: Vec<Retention>,
     /// Snapshots that are kept.
     pub kept: u64,
@@ -114,12 +114,12 @@ impl Vault {
         let mut plan = plan;
         let stuck = match self.rewrite(&packs, &plan) {
             Ok(lost) => lost,
-            // What needs no room is done first; the next prune has it then.
+            // Work that needs no room is done first. It frees room for the next prune.
             Err(Error::StoreFull { .. }) => plan.repack.clone(),
             Err(error) => return Err(error),
         };
         for pack in stuck {
-            // What cannot be read may still be brought back: its pack stays.
+            // An unreadable chunk may still be brought back. So its pack stays.
             plan.repack.remove(&pack);
             plan.stuck.insert(pack);
         }
@@ -243,7 +243,7 @@ impl Vault {
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
                 Ok(pack) => packs.push(pack),
-                // What is in it is not known, and it stays.
+                // The content of this pack is unknown. So the pack stays.
                 Err(error) if error.is_damage() => {
                     self.warn([Skipped { path: pack_key(&hash), reason: error.named() }]);
                 }
@@ -421,7 +421,7 @@ fn mark_key(hash: &Hash) -> String {
     format!("condemned/{}", hex(hash))
 }
 
-/// What is to happen to which pack.
+/// The work of a prune, pack by pack.
 #[derive(Default)]
 struct Plan {
     /// Where each chunk that is needed is to be read from.
@@ -493,7 +493,8 @@ impl Plan {
                 (0, _) => {
                     plan.needless.insert(pack.hash);
                 }
-                // Whoever has a main key from before a change reads what it sealed.
+                // A holder of an earlier main key reads every pack that it sealed. So the prune
+                // repacks it.
                 (needed, all) if needed * 2 < all || pack.generation() < generation => {
                     plan.repack.insert(pack.hash);
                 }

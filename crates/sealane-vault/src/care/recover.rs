@@ -11,7 +11,7 @@ use crate::manifest::Manifest;
 use crate::put::Skipped;
 use crate::vault::{Snapshot, Vault};
 
-/// What was brought back from objects alone.
+/// The outcome of a recovery from objects alone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -20,7 +20,7 @@ pub struct Recovered {
     pub snapshot: Option<u64>,
     /// The host that it names.
     pub host: Option<String>,
-    /// What was restored.
+    /// The report of the restore.
     pub report: GetReport,
 }
 
@@ -96,7 +96,7 @@ impl Vault {
     ) -> Result<Option<Snapshot>, Error> {
         let chain = self.walk(None)?;
         failed.extend(chain.problems);
-        // What the chain leads to comes before what only claims to belong to it.
+        // Snapshots that the chain leads to come before those that only claim to belong to it.
         let there = [chain.loose, chain.links].concat();
         let own = Whose { anyone: number.is_some(), ..Whose::default() };
         // The newest of others, and how much was damaged up to there.

@@ -15,7 +15,7 @@ use crate::limits::MAX_INDEX_BYTES;
 use crate::put::{PutOptions, PutReport, Skipped, repack};
 use crate::vault::{Vault, read_config};
 
-/// What a repair did, and what it could not do.
+/// The outcome of a repair, and the damage that it could not mend.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RepairReport {
@@ -25,9 +25,9 @@ pub struct RepairReport {
     pub mended: Vec<String>,
     /// Chunks that were brought back from what is left of damaged packs.
     pub rescued: u64,
-    /// What was put again from sources; none without sources.
+    /// The put from sources; none without sources.
     pub put: Option<PutReport>,
-    /// What is still wrong: only a copy of the objects or the sources bring it back.
+    /// The damage that is left. Only a copy of the objects or the sources repair it.
     pub lost: Vec<Skipped>,
 }
 
@@ -147,7 +147,7 @@ impl Vault {
         let before = self.roster();
         let known = before.number >= self.named_roster()?;
         if known && before.slots.iter().all(keeps) && self.newest_roster()? == before.number {
-            // What is left are strangers' objects, which are skipped.
+            // Only foreign objects are left, and they are skipped.
             return Ok(());
         }
         let head = self.head()?.map_or(0, |(number, _)| number);

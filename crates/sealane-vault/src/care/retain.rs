@@ -36,11 +36,11 @@ pub struct Keep {
     pub tags: Vec<String>,
 }
 
-/// What the snapshots of a group have in common.
+/// The properties that the snapshots of a group have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupBy {
-    /// Who signed them. Without it, a writer may name another's host and paths, and have its
-    /// snapshots removed.
+    /// The signer. Without it, a writer may name another's host and paths, and have its snapshots
+    /// removed.
     pub signer: bool,
     /// The host that they name.
     pub host: bool,
@@ -56,7 +56,7 @@ impl Default for GroupBy {
     }
 }
 
-/// What a prune does with one snapshot.
+/// The verdict of a prune on one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
@@ -66,7 +66,7 @@ pub struct Verdict {
     pub time_ns: i64,
     /// Whether it stays.
     pub stays: bool,
-    /// What each rule says of it: those that keep it, or if it goes, why none does.
+    /// The reasons of the rules that keep it. If it goes, the reason why no rule keeps it.
     pub reasons: Vec<String>,
 }
 
@@ -84,17 +84,17 @@ pub struct Group {
     pub tags: Option<Vec<String>>,
 }
 
-/// What a prune does with the snapshots of a group.
+/// The verdicts of a prune on the snapshots of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// Whose they are.
+    /// The group of the snapshots.
     pub group: Group,
     /// Each of them, newest first.
     pub verdicts: Vec<Verdict>,
 }
 
-/// What the rules look at.
+/// The properties of a snapshot that the rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) number: u64,
@@ -103,14 +103,14 @@ pub(super) struct Candidate {
     pub(super) tags: Vec<String>,
 }
 
-/// What a rule says of a snapshot.
+/// The outcome of a rule for a snapshot.
 struct Opinion {
     keeps: bool,
     reason: String,
 }
 
 impl Keep {
-    /// What the rules say of all snapshots, whatever their order, at `now_ns`.
+    /// The verdicts of the rules on all snapshots, in any order, at `now_ns`.
     pub(super) fn judge(&self, all: &[Candidate], now_ns: i64) -> Vec<Retention> {
         let mut groups: BTreeMap<&Group, Vec<&Candidate>> = BTreeMap::new();
         for candidate in all {

@@ -17,7 +17,7 @@ use crate::put::Skipped;
 use crate::store::Store;
 use crate::vault::Vault;
 
-/// What a verification found.
+/// The outcome of a verification.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -29,7 +29,7 @@ pub struct VerifyReport {
     pub chunks: u64,
     /// Bytes of packs that were read and checked, with `read_data`.
     pub read_bytes: u64,
-    /// What is wrong: which object or path, and why.
+    /// The problems found: the object or path, and the reason.
     pub problems: Vec<Skipped>,
     /// Packs that are not what they were, by the hash that names them.
     pub(super) bad_packs: Vec<Hash>,
@@ -46,16 +46,17 @@ impl VerifyReport {
 }
 
 impl Vault {
-    /// Checks that the chain is whole, and that all that its snapshots need is there; with
-    /// `read_data` also that every byte of every pack is what was written. Uses nothing that this
-    /// machine remembers.
+    /// Checks that the chain is whole, and that all objects that its snapshots need are there. With
+    /// `read_data` it also checks that every byte of every pack is as written. Uses nothing that
+    /// this machine remembers.
     ///
-    /// What it finds bad counts as absent from then on, so that the next put keeps it anew. What a
-    /// prune removes while it runs is no problem, and packs that come while it runs are not read.
+    /// Everything found bad counts as absent from then on, so that the next put keeps it anew. If a
+    /// prune removes objects while this runs, that is no problem. Packs that come while it runs are
+    /// not read.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for as a whole. What is wrong with single
-    /// objects is in [`VerifyReport::problems`].
+    /// [`Error::NotOwner`], and errors of the store as a whole. Problems with single objects are in
+    /// [`VerifyReport::problems`].
     pub fn verify(&self, read_data: bool) -> Result<VerifyReport, Error> {
         self.owner("verify")?;
         let mut report = VerifyReport::default();
@@ -273,7 +274,7 @@ impl Vault {
     }
 }
 
-/// What going through all snapshots found.
+/// The outcome of a pass over all snapshots.
 struct Pass {
     report: VerifyReport,
     /// The snapshots that have problems.

@@ -6,10 +6,10 @@ use crate::vault::{Snapshot, Vault, host};
 /// Others whose snapshots an error names.
 const NAMED: usize = 8;
 
-/// Whose snapshots are meant where no number says which.
+/// Selects snapshots by host and signer, where no number names one.
 ///
-/// A host's name is what its snapshots say; who signed them is certain. So both count: nobody's
-/// files are taken for the owner's because they say the owner's host.
+/// A host's name is only a claim of its snapshots; their signer is certain. So both count: files of
+/// another signer are not taken for the owner's because they name the owner's host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Whose {
     /// The host; none is this machine.

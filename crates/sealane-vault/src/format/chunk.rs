@@ -34,7 +34,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// What a chunk's plaintext is.
+/// The kind of a chunk's plaintext.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ChunkKind {
@@ -94,7 +94,7 @@ impl Descriptor {
     }
 }
 
-/// What stands about a chunk in a trailer.
+/// The entry of a chunk in a trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkHead {
     pub(crate) id: Id,

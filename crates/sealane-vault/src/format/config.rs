@@ -28,7 +28,7 @@ impl Metadata {
     }
 }
 
-/// What was fixed when the vault was made.
+/// The properties that are fixed when the vault is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) vault: VaultId,

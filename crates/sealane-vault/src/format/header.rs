@@ -9,7 +9,7 @@ pub(crate) const HEADER_BYTES: usize = 24;
 /// A vault's random identity.
 pub(crate) type VaultId = [u8; 16];
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {

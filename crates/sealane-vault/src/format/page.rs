@@ -41,7 +41,7 @@ impl Piece {
     }
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A folder.
@@ -73,7 +73,7 @@ pub struct Entry {
     pub gid: u32,
     /// Modification time in nanoseconds since 1970-01-01 UTC.
     pub mtime_ns: i64,
-    /// What it is.
+    /// The kind of the entry.
     pub node: Node,
     /// For all but the first name of a file with several: the path of the first.
     pub hard_link: Option<Vec<u8>>,

@@ -13,7 +13,7 @@ pub(crate) fn roster_number(key: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// What a writer is believed up to while nothing says that it ended.
+/// The number up to which a writer is believed while nothing says that it ended.
 pub(crate) const NO_END: u64 = u64::MAX;
 
 pub(crate) fn roster_key(number: u64) -> String {

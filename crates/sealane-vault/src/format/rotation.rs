@@ -16,7 +16,7 @@ pub(crate) fn rotation_key(generation: u8) -> String {
     format!("{ROTATION_PREFIX}{generation:03}")
 }
 
-/// What follows a change of the main key: the owner before signs the owner after.
+/// The record of a change of the main key: the owner before signs the owner after.
 #[derive(Debug, Clone)]
 pub(crate) struct Rotation {
     /// The generation that begins with it.

@@ -34,7 +34,7 @@ const TAGS: u64 = 3;
 /// The extension of a hand-over that holds copies of the changes of the main key.
 const ROTATIONS: u64 = 4;
 
-/// What a put kept, in numbers.
+/// The counts of a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Files, hard links counted each.

@@ -13,7 +13,7 @@ use crate::manifest::{Learned, Location, Manifest, State};
 use crate::vault::{Snapshot, Vault};
 use crate::wire::Reader;
 
-/// What is read ahead of a reader that goes through a pack in order.
+/// Bytes that are read ahead if a reader goes through a pack in order.
 const AHEAD_BYTES: u64 = 4 << 20;
 /// How often the store is looked at again for one chunk, which prunes may move meanwhile.
 const LOOKS: usize = 3;
@@ -132,7 +132,7 @@ impl<'a> Chunks<'a> {
         let mut failed = None;
         for location in self.manifest.places(id)? {
             let read = self.try_read(&location, kind);
-            // What the owner sealed counts as kept already.
+            // A chunk that the owner sealed counts as kept already.
             if read.is_err() || !location.own {
                 self.learned.insert((*id, location.pack), read.is_ok());
             }
@@ -277,7 +277,7 @@ impl<'a> Chunks<'a> {
             && location.offset <= self.window.end();
         let ahead = if in_order { AHEAD_BYTES } else { 0 };
         let (from, to) = blocks(location, ahead);
-        // What is here of the first blocks already is not read again.
+        // The part of the first blocks that is already in the window is not read again.
         let held = if in_order { self.window.end().min(to).saturating_sub(from) } else { 0 };
         let drop = usize::try_from(from.saturating_sub(self.window.from)).unwrap_or(usize::MAX);
         let held = usize::try_from(held).unwrap_or(0);
@@ -292,7 +292,7 @@ impl<'a> Chunks<'a> {
         let rest = self.window.bytes.get_mut(held..).unwrap_or_default();
         let read = self.vault.store().get_range(&key, from + held as u64, rest);
         if read.is_err() {
-            // What is in the window now, is no part of any pack.
+            // The bytes in the window are now no part of any pack.
             self.window.bytes.clear();
         }
         read

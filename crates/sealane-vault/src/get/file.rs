@@ -18,7 +18,7 @@ impl<'a> StoredFile<'a> {
         }
     }
 
-    /// What the snapshot says of it.
+    /// The entry in the snapshot.
     pub fn entry(&self) -> &Entry {
         &self.entry
     }

@@ -40,7 +40,7 @@ pub struct GetOptions {
     pub progress: Option<Arc<Progress>>,
 }
 
-/// What a restore did.
+/// The outcome of a restore.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GetReport {
@@ -56,7 +56,7 @@ pub struct GetReport {
     pub unchanged: u64,
     /// Entries of a writer's snapshot that did not get the owner or the setuid bits that it names.
     pub withheld: u64,
-    /// What could not be restored.
+    /// Entries that could not be restored.
     pub failed: Vec<Skipped>,
 }
 
@@ -168,7 +168,7 @@ fn write(
             for entry in entries {
                 match entry {
                     Ok(entry) => restore.entry(entry)?,
-                    // What else there is, comes back without it.
+                    // The entries of the other pages are restored without it.
                     Err(error) if error.is_damage() => {
                         restore.give(Step::Failed("a page of the snapshot".to_owned(), error))?;
                     }
@@ -187,7 +187,7 @@ fn write(
     })
 }
 
-/// What a restore would do in an empty target.
+/// The counts of a restore into an empty target.
 fn count(entries: impl Iterator<Item = Result<Entry, Error>>) -> Result<GetReport, Error> {
     let mut report = GetReport::default();
     for entry in entries {
@@ -369,8 +369,8 @@ impl Restore<'_> {
         }
     }
 
-    /// What an interrupted run has left of a file, as far as it is right; the rest is cut off, for
-    /// it may stand where holes belong.
+    /// The correct pieces of a file that an interrupted run has left. The rest is cut off, for it
+    /// may stand where holes belong.
     fn kept(&mut self, file: &File, entry: &Entry, pieces: &[Piece]) -> Result<Kept, Error> {
         let left = file.metadata().map_err(|cause| failed(entry, cause))?.len();
         let mut kept = Kept { pieces: 0, length: 0 };

@@ -108,7 +108,7 @@ impl Target {
         at.ok_or(Errno::INVAL)
     }
 
-    /// What is there under a path, without following a link.
+    /// The metadata of the file at a path, without following a link.
     pub(super) fn look(&mut self, path: &[u8]) -> Result<Option<Stat>, Error> {
         let (folder, name) = self.parent(path)?;
         match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -39,7 +39,7 @@ impl Flush {
     }
 }
 
-/// What is to be written next. What cannot be done for one entry does not keep the others.
+/// The next thing to write. If one entry fails, the others are still written.
 pub(super) enum Step {
     /// A folder that is there; mode and time come last.
     Folder(Entry),
@@ -97,7 +97,8 @@ impl Writer<'_> {
             }
         }
         self.target.sync(target)?;
-        // What an earlier run has left is beyond doubt when all of it was looked at, and right.
+        // The files of an earlier run are beyond doubt once all of them were looked at and found
+        // right.
         let looked_at_all = self.options.paths.is_empty() && self.report.failed.is_empty();
         if !self.interrupted || looked_at_all {
             self.target.unmark();

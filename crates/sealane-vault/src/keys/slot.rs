@@ -18,7 +18,7 @@ pub(crate) fn slot_key(id: &[u8; 8]) -> String {
     format!("{SLOT_PREFIX}{}", hex(id))
 }
 
-/// What Argon2id costs: the stronger, the slower to unlock and to guess.
+/// The cost of Argon2id. A higher cost makes unlocking and guessing slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Memory in KiB.
@@ -35,7 +35,7 @@ impl Default for Cost {
     }
 }
 
-/// What opens a slot.
+/// The secret that opens a slot.
 pub enum Secret<'a> {
     /// A passphrase, as bytes.
     Passphrase(&'a [u8]),
@@ -261,7 +261,7 @@ impl KeySlot {
     }
 }
 
-/// What a new slot is to be opened with.
+/// The secret that is to open a new slot.
 pub(crate) enum NewSecret<'a> {
     Passphrase(&'a [u8], Cost),
     Recovery(&'a RecoveryCode),

@@ -17,9 +17,9 @@ const TAG_BYTES: usize = 16;
 /// The cipher of a blob, which the blob does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cipher {
-    /// What the format settled on.
+    /// The cipher that the format settled on.
     ChaCha20Poly1305,
-    /// What its first version used.
+    /// The cipher of its first version.
     Aes256Gcm,
 }
 

@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for Frames {
     }
 }
 
-/// What was decoded so far. Nothing is kept in base64.
+/// The bytes decoded so far. Nothing is kept in base64.
 struct Pieces(Vec<u8>);
 
 impl<'de> Visitor<'de> for Pieces {

@@ -24,7 +24,8 @@ use crate::store::spool_name;
 const PAGE_BYTES: usize = 128 << 10;
 /// Entries below which a page does not end by its paths.
 const PAGE_LEAST: usize = 16;
-/// What of a pack is hashed and written at once: hashing is several times faster in long runs.
+/// Bytes of a pack that are hashed and written at once: hashing is several times faster in long
+/// runs.
 const BLOCK_BYTES: usize = 256 << 10;
 /// Files that are remembered at once.
 const SEEN_BATCH: usize = 4096;
@@ -50,7 +51,7 @@ pub(super) struct Packer<'a> {
     counts: Counts,
 }
 
-/// What came of all jobs.
+/// The outcome of all jobs.
 pub(crate) struct Packed {
     pub(crate) pages: Vec<Id>,
     pub(crate) counts: Counts,
@@ -63,7 +64,7 @@ struct OpenPack {
     file: File,
     path: Spooled,
     hasher: blake3::Hasher,
-    /// What is neither hashed nor written yet.
+    /// Bytes that are neither hashed nor written yet.
     block: Vec<u8>,
     header: Vec<u8>,
     size: u64,

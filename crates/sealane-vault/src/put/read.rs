@@ -22,7 +22,7 @@ use crate::manifest::{Look, Manifest};
 const JOB_BYTES: usize = 1 << 20;
 /// Steps at which a job is handed on.
 const JOB_STEPS: usize = 4096;
-/// What is read before it is cut.
+/// Bytes that are read before they are cut.
 const WINDOW_BYTES: usize = 2 * MAX_CHUNK_BYTES;
 /// A file that changed so shortly before it was read may change again within the same tick of the
 /// file system's clock, and look the same.

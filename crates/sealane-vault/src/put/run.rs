@@ -40,7 +40,8 @@ pub(crate) enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// What tells the snapshots of this source from those of others of the same host.
+    /// The places that tell the snapshots of this source from those of other sources of the same
+    /// host.
     fn places(&self) -> Result<Vec<Vec<u8>>, Error> {
         match self {
             Source::Paths(roots) => places(roots),

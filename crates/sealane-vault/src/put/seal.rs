@@ -5,7 +5,7 @@ use crate::compress::Compressor;
 use crate::format::chunk::{ChunkHead, ChunkKind, Compression, Descriptor, TAG_BYTES};
 use crate::keys::{Naming, Sealing};
 
-/// What names, compresses and seals: one per thread.
+/// Names, compresses and seals chunks. Each thread has its own.
 pub(crate) struct ChunkSealer<'a> {
     naming: &'a Naming,
     sealing: &'a Sealing,

@@ -76,7 +76,7 @@ impl Folder {
         let file = self.spool()?.join(spool_name("object"));
         let written = File::create(&file).and_then(|mut file| file.write_all(bytes));
         if let Err(cause) = written {
-            // What could not be written whole is of no use; `tmp` is emptied by age anyway.
+            // A file that was not written whole is of no use. The age limit empties `tmp` anyway.
             let _ = fs::remove_file(&file);
             return Err(Error::store(key, cause));
         }

@@ -107,7 +107,7 @@ impl S3 {
         &self.location
     }
 
-    /// What tells it from a bucket of the same name at another server.
+    /// A name that differs for a bucket of the same name at another server.
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
@@ -270,11 +270,11 @@ fn runtime() -> io::Result<&'static Runtime> {
     SHARED.get().ok_or_else(|| io::Error::other("no runtime"))
 }
 
-/// What the environment says of all buckets.
+/// The settings of all buckets from the environment.
 fn builder(variables: &BTreeMap<String, String>) -> AmazonS3Builder {
     let mut builder = AmazonS3Builder::new();
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
-        // What the client has no use for is for others.
+        // The client ignores variables that are meant for other programs.
         if let Ok(key) = name.to_ascii_lowercase().parse() {
             builder = builder.with_config(key, value);
         }

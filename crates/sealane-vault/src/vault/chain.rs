@@ -13,7 +13,7 @@ use crate::wire::{from_hex, hex};
 /// The newest link: its number, and the hash of its object.
 pub(crate) type Head = (u64, Hash);
 
-/// What a snapshot says about itself.
+/// The properties of a snapshot, as it states them.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -23,9 +23,9 @@ pub struct Snapshot {
     pub time_ns: i64,
     /// The host that made it.
     pub source: String,
-    /// What the user said about it.
+    /// The note of the user.
     pub note: String,
-    /// What it keeps.
+    /// The counts of its content.
     pub counts: Counts,
     /// Whether a writer's key made it.
     pub by_writer: bool,

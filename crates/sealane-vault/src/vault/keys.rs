@@ -14,15 +14,15 @@ use crate::put::now_ns;
 use crate::store::Put;
 use crate::wire::{from_hex, hex};
 
-/// What can be told of a key slot.
+/// The visible properties of a key slot.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SlotInfo {
     /// Its id, in hexadecimal digits.
     pub id: String,
-    /// What it is.
+    /// The kind of the slot.
     pub kind: SlotKind,
-    /// What a passphrase's slot costs.
+    /// The cost of a passphrase's slot.
     pub cost: Option<Cost>,
     /// A writer's label.
     pub label: Option<String>,
@@ -36,7 +36,7 @@ impl Vault {
     /// All key slots.
     ///
     /// # Errors
-    /// What the store fails for; [`Error::Malformed`].
+    /// Errors of the store; [`Error::Malformed`].
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
         let slots = self.all_slots()?;
         let roster = self.roster();

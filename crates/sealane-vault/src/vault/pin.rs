@@ -50,7 +50,7 @@ impl FromStr for Anchor {
     }
 }
 
-/// What a machine remembers of a place, and of a vault wherever it is.
+/// The memory of a machine about a place, and about a vault wherever it is.
 pub(super) struct Pin {
     files: Option<[PathBuf; 2]>,
     /// Where versions that did not look at a bucket's server remembered the place.

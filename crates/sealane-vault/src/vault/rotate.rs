@@ -25,7 +25,8 @@ use crate::wire::hex;
 /// Races for the next number that are lost before giving up.
 const TRIES: usize = 1000;
 
-/// What opens the vault after a change of the main key, beside the secret that it was opened with.
+/// The secrets that open the vault after a change of the main key. The secret that it was opened
+/// with stays, too.
 #[derive(Debug, Clone, Default)]
 pub struct RotateOptions {
     /// Makes a new recovery code.
@@ -34,7 +35,7 @@ pub struct RotateOptions {
     pub identities: Vec<PublicKey>,
 }
 
-/// What a change of the main key did.
+/// The outcome of a change of the main key.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rotated {
@@ -57,14 +58,15 @@ struct Next {
 impl Vault {
     /// Changes the main key, and gives the vault as `secret` opens it then.
     ///
-    /// What is kept stays where it is: an unchanged tree is not stored again, and a prune writes
-    /// anew what the old key sealed. `secret` must be what the vault was opened with. It opens the
-    /// vault afterwards, and so does what `options` names; all other slots go, but for writers',
-    /// which the new owner signs. A change that was interrupted is done again or completed.
+    /// The kept data stays where it is: an unchanged tree is not stored again. A prune writes anew
+    /// the data that the old key sealed. `secret` must be the secret that the vault was opened
+    /// with. It opens the vault afterwards, and so do the secrets that `options` names. All other
+    /// slots go, but for writers', which the new owner signs. If a change was interrupted, it is
+    /// done again or completed.
     ///
     /// # Errors
     /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::Rotated`] when another machine was
-    /// faster, and what the store fails for.
+    /// faster, and errors of the store.
     pub fn rotate(
         self,
         secret: &Secret<'_>,
@@ -240,7 +242,7 @@ impl Vault {
         let key = rotation_key(self.generation().saturating_add(1));
         let read = self.store.get(&key, MAX_ROTATION_BYTES);
         match read.and_then(|bytes| SealedRotation::read(&key, bytes, &self.config.vault)) {
-            // What this owner did not sign stops nobody.
+            // A change that this owner did not sign stops nobody.
             Ok(next) => Ok(next.rotation.before == self.succession.current()),
             Err(error) if error.is_damage() => Ok(false),
             Err(error) => Err(error),

@@ -24,7 +24,7 @@ pub(crate) struct Succession {
     rotations: Vec<SealedRotation>,
 }
 
-/// Who may sign in a vault, as its store and this machine tell.
+/// The keys that may sign in a vault, according to its store and this machine.
 pub(super) struct Trusted {
     pub(super) succession: Succession,
     pub(super) roster: Roster,
@@ -279,7 +279,7 @@ impl Vault {
         self.succession.rotations.iter().map(|change| &change.rotation)
     }
 
-    /// What is wrong with the changes of the main key.
+    /// The problems with the changes of the main key.
     pub(crate) fn check_rotations(&self) -> Result<Vec<Skipped>, Error> {
         let mut problems = Vec::new();
         let there = rotations(&self.store, &self.config, &mut problems)?;

@@ -46,8 +46,8 @@ impl Vault {
         for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
             match self.read_pack(hash, *size) {
                 Ok(pack) => manifest.add_pack(&pack, self.origin(&pack))?,
-                // What is in it is missing then: a put keeps it anew, and `verify` and whoever
-                // needs it say so.
+                // The content of this pack is missing then. A put keeps it anew, and `verify` and
+                // every reader that needs it say so.
                 Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
             }
@@ -67,8 +67,8 @@ impl Vault {
                 Err(Error::Missing(_)) => continue,
                 Err(error) => return Err(error),
             };
-            // Whoever seals an index may put into it what it likes of any pack; what a writer says
-            // is read from the trailers of its own packs.
+            // The sealer of an index may put any claim about any pack into it. So the claims of a
+            // writer are read from the trailers of its own packs.
             let open = |header: &ObjectHeader| match header.wrapped {
                 None if header.generation == self.generation() => self.sealing_of(header),
                 _ => Err(Error::Malformed { what: "an index" }),
@@ -84,7 +84,8 @@ impl Vault {
             };
             for pack in packs {
                 if there.contains(&pack.hash) {
-                    // Whoever has the newest main key vouches for what an older one sealed.
+                    // A holder of the newest main key vouches for everything that an older key
+                    // sealed.
                     manifest.add_pack(&pack, Origin::Owner)?;
                 }
             }

@@ -1,4 +1,4 @@
-//! Who may sign: the owner's list of slots, and what is not in it.
+//! The right to sign: the owner's list of slots, and slots that are not in it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -198,7 +198,7 @@ impl Vault {
         Ok(self.newest_there()?.roster.number)
     }
 
-    /// What is wrong with the slots and the owner's list of them.
+    /// The problems with the slots and the owner's list of them.
     pub(crate) fn check_roster(&self) -> Result<Vec<Skipped>, Error> {
         let roster = self.roster();
         let Newest { roster: there, foreign: mut problems } = self.newest_there()?;
@@ -238,8 +238,7 @@ impl Vault {
             return Ok(());
         }
         match self.list_slots(&mut |_| {}) {
-            // Whoever reads is not stopped by a store that does not keep what is written; the first
-            // put is.
+            // If a store does not keep written objects, a reader goes on; the first put stops.
             Err(
                 Error::Store { .. }
                 | Error::StoreFull { .. }
@@ -289,11 +288,11 @@ impl Vault {
             pin::write(&state.join("roster"), &object)?;
         }
         *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = roster;
-        // Whoever changes the main key looks for a newer list behind having said so.
+        // A machine that changes the main key looks for a newer list after it has said so.
         self.check_not_rotating()
     }
 
-    /// What a list says of a slot that is as it was made.
+    /// The list entry of a slot that is as it was made.
     pub(crate) fn listed(&self, slot: &KeySlot) -> Option<Listed> {
         let writer = match slot.kind {
             SlotKind::Writer => slot.writer(&self.succession.current()).ok()?,

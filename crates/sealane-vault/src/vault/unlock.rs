@@ -13,7 +13,7 @@ use crate::limits::MAX_UNLISTED_PASSPHRASES;
 use crate::put::Skipped;
 use crate::store::Store;
 
-/// What lets a caller in.
+/// The result of admitting a caller.
 pub(super) struct Admitted {
     pub(super) pin: Pin,
     /// None for a writer.

@@ -18,7 +18,7 @@ use crate::wire::hex;
 /// How often the links are listed while prunes remove some before they are read.
 const LISTINGS: usize = 16;
 
-/// Whose word a link is.
+/// The right by which a link is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Owner,
@@ -37,7 +37,7 @@ struct Found {
     standing: Standing,
 }
 
-/// What lies under a number.
+/// The object under a number.
 enum At {
     Link(Found),
     /// An object that is no link of this vault, or damaged.
@@ -73,11 +73,11 @@ pub(crate) struct Chain {
     pub(crate) rotated: bool,
     /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
     pub(crate) vouched: Vec<Head>,
-    /// What the owner has removed, as the newest of its links that says so has it.
+    /// The snapshots that the owner has removed, as the newest link that names them has it.
     pub(crate) removed: Vec<(u64, Hash)>,
     /// The link that says so.
     removed_by: u64,
-    /// What is not part of the chain, and what is missing.
+    /// Objects that are not part of the chain, and links that are missing.
     pub(crate) problems: Vec<Skipped>,
 }
 
@@ -179,7 +179,7 @@ impl Vault {
         Ok(there)
     }
 
-    /// What lies under a number; none if it has gone.
+    /// The object under a number; none if it has gone.
     fn read_at(
         &self,
         number: u64,
@@ -510,7 +510,7 @@ impl Walk {
             }
             from = number + 1;
         }
-        // What lies there is named already, or is not what the owner's link saw.
+        // The object there is named already, or is not the link that the owner's link saw.
         if chain.problems.len() == named && !matches!(there.get(&last), Some(At::Foreign { .. })) {
             chain.missing(last, last);
         }
@@ -519,7 +519,7 @@ impl Walk {
     fn name_loose(&mut self, there: &BTreeMap<u64, At>, chain: &mut Chain) {
         for (&number, found) in &self.loose {
             chain.loose.push(number);
-            // What nobody believed was named already.
+            // A link that nobody believed was named already.
             if found.standing.is_believed() {
                 let mut reason = String::from("no link of the chain leads to it");
                 let before = there.range(..number).next_back().map_or(0, |(number, _)| *number);

@@ -12,7 +12,7 @@ use sealane_vault::{
     Vault, WriterKey,
 };
 
-/// What may be held above a quiet run.
+/// Bytes that may be held above a quiet run.
 const BOUND: usize = 64 << 20;
 
 struct Counting;

@@ -112,9 +112,9 @@ fn a_store_that_takes_the_list_back_is_named() {
     sign_anyway(&host.open(&place));
     let lists = place.store().list("roster/").unwrap();
     fs::remove_file(place.path("vault").join(&lists.last().unwrap().key)).unwrap();
-    // Who has seen it holds to it.
+    // A machine that has seen it holds to it.
     assert_eq!(numbers(&place.open()), [1]);
-    // Who has not is told by the chain that there was one.
+    // The chain tells any other machine that there was one.
     let fresh = place.open_afresh("fresh");
     let named = |at: &sealane_vault::Skipped| at.path.starts_with("roster/");
     assert!(fresh.verify(false).unwrap().problems.iter().any(named));

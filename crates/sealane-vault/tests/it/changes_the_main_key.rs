@@ -162,7 +162,7 @@ fn pins_follow_the_change_and_a_store_that_plays_it_back_is_refused() {
     let (before, anchor) = (place.objects(), owner.anchor());
     let after = rotate(&place).vault.anchor();
     assert_ne!(anchor, after);
-    // Who remembers the owner before, or is told of it, follows.
+    // A machine that remembers the owner before, or is told of it, follows.
     assert_eq!(place.open_afresh("second").anchor(), after);
     drop(host.open(&place));
     for expect in [&anchor, &after] {
@@ -205,7 +205,7 @@ fn a_store_that_hides_the_hand_over_alone_is_found_out() {
     }
 }
 
-/// Whoever has the main key from before can sign and seal as the owner of that time did.
+/// A holder of the main key from before can sign and seal as the owner of that time did.
 #[test]
 fn a_thief_of_the_old_main_key_reads_and_signs_nothing_that_is_new() {
     let place = Place::new();
@@ -277,7 +277,7 @@ fn a_second_hand_over_beside_the_true_one_stops_nobody() {
             let options = OpenOptions { state: Some(remembered.path("state")), ..place.options() };
             let open = || Vault::open(place.store(), &SECRET, &options);
             let vault = match open() {
-                // Who has seen the true one misses it.
+                // A machine that has seen the true one misses it.
                 Err(Error::RolledBack { .. }) if state == "state" && !without.is_empty() => {
                     continue;
                 }

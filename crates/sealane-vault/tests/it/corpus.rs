@@ -1,4 +1,4 @@
-//! What fuzzing has found interesting, replayed through the checks of the fuzz targets.
+//! Inputs that fuzzing has found interesting, replayed through the checks of the fuzz targets.
 
 #[path = "../../../../fuzz/src/vault.rs"]
 #[allow(unreachable_pub, reason = "it is the public module of another crate")]

@@ -237,7 +237,7 @@ fn a_pack_that_is_kept_again_takes_its_own_place() {
         let left = owner.verify(true).unwrap().problems;
         let is_left = |problem: &Skipped| !repairs && problem.path.starts_with("packs/");
         assert!(left.iter().all(is_left), "{what}: {left:?}");
-        // What is whole again is kept no more.
+        // A second put keeps nothing that is whole again.
         let after = place.objects();
         assert_eq!(put().unwrap().counts.new_bytes, 0, "{what}");
         let count = |objects: &BTreeMap<String, Vec<u8>>| objects.keys().filter(is_pack).count();

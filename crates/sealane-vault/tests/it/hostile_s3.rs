@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the server does with a request to create an object.
+/// The behaviour of the server on a request to create an object.
 #[allow(dead_code, reason = "each test file uses a part of it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -187,7 +187,7 @@ fn serve(client: TcpStream, bucket: &Bucket) {
     let _ = client.get_mut().write_all(&reply);
 }
 
-/// What is to happen now.
+/// The event that is due now.
 fn due(bucket: &Bucket) -> Option<Box<dyn FnOnce() + Send>> {
     let mut event = bucket.event.lock().unwrap();
     match event.as_mut()?.left.checked_sub(1) {

@@ -15,7 +15,7 @@ const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// 2026-11-01, some hours before noon.
 const BEGIN_NS: i64 = 20_758 * DAY_NS + DAY_NS / 3;
 
-/// What an operator who knows restic types.
+/// The options that an operator with restic habits types.
 fn usual() -> Keep {
     Keep { daily: 7, weekly: 4, monthly: 12, ..Keep::default() }
 }
@@ -87,7 +87,7 @@ fn hosts_do_not_use_up_what_is_kept_of_each_other() {
     let report = vault.prune(&prune(Keep { daily: 7, ..Keep::default() })).unwrap();
     assert_eq!((report.kept, report.removed), (14, 6));
     assert_eq!(numbers(&vault), (7..=20).collect::<Vec<_>>());
-    // Whoever asks for one group for all gets it.
+    // If a user asks for one group for all, the prune uses one.
     let group_by = GroupBy { signer: false, host: false, paths: false, tags: false };
     let keep = Keep { daily: 7, ..Keep::default() };
     let together = PruneOptions { group_by, ..prune(keep) };
@@ -185,7 +185,7 @@ fn without_a_number_only_ones_own_newest_is_taken() {
     assert_eq!(newest(&Whose { anyone: true, ..Whose::default() }, &[]).unwrap(), 6);
     let none = newest(&Whose::default(), &["docs", "nothing"]).unwrap_err();
     assert!(none.info().name == "NoEntry" && none.to_string().contains("nothing"), "{none}");
-    // Whoever looks through snapshots looks through one's own.
+    // A search through snapshots looks through one's own.
     let find = |pattern: &str, whose: &Whose| {
         let mut found = Vec::new();
         vault.find(pattern, whose, &mut |one| {
@@ -303,7 +303,7 @@ fn what_a_lost_page_named_is_not_said_to_be_no_entry() {
         let failed = format!("{:?}", report.failed);
         assert!(failed.contains("page") && failed.contains("SL-VAULT-03"), "{failed}");
     }
-    // What lies in it is not known, and the snapshot counts as one of its own.
+    // The content of the page is unknown, and the snapshot counts as a group of its own.
     let groups = vault.retention(&prune(Keep { last: 1, ..Keep::default() })).unwrap();
     assert_eq!(groups.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! What a vault promises, one file per promise.
+//! The promises of a vault, one file per promise.
 
 mod believes_a_writer_up_to;
 mod changes_the_main_key;

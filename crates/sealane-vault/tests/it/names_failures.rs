@@ -1,4 +1,4 @@
-//! What fails has a name and a next step, and the next step helps.
+//! Every failure has a name and a next step, and the next step helps.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

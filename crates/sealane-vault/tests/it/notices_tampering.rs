@@ -50,7 +50,8 @@ impl Copy {
         Vault::open(store, &Secret::Passphrase(PASSPHRASE), &options)
     }
 
-    /// What opening, verifying and restoring say; and what was restored is compared with the truth.
+    /// The outcome of opening, verifying and restoring. The restored files are compared with the
+    /// truth.
     fn is_noticed(&self, truth: &Path) -> bool {
         let vault = match self.open() {
             Ok(vault) => vault,

@@ -176,7 +176,7 @@ fn the_state_folder_opens_nothing() {
     let owner = place.init();
     let code = owner.add_recovery("paper").unwrap();
     let host = Host::of(&place, &owner, "host");
-    // What changed just now is not remembered.
+    // A file that changed just now is not remembered.
     std::thread::sleep(Duration::from_millis(100));
     owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     host.open(&place).put_paths(&[source], &PutOptions::default()).unwrap();
@@ -221,7 +221,8 @@ fn a_bucket_of_the_same_name_at_another_server_is_another_place() {
         |server| Vault::open(bucket(server), &Secret::Passphrase(PASSPHRASE), &place.options());
     assert_eq!(open(&one).unwrap().id(), first.id());
     assert_eq!(open(&two).unwrap().id(), second.id());
-    // What a version that did not tell them apart remembers holds where nothing else does.
+    // A place that an earlier version remembers without its server counts where nothing else is
+    // remembered.
     let places: Vec<_> = files(&place.path("state/places"));
     assert_eq!(places.len(), 2);
     let hash = blake3::hash(b"s3://bucket/vault").to_hex();

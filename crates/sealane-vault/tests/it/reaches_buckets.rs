@@ -135,7 +135,7 @@ fn nothing_is_sent_unencrypted_to_another_machine() {
     let begun = Instant::now();
     let failed = refused(&store(&format!("http://127.0.0.2:{port}"), home.path(), &[]));
     assert!(failed.contains("plain HTTP"), "{failed}");
-    // What cannot succeed is not tried again.
+    // A request that cannot succeed is not tried again.
     assert!(begun.elapsed() < Duration::from_secs(1));
 }
 
@@ -172,7 +172,7 @@ fn a_server_that_answers_nothing_is_given_up() {
     assert!(failed.contains("silent for 200ms"), "{failed}");
 }
 
-/// What is said of a bucket that gives nothing.
+/// The error for a bucket that gives nothing.
 fn refused(store: &Store) -> String {
     match store.get("a", 100) {
         Err(Error::Store { cause, .. }) => cause.to_string(),

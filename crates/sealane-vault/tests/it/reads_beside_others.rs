@@ -1,5 +1,5 @@
-//! Whoever reads, verifies, puts or prunes goes on while others put and prune: a handle that is
-//! open sees what came since, and what is removed beside it is not taken for lost.
+//! Readers, verifications, puts and prunes go on while others put and prune. An open handle sees
+//! everything that came since, and objects that are removed beside it are not taken for lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -146,7 +146,7 @@ fn a_reader_of_a_snapshot_that_is_removed_is_told_so_by_name() {
     let entry = vault.entries(&removed).unwrap().next().unwrap();
     assert_eq!(entry.map_err(name).unwrap_err(), "SnapshotRemoved");
     assert_eq!(vault.snapshot(Some(1)).map_err(name).unwrap_err(), "NoSnapshot");
-    // What is lost without a word of the owner's is still called lost.
+    // Objects that are lost without a word of the owner's are still called lost.
     fs::remove_dir_all(place.path("vault/packs")).unwrap();
     let got = vault.file(&newest(&vault), b"file").map_err(name);
     assert_eq!(got.unwrap_err(), "ObjectMissing");
@@ -161,7 +161,7 @@ fn a_reader_beside_a_change_of_the_main_key_is_told_so_by_name() {
     let vault = place.open_afresh("reader");
     let snapshot = newest(&vault);
     let rotated = owner.rotate(&SECRET, &place.options(), &Default::default()).unwrap().vault;
-    // What the old key sealed is there until a prune has written it anew.
+    // Data that the old key sealed is there until a prune has written it anew.
     vault.file(&snapshot, b"file").unwrap();
     rotated.prune(&last(9, true)).unwrap();
     let again = place.open_afresh("reader too");

@@ -58,7 +58,7 @@ fn a_lost_pack_costs_what_is_in_it_and_a_put_heals_it() {
     assert_eq!(fs::read(target.join("source/second")).unwrap(), b"in the second pack");
     assert!(place.open().verify(false).unwrap().problems.len() > 1);
     place.open().put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
-    // What the first snapshot alone had, its page, stays lost; the files are back.
+    // The page that only the first snapshot had stays lost; the files are back.
     let problems = place.open().verify(true).unwrap().problems;
     assert!(problems.len() == 1 && problems[0].path == "snapshot 1", "{problems:?}");
     let vault = place.open();
@@ -86,7 +86,7 @@ fn a_drill_proves_a_restore_and_names_what_is_lost() {
     crate::shared::flip(&place.path("vault").join(pack.key), 30);
     let failed = vault.drill(&place.path("broken"), &DrillOptions::default()).unwrap();
     assert!(!failed.failed.is_empty());
-    // What failed does not count as proven, and reports cannot be forged.
+    // A failed drill does not count as proven, and reports cannot be forged.
     assert_eq!(vault.last_proven().unwrap().unwrap(), sample);
     let report = place.store().list("reports/").unwrap().remove(1);
     crate::shared::flip(&place.path("vault").join(report.key), 60);

@@ -165,7 +165,7 @@ fn an_object_that_was_forgotten_after_a_yes_is_named() {
     server.rule(|key| if key.contains("/keys/") { Way::Forgets } else { Way::Honest });
     // A recovery code is printed only if its slot is there.
     assert_eq!(name(vault.add_recovery("paper")), "StoreForgot");
-    // What every pack says too may be forgotten.
+    // The store may forget an index, because every pack says the same.
     server.rule(|key| if key.contains("/index/") { Way::Forgets } else { Way::Honest });
     put(&vault, "second").unwrap();
     let fresh = open_as(server.port, home.path(), "another machine").unwrap();

@@ -1,4 +1,4 @@
-//! What is put comes back: bytes, modes, times to the nanosecond, links and holes.
+//! Everything that is put comes back: bytes, modes, times to the nanosecond, links and holes.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn mixed_and_odd_files_come_back_as_they_were() {
         assert_eq!(got.failed, []);
         assert_eq!((got.files, got.bytes), (put.counts.files, put.counts.bytes));
         assert_same(&source, &target.join("source"));
-        // What is there already is not written again.
+        // A file that is there already is not written again.
         let again = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
         assert_eq!((again.files, again.failed), (0, vec![]));
         if round == 0 {

@@ -36,7 +36,7 @@ impl Server {
         server
     }
 
-    /// What a client of `port` needs in its environment.
+    /// The environment variables that a client of `port` needs.
     pub(crate) fn environment(port: u16, home: &Path) -> Vec<(String, String)> {
         let endpoint = format!("http://127.0.0.1:{port}");
         let home = home.to_str().unwrap();
@@ -74,7 +74,7 @@ pub(crate) fn request(port: u16, what: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// What the proxy does with a request.
+/// The behaviour of the proxy on a request.
 #[allow(dead_code, reason = "each test file uses a part of it")]
 pub(crate) enum Answer {
     /// The server answers.

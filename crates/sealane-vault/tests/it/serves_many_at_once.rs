@@ -14,14 +14,14 @@ use sealane_vault::{
     WriterKey,
 };
 
-/// What each writer keeps of its own.
+/// Snapshots that each writer keeps of its own.
 const LAST: usize = 5;
 /// How often a handle of the reader goes through all snapshots.
 const LOOKS: usize = 20;
 /// A busy machine may stand still for longer than a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What was reported as kept: by number, who and what.
+/// Snapshots that were reported as kept: by number, the writer and the content.
 type Kept = Mutex<BTreeMap<u64, (String, Vec<u8>)>>;
 
 struct Scene<'a> {

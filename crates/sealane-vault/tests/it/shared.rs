@@ -89,7 +89,7 @@ pub(crate) fn age(path: &Path, seed: &mut Seed) {
     File::open(path).unwrap().set_modified(SystemTime::now() - ago).unwrap();
 }
 
-/// What is hard to keep: links, holes, names, modes, times.
+/// Files that are hard to keep: links, holes, names, modes, times.
 pub(crate) fn odd_files(folder: &Path) {
     fs::create_dir_all(folder.join("deep/er")).unwrap();
     fs::write(folder.join("empty"), b"").unwrap();

@@ -223,7 +223,7 @@ fn recovering_nothing_is_a_failure() {
     assert_eq!((older.snapshot, older.report.files), (Some(1), 1));
 }
 
-/// What a slot says of its cost is a part of what its secret opens.
+/// The cost that a slot states is a part of what its secret opens.
 #[test]
 fn a_slot_that_was_made_cheaper_opens_nothing() {
     let place = Place::new();

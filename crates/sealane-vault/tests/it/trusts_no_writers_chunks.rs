@@ -1,5 +1,5 @@
-//! What a writer says it has kept counts for nothing until it was opened: a writer gone bad cannot
-//! keep anybody's files from being kept.
+//! A writer's claim to have kept a chunk counts for nothing until the chunk was opened. A hostile
+//! writer cannot keep anybody's files from being kept.
 
 use std::fs;
 
@@ -82,7 +82,8 @@ fn an_index_of_a_writer_is_not_believed() {
     assert_eq!(put.counts.new_chunks, 1);
 }
 
-/// What equal files of two hosts cost: each host keeps its own copy, until the owner prunes.
+/// Equal files of two hosts cost their bytes twice: each host keeps its own copy, until the owner
+/// prunes.
 #[test]
 fn equal_files_of_two_hosts_cost_their_bytes_twice_until_a_prune() {
     let place = Place::new();
@@ -104,7 +105,7 @@ fn equal_files_of_two_hosts_cost_their_bytes_twice_until_a_prune() {
     place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     let once = stored();
     assert!(once < (3 << 20) + 20_000, "{once}");
-    // What a restore has opened, the owner need not keep again.
+    // If a restore has opened a chunk, the owner need not keep it again.
     let owner = place.open();
     place.restores(&owner, None);
     let put = owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();

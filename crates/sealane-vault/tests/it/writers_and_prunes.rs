@@ -1,4 +1,4 @@
-//! Who may do what with a vault, and what a prune leaves.
+//! The rights of owner and writers in a vault, and the objects that a prune leaves.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn a_writer_adds_and_cannot_read() {
     let writer = || Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
     let first = writer().put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     assert_eq!(first.counts.files, 263);
-    // What it kept itself it knows by its own memory.
+    // The writer knows by its own memory which chunks it has kept.
     let again = writer().put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     assert_eq!(again.counts.new_chunks, 0);
     let host = writer();
@@ -40,7 +40,7 @@ fn a_writer_adds_and_cannot_read() {
     let put = owner.put_paths(&[source], &PutOptions::default()).unwrap();
     assert_eq!(put.counts.new_chunks, 0);
     assert!(owner.verify(true).unwrap().problems.is_empty());
-    // What a writer kept stays when it is removed.
+    // The snapshots of a writer stay when it is removed.
     let slot = owner.slots().unwrap().into_iter().find(|slot| slot.label.is_some()).unwrap();
     assert_eq!(slot.label.as_deref(), Some("field host"));
     owner.remove_slot(&slot.id).unwrap();
@@ -85,7 +85,7 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
 
     let report = vault.prune(&PruneOptions { keep, ..PruneOptions::default() }).unwrap();
     assert_eq!((report.removed, report.removed_packs), (3, 0));
-    // What a dry run tells is what is done then; what is written anew is condemned, too.
+    // A prune does exactly what its dry run tells. Packs that are written anew are condemned, too.
     let told = (dry.repacked, dry.condemned + dry.repacked);
     assert_eq!(told, (report.repacked, report.condemned), "{dry:?} {report:?}");
     assert!(report.condemned >= 2, "{report:?}");
@@ -107,7 +107,8 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
     let snapshot = vault.snapshot(None).unwrap();
     assert_eq!(vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap().failed, []);
     assert_same(&source, &target.join("source"));
-    // Who remembers nothing accepts the chain, and who remembers a head does, too.
+    // A machine that remembers nothing accepts the chain, and a machine that remembers a head does,
+    // too.
     let options = OpenOptions { state: Some(place.path("new")), ..OpenOptions::default() };
     assert!(Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).is_ok());
 }

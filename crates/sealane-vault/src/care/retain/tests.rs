@@ -251,13 +251,14 @@ proptest! {
         prop_assert_eq!(verdicts.len(), all.len());
         let sorted = { let mut sorted = all.clone(); sorted.sort_by_key(|one| one.number); sorted };
         prop_assert_eq!(&keep.judge(&sorted, now_ns), &judged);
-        // What others put changes nothing in a group.
+        // The snapshots of others change nothing in a group.
         for (group, members) in &groups {
             let alone: Vec<Candidate> = members.iter().map(|one| (*one).clone()).collect();
             let alone = keep.judge(&alone, now_ns);
             prop_assert_eq!(Some(&alone[0]), judged.iter().find(|one| one.group == **group));
         }
-        // What was kept is kept again: a second prune at the same time removes nothing.
+        // A second prune at the same time removes nothing: every snapshot that was kept is kept
+        // again.
         let left: Vec<Candidate> =
             all.iter().filter(|one| stays.contains(&one.number)).cloned().collect();
         prop_assert_eq!(staying(&keep.judge(&left, now_ns)), stays);

@@ -79,7 +79,7 @@ fn bundle(file: &str) -> io::Result<Arc<ClientConfig>> {
     config(roots).map_err(io::Error::other)
 }
 
-/// What the system trusts, read once.
+/// The certificates that the system trusts, read once.
 fn system() -> io::Result<Arc<ClientConfig>> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let read = || {

@@ -129,8 +129,8 @@ fn failed(error: &legacy::Error) -> HttpError {
     HttpError::new_boxed(kind, said(error).into())
 }
 
-/// What became of a request, by which the store knows whether to send it again. The innermost
-/// causes alone tell it.
+/// The kind of a failed request, by which the store knows whether to send it again. Only the
+/// innermost causes tell it.
 fn kind(error: &Cause) -> HttpErrorKind {
     causes(error)
         .find_map(|cause| {

@@ -11,7 +11,7 @@ use crate::wire::hex;
 
 const PREFIX: &str = "probe/";
 
-/// What two writes under one key have shown.
+/// The finding of two writes under one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// The server keeps to what it had first.
@@ -28,8 +28,8 @@ impl S3 {
         if self.asked.get().is_some() {
             return Ok(());
         }
-        // What a run that may not remove objects has left is asked for again, lest each run leaves
-        // one more.
+        // If a run may not remove objects, its probe is still here. It is used again, lest each run
+        // leaves another object.
         let left = self.list(PREFIX)?.into_iter().next().map(|object| object.key);
         let shown = left.map_or_else(|| Ok(Shown::Nothing), |left| self.ask_twice(&left))?;
         // Others may have removed that name between two writes. They do not know this one.

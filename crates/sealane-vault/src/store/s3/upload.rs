@@ -18,7 +18,7 @@ use crate::Error;
 
 const MAGIC: &str = "sealane-upload-1 ";
 
-/// What stopped an upload.
+/// The reason why an upload stopped.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The spooled file or the journal.
