@@ -1,6 +1,6 @@
 //! `sealane gateway`.
 
-use sealane_machine::{MachineConfig, MachineHandle, MachineKeys, MachineRole};
+use sealane_machine::{DaemonRole, MachineConfig, MachineHandle, MachineKeys};
 
 use crate::args::key::KeysArgs;
 use crate::args::operate::GatewayArgs as Args;
@@ -17,7 +17,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), CliFailure>
     config.capture.clone_from(&args.capture);
     let links = config.links.clone();
     let mesh = mesh_member(&config, &KeysArgs::default())?;
-    let keys = MachineKeys { role: MachineRole::Gateway, mesh };
+    let keys = MachineKeys { role: DaemonRole::Gateway, mesh };
     let say = |machine: &MachineHandle, terminal: &mut Terminal| {
         let more = machine.status().gateway.map_or(vec![], |gateway| {
             vec![("hub", gateway.address.into()), ("waiting", gateway.queue.frames.into())]

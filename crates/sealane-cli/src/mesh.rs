@@ -4,7 +4,7 @@ mod status;
 mod trace;
 
 use sealane_link::MeshConfig;
-use sealane_machine::{MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys};
+use sealane_machine::{DaemonRole, MachineConfig, MachineHandle, MachineKeys, MemberKeys};
 
 use crate::args::key::KeysArgs;
 use crate::args::mesh::{MeshArgs, MeshUpArgs, MeshVerb};
@@ -37,7 +37,7 @@ async fn up(
     config.view = asked.view;
     let mesh = config.links.mesh.clone();
     let member = MemberKeys { folder, group: asked.group.clone() };
-    let role = MachineRole::Member(member);
+    let role = DaemonRole::Member(member);
     let machine = MachineKeys { role, mesh: mesh_member(&config, keys)? };
     let say = |machine: &MachineHandle, terminal: &mut Terminal| match &mesh {
         Some(mesh) => started(machine, mesh, terminal),

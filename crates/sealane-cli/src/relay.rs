@@ -3,7 +3,7 @@
 use sealane::{GroupMember, KeyFolder, Value};
 use sealane_link::{DropReason, FrameTally, LinkConfig, UnitVolume};
 use sealane_machine::{
-    Machine, MachineConfig, MachineEnd, MachineHandle, MachineKeys, MachineRole, WaitingFrames,
+    DaemonRole, Machine, MachineConfig, MachineEnd, MachineHandle, MachineKeys, WaitingFrames,
 };
 
 use crate::args::key::KeysArgs;
@@ -23,7 +23,7 @@ pub async fn run(args: &Args, terminal: &mut Terminal) -> Result<(), CliFailure>
     config.capture.clone_from(&args.capture);
     let links = config.links.clone();
     let mesh = mesh_member(&config, &KeysArgs::default())?;
-    let keys = MachineKeys { role: MachineRole::Relay, mesh };
+    let keys = MachineKeys { role: DaemonRole::Relay, mesh };
     let say = |machine: &MachineHandle, terminal: &mut Terminal| {
         started(machine, &links.links, links.neighbours.len(), vec![], terminal)
     };

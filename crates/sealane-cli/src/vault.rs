@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::Value;
-use sealane_vault::{Error, GetOptions, Skipped, Snapshot, Vault, Whose};
+use sealane_vault::{Error, GetOptions, SkippedItem, Snapshot, SnapshotSelector, Vault};
 
 use crate::args::vault::{self as args, VaultVerb};
 use crate::colour::warn;
@@ -71,7 +71,7 @@ fn verb(
 fn snapshot(
     vault: &Vault,
     name: &str,
-    whose: &Whose,
+    whose: &SnapshotSelector,
     paths: &[Vec<u8>],
     terminal: &Terminal,
 ) -> Result<Snapshot, CliFailure> {
@@ -95,14 +95,14 @@ fn snapshot(
 }
 
 /// Prints what was found since the warnings that are known.
-fn warn_anew(vault: &Vault, known: &[Skipped]) {
+fn warn_anew(vault: &Vault, known: &[SkippedItem]) {
     for warning in vault.warnings().iter().filter(|warning| !known.contains(warning)) {
         warn(format_args!("`{}`: {}", warning.path, warning.reason));
     }
 }
 
-fn whose(args: &args::SnapshotOwnerArgs) -> Whose {
-    Whose {
+fn whose(args: &args::SnapshotOwnerArgs) -> SnapshotSelector {
+    SnapshotSelector {
         host: args.host.clone(),
         signer: args.signer.clone(),
         anyone: args.anyone,
@@ -123,7 +123,7 @@ fn wanted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Vec<u8>> {
 }
 
 /// Names what was left out; that is a failure in the end.
-fn skipped(skipped: &[Skipped], terminal: &mut Terminal) -> Result<(), CliFailure> {
+fn skipped(skipped: &[SkippedItem], terminal: &mut Terminal) -> Result<(), CliFailure> {
     for skipped in skipped {
         if terminal.json() {
             terminal.record(vec![

@@ -13,12 +13,12 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use sealane_machine::{Machine, MachineConfig, MachineKeys, MachineRole, MemberKeys};
+//! use sealane_machine::{Machine, MachineConfig, MachineKeys, DaemonRole, MemberKeys};
 //!
 //! let config = MachineConfig::read("car.toml".as_ref())?;
 //! let folder = sealane::KeyFolder::open("keys".as_ref(), None)?;
 //! let mesh = Some(folder.group("roads")?);
-//! let role = MachineRole::Member(MemberKeys { folder, group: "fleet".to_owned() });
+//! let role = DaemonRole::Member(MemberKeys { folder, group: "fleet".to_owned() });
 //! let machine = Machine::start(config, MachineKeys { role, mesh }).await?;
 //! println!("{} frames went on", machine.stop().await?.tally.forwarded.units);
 //! # Ok(())
@@ -53,7 +53,7 @@ pub use gateway::{
     GatewayUrgency, HeardStatus, HeldStream, HubAccess, HubFault, HubState, HubStatus, MeshStream,
     OrdersStatus, PutDown, PutOrders, QueueLoss, QueueLossReason, QueueStatus,
 };
-pub use machine::{Machine, MachineEnd, MachineHandle, MachineKeys, MachineRole, WaitingFrames};
+pub use machine::{DaemonRole, Machine, MachineEnd, MachineHandle, MachineKeys, WaitingFrames};
 pub use member::MemberKeys;
 pub use status::{EndStatus, MachineStatus};
 

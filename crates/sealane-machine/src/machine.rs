@@ -26,7 +26,7 @@ use crate::{MachineError, Result, status_page};
 const BEAT: Duration = Duration::from_secs(1);
 
 /// What a machine is beside a relay, with the keys that this takes.
-pub enum MachineRole {
+pub enum DaemonRole {
     /// Nothing: it carries what others send.
     Relay,
     /// It brings frames to a hub, and those of the hub into the mesh. It has no key of them.
@@ -41,7 +41,7 @@ pub enum MachineRole {
 /// What a machine is, and its keys.
 pub struct MachineKeys {
     /// What it is.
-    pub role: MachineRole,
+    pub role: DaemonRole,
     /// Its membership of the mesh's group, where its configuration has `[routing]`.
     pub mesh: Option<GroupMember>,
 }
@@ -289,19 +289,19 @@ impl MachineHandle {
 
 impl RoleBeside {
     fn begin(
-        role: MachineRole,
+        role: DaemonRole,
         plan: &mut MachinePlan,
         routing: Option<&RoutingGroup>,
     ) -> Result<RoleBeside> {
         Ok(match role {
-            MachineRole::Relay => RoleBeside::Relay,
-            MachineRole::Gateway => {
+            DaemonRole::Relay => RoleBeside::Relay,
+            DaemonRole::Gateway => {
                 RoleBeside::Gateway(GatewayBeside::begin(&plan.config, routing)?)
             }
-            MachineRole::Member(keys) => {
+            DaemonRole::Member(keys) => {
                 RoleBeside::Member(Box::new(MemberBeside::begin(keys, plan, true)?))
             }
-            MachineRole::Documents(keys) => {
+            DaemonRole::Documents(keys) => {
                 RoleBeside::Member(Box::new(MemberBeside::begin(keys, plan, false)?))
             }
         })

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use sealane_codec::{Codec, CodecError, records};
 use sealane_protocol::{Error, WireError, write_message};
-use sealane_stream::FrameLayout;
+use sealane_stream::DeliverLayout;
 use tokio::io::AsyncWrite;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::error::{Error as SocketError, ProtocolError};
@@ -32,7 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// bytes are for everybody who reads in the same codec.
 pub(crate) struct SocketLayout;
 
-impl FrameLayout for SocketLayout {
+impl DeliverLayout for SocketLayout {
     fn write(codec: Codec, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         write_message(codec, out, write);
     }

@@ -138,9 +138,9 @@ pub(crate) struct OffsetRange {
 }
 
 /// Ranges of offsets, as [`OffsetRange`].
-pub(crate) struct OffsetRanges;
+pub(crate) struct OffsetRangesForm;
 
-impl OffsetRanges {
+impl OffsetRangesForm {
     pub(crate) fn serialize<S: Serializer>(
         ranges: &[RangeInclusive<u64>],
         to: S,

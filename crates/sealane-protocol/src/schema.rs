@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::consumer::VerbForm;
-use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRange, OffsetRanges};
+use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRange, OffsetRangesForm};
 use crate::frame::{ControlForm, StatusForm};
 use crate::op::OpForm;
 use crate::publish::PublishForm;
@@ -286,7 +286,7 @@ schemas! {
     MaybeText: "MaybeText", text;
     MaybeGroup: "Group",
         |_: &mut _| json_schema!({"type": ["string", "null"], "pattern": "^[0-9a-f]{8}$"});
-    OffsetRanges: "OffsetRanges", Vec::<OffsetRange>::json_schema;
+    OffsetRangesForm: "OffsetRangesForm", Vec::<OffsetRange>::json_schema;
     ReadStart: "Start", |_: &mut _| json_schema!({
         "type": ["string", "integer"],
         "description": "first, new, an offset, an RFC 3339 time, or @ and Unix milliseconds",

@@ -5,7 +5,9 @@ use sealane_codec::{Codec, DatumWriter, typed};
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, Topic};
 
-use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRanges, append, read_body, those_read};
+use crate::forms::{
+    AsText, MaybeGroup, MaybeText, OffsetRangesForm, append, read_body, those_read,
+};
 use crate::{Error, HubLevel, Level};
 
 /// The bounds of a stream; 0 means no bound. Whole blocks are removed, oldest first.
@@ -114,7 +116,7 @@ pub struct StreamState {
     #[serde(default)]
     pub consumers: Vec<ConsumerState>,
     /// Offsets that are damaged on disk and are not delivered.
-    #[serde(default, with = "OffsetRanges")]
+    #[serde(default, with = "OffsetRangesForm")]
     pub damaged: Vec<RangeInclusive<u64>>,
     /// The connections that read it now; a list of streams leaves them out.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "those_read")]

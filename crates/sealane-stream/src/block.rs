@@ -12,7 +12,7 @@ use sealane_message::Topic;
 
 use crate::envelope::{EnvelopeContent, StreamEnvelope};
 use frames::FrameSlots;
-pub use frames::{FrameLayout, take_encoded};
+pub use frames::{DeliverLayout, take_encoded};
 
 /// Fixed bytes of a record before its id: length, checksum, time, codec, id length.
 pub(crate) const RECORD_HEAD_BYTES: usize = 4 + 4 + 8 + 1 + 1;

@@ -58,7 +58,7 @@ mod stream;
 mod subscription;
 mod writer;
 
-pub use block::{FrameLayout, take_encoded};
+pub use block::{DeliverLayout, take_encoded};
 pub use envelope::{MessageIds, StreamEnvelope};
 pub use hub::{HubConfig, IdempotencyKey, StreamEnqueue, StreamHub, StreamPage, StreamsFound};
 pub use metrics::{

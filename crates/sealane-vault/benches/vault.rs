@@ -14,7 +14,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sealane_vault::{Compression, GetOptions, Metadata, PutOptions, Snapshot, Store, Vault};
+use sealane_vault::{
+    ChunkCompression, GetOptions, PutOptions, Snapshot, Vault, VaultMetadata, VaultStore,
+};
 
 use shared::{CHEAP, PASSPHRASE, Seed, mixed_files};
 
@@ -31,10 +33,10 @@ fn main() {
     let place = place.unwrap();
     let bench = Bench { folder: place.path().to_owned(), threads: threads(), wanted };
     println!("{:<28}{:>9}{:>12}{:>9}{:>9}", "row", "s", "files/s", "MB/s", "stored");
-    let zstd = Compression::Zstd(3);
+    let zstd = ChunkCompression::Zstd(3);
     bench.tree("mixed 263 files", &[zstd], mixed_files);
-    bench.tree("small 20,000 files", &[zstd, Compression::Lz4], small_files);
-    bench.tree("big 1 GiB", &[zstd, Compression::Lz4, Compression::None], big_file);
+    bench.tree("small 20,000 files", &[zstd, ChunkCompression::Lz4], small_files);
+    bench.tree("big 1 GiB", &[zstd, ChunkCompression::Lz4, ChunkCompression::None], big_file);
 }
 
 fn threads() -> usize {
@@ -53,11 +55,11 @@ impl Bench {
     }
 
     /// Puts a tree fresh and unchanged, and restores it.
-    fn tree(&self, name: &str, codecs: &[Compression], fill: impl FnOnce(&Path)) {
+    fn tree(&self, name: &str, codecs: &[ChunkCompression], fill: impl FnOnce(&Path)) {
         let labels = codecs.iter().map(|&compression| match compression {
-            Compression::Zstd(level) => (format!("{name}, zstd-{level}"), compression),
-            Compression::Lz4 => (format!("{name}, lz4"), compression),
-            Compression::None => (format!("{name}, stored"), compression),
+            ChunkCompression::Zstd(level) => (format!("{name}, zstd-{level}"), compression),
+            ChunkCompression::Lz4 => (format!("{name}, lz4"), compression),
+            ChunkCompression::None => (format!("{name}, stored"), compression),
         });
         let labels: Vec<_> = labels.filter(|(label, _)| self.wants(label)).collect();
         if labels.is_empty() {
@@ -121,10 +123,10 @@ impl Bench {
     }
 
     fn vault(&self) -> Vault {
-        let store = Store::open(self.folder.join("vault").to_str().unwrap()).unwrap();
+        let store = VaultStore::open(self.folder.join("vault").to_str().unwrap()).unwrap();
         let state = Some(self.folder.join("state"));
         let options = sealane_vault::OpenOptions { state, ..Default::default() };
-        Vault::init(store, PASSPHRASE, CHEAP, Metadata::Sealed, &options).unwrap()
+        Vault::init(store, PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options).unwrap()
     }
 
     fn put(&self, vault: &Vault, row: &str, options: &PutOptions, source: &Path) -> (u64, u64) {

@@ -13,14 +13,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use sealane_vault::{
-    Compression, Cost, Entry, Metadata, Node, OpenOptions, PutOptions, RecoveryCode, RotateOptions,
-    Secret, Snapshot, Store, Vault,
+    Argon2Cost, ChunkCompression, OpenOptions, PutOptions, RecoveryCode, RotateOptions, SlotSecret,
+    Snapshot, SnapshotEntry, SnapshotEntryKind, Vault, VaultMetadata, VaultStore,
 };
 use serde_json::{Value, json};
 
 const PASSPHRASE: &str = "the vault of the vectors";
 /// Cheap, since this passphrase keeps no secret.
-const COST: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+const COST: Argon2Cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault3");
@@ -35,17 +35,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::thread::sleep(Duration::from_millis(200));
 
     let place = folder.join("store");
-    let store = || Store::open(&place.to_string_lossy());
+    let store = || VaultStore::open(&place.to_string_lossy());
     let options = OpenOptions { state: Some(work.join("state")), ..OpenOptions::default() };
-    let vault = Vault::init(store()?, PASSPHRASE.as_bytes(), COST, Metadata::Sealed, &options)?;
-    for compression in [Compression::Zstd(3), Compression::Lz4, Compression::None] {
+    let vault =
+        Vault::init(store()?, PASSPHRASE.as_bytes(), COST, VaultMetadata::Sealed, &options)?;
+    for compression in [ChunkCompression::Zstd(3), ChunkCompression::Lz4, ChunkCompression::None] {
         // Other content each time, so that every compression has chunks of its own.
         fs::write(source.join("changes"), format!("{compression:?} ").repeat(500))?;
         let put = PutOptions { compression, ..PutOptions::default() };
         vault.put_paths(std::slice::from_ref(&source), &put)?;
     }
     let key = vault.add_writer("a host")?;
-    let writer = Vault::open(store()?, &Secret::Writer(&key), &options)?;
+    let writer = Vault::open(store()?, &SlotSecret::Writer(&key), &options)?;
     fs::write(source.join("changes"), "by a writer ".repeat(500))?;
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
@@ -75,10 +76,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Changes the main key twice, with a snapshot of the owner and of a writer under each.
 fn change_twice(
     source: &Path,
-    store: &dyn Fn() -> Result<Store, sealane_vault::Error>,
+    store: &dyn Fn() -> Result<VaultStore, sealane_vault::Error>,
     options: &OpenOptions,
 ) -> Result<(Vault, RecoveryCode), Box<dyn std::error::Error>> {
-    let secret = Secret::Passphrase(PASSPHRASE.as_bytes());
+    let secret = SlotSecret::Passphrase(PASSPHRASE.as_bytes());
     let key = Vault::open(store()?, &secret, options)?.add_writer("another host")?;
     let mut last = None;
     for change in ["first", "second"] {
@@ -87,7 +88,7 @@ fn change_twice(
         let rotated = vault.rotate(&secret, options, &rotate)?;
         fs::write(source.join("changes"), format!("behind the {change} change ").repeat(500))?;
         rotated.vault.put_paths(&[source.to_owned()], &PutOptions::default())?;
-        let writer = Vault::open(store()?, &Secret::Writer(&key), options)?;
+        let writer = Vault::open(store()?, &SlotSecret::Writer(&key), options)?;
         writer.put_reader("of a writer", &mut change.as_bytes(), &PutOptions::default())?;
         last = rotated.recovery;
     }
@@ -108,9 +109,9 @@ fn told(vault: &Vault, snapshot: &Snapshot) -> Result<Value, sealane_vault::Erro
             "mtime_ns": entry.mtime_ns,
         });
         match &entry.node {
-            Node::Folder => {}
-            Node::Link { target } => told["target"] = hex(target).into(),
-            Node::File { size, .. } => {
+            SnapshotEntryKind::Folder => {}
+            SnapshotEntryKind::Link { target } => told["target"] = hex(target).into(),
+            SnapshotEntryKind::File { size, .. } => {
                 let mut content = Vec::new();
                 vault.file(snapshot, &entry.path)?.read_range(0, *size, &mut content)?;
                 told["size"] = (*size).into();
@@ -126,11 +127,11 @@ fn told(vault: &Vault, snapshot: &Snapshot) -> Result<Value, sealane_vault::Erro
     Ok(json!({ "number": snapshot.number, "entries": entries? }))
 }
 
-fn kind(entry: &Entry) -> &'static str {
+fn kind(entry: &SnapshotEntry) -> &'static str {
     match entry.node {
-        Node::Folder => "folder",
-        Node::File { .. } => "file",
-        Node::Link { .. } => "link",
+        SnapshotEntryKind::Folder => "folder",
+        SnapshotEntryKind::File { .. } => "file",
+        SnapshotEntryKind::Link { .. } => "link",
     }
 }
 

@@ -13,12 +13,14 @@ mod verify;
 mod whose;
 
 pub use drill::{DrillOptions, DrillReport};
-pub use find::Found;
-pub use inspect::Fact;
-pub use leaks::{LeakGroup, Leaks, leaks};
+pub use find::SnapshotMatch;
+pub use inspect::VaultObjectField;
+pub use leaks::{LeakGroup, VaultLeaks, leaks};
 pub use prune::{PruneOptions, PruneReport};
-pub use recover::Recovered;
+pub use recover::RecoveryReport;
 pub use repair::RepairReport;
-pub use retain::{Group, GroupBy, Keep, Retention, Verdict};
+pub use retain::{
+    RetentionGroupBy, RetentionPlan, RetentionRules, RetentionVerdict, SnapshotGroup,
+};
 pub use verify::VerifyReport;
-pub use whose::Whose;
+pub use whose::SnapshotSelector;

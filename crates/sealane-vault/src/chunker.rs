@@ -3,7 +3,7 @@
 use fastcdc::v2020::cut_gear;
 
 use crate::format::config::CHUNK_SIZES;
-use crate::keys::Key;
+use crate::keys::VaultSecretKey;
 
 /// Of normalisation level 1 around 1 MiB: 21 bits before the average size, 19 behind it.
 const BEFORE: u64 = 0x0000_d917_6753_7000;
@@ -16,7 +16,7 @@ pub(crate) struct Chunker {
 }
 
 impl Chunker {
-    pub(crate) fn new(key: &Key) -> Chunker {
+    pub(crate) fn new(key: &VaultSecretKey) -> Chunker {
         let mut hasher = blake3::Hasher::new_keyed(key);
         hasher.update(b"gear");
         let mut bytes = [0; 2048];
@@ -68,12 +68,12 @@ mod tests {
     fn cuts_depend_on_content_and_key() {
         let mut data = vec![0; 24 << 20];
         blake3::Hasher::new().finalize_xof().fill(&mut data);
-        let chunker = Chunker::new(&Key::new([1; 32]));
+        let chunker = Chunker::new(&VaultSecretKey::new([1; 32]));
         let whole = cuts(&chunker, &data);
         assert!(whole[..whole.len() - 1].iter().all(|cut| (256 << 10..=4 << 20).contains(cut)));
         let moved = cuts(&chunker, &data[1..]);
         let same = whole.iter().filter(|cut| moved.contains(cut)).count();
         assert!(same + 3 >= whole.len(), "{whole:?} {moved:?}");
-        assert_ne!(whole, cuts(&Chunker::new(&Key::new([2; 32])), &data));
+        assert_ne!(whole, cuts(&Chunker::new(&VaultSecretKey::new([2; 32])), &data));
     }
 }

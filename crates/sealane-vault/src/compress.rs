@@ -3,32 +3,32 @@
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 use crate::Error;
-use crate::format::chunk::Compression;
+use crate::format::chunk::ChunkCompression;
 
 /// Makes plaintexts smaller.
-pub(crate) struct Compressor {
+pub(crate) struct ChunkCompressor {
     zstd: Option<(u8, zstd::bulk::Compressor<'static>)>,
     lz4: Option<CompressTable>,
     scratch: Vec<u8>,
 }
 
-impl Compressor {
-    pub(crate) fn new() -> Compressor {
-        Compressor { zstd: None, lz4: None, scratch: Vec::new() }
+impl ChunkCompressor {
+    pub(crate) fn new() -> ChunkCompressor {
+        ChunkCompressor { zstd: None, lz4: None, scratch: Vec::new() }
     }
 
     /// Appends the compressed form to `out`, or the plaintext when that is not longer, and says
     /// which.
     pub(crate) fn append(
         &mut self,
-        wanted: Compression,
+        wanted: ChunkCompression,
         plaintext: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Compression, Error> {
+    ) -> Result<ChunkCompression, Error> {
         let length = match wanted {
-            Compression::None => None,
-            Compression::Lz4 => Some(self.lz4(plaintext)?),
-            Compression::Zstd(level) => Some(self.zstd(level, plaintext)?),
+            ChunkCompression::None => None,
+            ChunkCompression::Lz4 => Some(self.lz4(plaintext)?),
+            ChunkCompression::Zstd(level) => Some(self.zstd(level, plaintext)?),
         };
         let compressed = length.filter(|&length| length < plaintext.len());
         match compressed.and_then(|length| self.scratch.get(..length)) {
@@ -38,7 +38,7 @@ impl Compressor {
             }
             None => {
                 out.extend_from_slice(plaintext);
-                Ok(Compression::None)
+                Ok(ChunkCompression::None)
             }
         }
     }
@@ -71,18 +71,18 @@ impl Compressor {
 }
 
 /// Gives plaintexts back.
-pub(crate) struct Decompressor(zstd::bulk::Decompressor<'static>);
+pub(crate) struct ChunkDecompressor(zstd::bulk::Decompressor<'static>);
 
-impl Decompressor {
-    pub(crate) fn new() -> Result<Decompressor, Error> {
+impl ChunkDecompressor {
+    pub(crate) fn new() -> Result<ChunkDecompressor, Error> {
         let context = zstd::bulk::Decompressor::new();
-        context.map(Decompressor).map_err(|_| Error::Library("compression"))
+        context.map(ChunkDecompressor).map_err(|_| Error::Library("compression"))
     }
 
     /// Makes `out` the plaintext of `compressed`, which must have exactly `length` bytes.
     pub(crate) fn decompress(
         &mut self,
-        compression: Compression,
+        compression: ChunkCompression,
         compressed: &[u8],
         length: usize,
         out: &mut Vec<u8>,
@@ -90,15 +90,15 @@ impl Decompressor {
         let malformed = || Error::Malformed { what: "a compressed chunk" };
         out.resize(length, 0);
         let found = match compression {
-            Compression::None if compressed.len() == length => {
+            ChunkCompression::None if compressed.len() == length => {
                 out.copy_from_slice(compressed);
                 length
             }
-            Compression::None => return Err(malformed()),
-            Compression::Lz4 => {
+            ChunkCompression::None => return Err(malformed()),
+            ChunkCompression::Lz4 => {
                 lz4_flex::block::decompress_into(compressed, out).map_err(|_| malformed())?
             }
-            Compression::Zstd(_) => self
+            ChunkCompression::Zstd(_) => self
                 .0
                 .decompress_to_buffer(compressed, out.as_mut_slice())
                 .map_err(|_| malformed())?,
@@ -117,16 +117,16 @@ mod tests {
 
     #[test]
     fn comes_back_and_does_not_depend_on_what_came_before() {
-        for wanted in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
-            let mut used = Compressor::new();
+        for wanted in [ChunkCompression::None, ChunkCompression::Lz4, ChunkCompression::Zstd(3)] {
+            let mut used = ChunkCompressor::new();
             for length in [1, 100, 70_000, 3000, 1 << 20, 500] {
                 let plaintext = text(length);
                 let (mut a, mut b) = (Vec::new(), Vec::new());
                 let found = used.append(wanted, &plaintext, &mut a).unwrap();
-                Compressor::new().append(wanted, &plaintext, &mut b).unwrap();
+                ChunkCompressor::new().append(wanted, &plaintext, &mut b).unwrap();
                 assert!(a == b, "{wanted:?} {length}");
                 let mut back = Vec::new();
-                let mut decompressor = Decompressor::new().unwrap();
+                let mut decompressor = ChunkDecompressor::new().unwrap();
                 decompressor.decompress(found, &a, length, &mut back).unwrap();
                 assert_eq!(back, plaintext);
                 assert!(decompressor.decompress(found, &a, length - 1, &mut back).is_err());

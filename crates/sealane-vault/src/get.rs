@@ -6,7 +6,7 @@ mod restore;
 mod target;
 mod write;
 
-pub(crate) use chunks::Chunks;
+pub(crate) use chunks::ChunkReader;
 pub use file::StoredFile;
 pub(crate) use restore::restore;
 pub use restore::{GetOptions, GetReport};
@@ -14,8 +14,8 @@ pub use restore::{GetOptions, GetReport};
 use std::path::Path;
 
 use crate::Error;
-use crate::format::chunk::{ChunkKind, Id};
-use crate::format::page::{Entry, compare, read_page};
+use crate::format::chunk::{ChunkId, ChunkKind};
+use crate::format::page::{SnapshotEntry, compare, read_page};
 use crate::vault::{Snapshot, Vault};
 
 impl Vault {
@@ -23,10 +23,10 @@ impl Vault {
     ///
     /// # Errors
     /// Each item: [`Error::Missing`], [`Error::NotAuthentic`], [`Error::Malformed`],
-    /// [`Error::Removed`] and [`Error::Rotated`] when a prune or a change of the main key came
+    /// [`Error::Removed`] and [`Error::RotatedVault`] when a prune or a change of the main key came
     /// between, and what the store fails for.
-    pub fn entries<'a>(&'a self, snapshot: &'a Snapshot) -> Result<Entries<'a>, Error> {
-        Ok(Entries::new(Chunks::of(self, snapshot)?, &snapshot.body.pages))
+    pub fn entries<'a>(&'a self, snapshot: &'a Snapshot) -> Result<SnapshotEntries<'a>, Error> {
+        Ok(SnapshotEntries::new(ChunkReader::of(self, snapshot)?, &snapshot.body.pages))
     }
 
     /// One file of a snapshot, for reading any part of it.
@@ -34,7 +34,7 @@ impl Vault {
     /// # Errors
     /// [`Error::NoEntry`] when there is no file of that path, and as [`Vault::entries`].
     pub fn file(&self, snapshot: &Snapshot, path: &[u8]) -> Result<StoredFile<'_>, Error> {
-        let mut chunks = Chunks::of(self, snapshot)?;
+        let mut chunks = ChunkReader::of(self, snapshot)?;
         let entry = find(&mut chunks, &snapshot.body.pages, path)?;
         StoredFile::new(chunks, entry)
     }
@@ -58,9 +58,9 @@ impl Vault {
     ) -> Result<GetReport, Error> {
         self.check_paths(snapshot, &options.paths)?;
         let options = &options.of_writer(snapshot.by_writer);
-        let chunks = Chunks::of(self, snapshot)?;
-        let pages = Chunks::of(self, snapshot)?;
-        restore(chunks, Entries::new(pages, &snapshot.body.pages), target, options)
+        let chunks = ChunkReader::of(self, snapshot)?;
+        let pages = ChunkReader::of(self, snapshot)?;
+        restore(chunks, SnapshotEntries::new(pages, &snapshot.body.pages), target, options)
     }
 
     /// Refuses paths at which a snapshot has nothing, and names all of them. Where a page is lost,
@@ -69,7 +69,7 @@ impl Vault {
     /// # Errors
     /// [`Error::NoEntry`], and as [`Vault::entries`].
     pub fn check_paths(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<(), Error> {
-        let mut chunks = Chunks::of(self, snapshot)?;
+        let mut chunks = ChunkReader::of(self, snapshot)?;
         let mut missing = Vec::new();
         for path in paths {
             match has(&mut chunks, &snapshot.body.pages, path) {
@@ -84,21 +84,26 @@ impl Vault {
 }
 
 /// Walks the entries of pages.
-pub struct Entries<'a> {
-    chunks: Chunks<'a>,
-    pages: std::slice::Iter<'a, Id>,
-    page: std::vec::IntoIter<Entry>,
+pub struct SnapshotEntries<'a> {
+    chunks: ChunkReader<'a>,
+    pages: std::slice::Iter<'a, ChunkId>,
+    page: std::vec::IntoIter<SnapshotEntry>,
     last: Vec<u8>,
 }
 
-impl<'a> Entries<'a> {
-    pub(crate) fn new(chunks: Chunks<'a>, pages: &'a [Id]) -> Self {
-        Entries { chunks, pages: pages.iter(), page: Vec::new().into_iter(), last: Vec::new() }
+impl<'a> SnapshotEntries<'a> {
+    pub(crate) fn new(chunks: ChunkReader<'a>, pages: &'a [ChunkId]) -> Self {
+        SnapshotEntries {
+            chunks,
+            pages: pages.iter(),
+            page: Vec::new().into_iter(),
+            last: Vec::new(),
+        }
     }
 }
 
-impl Iterator for Entries<'_> {
-    type Item = Result<Entry, Error>;
+impl Iterator for SnapshotEntries<'_> {
+    type Item = Result<SnapshotEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -128,14 +133,18 @@ impl Iterator for Entries<'_> {
     }
 }
 
-impl std::fmt::Debug for Entries<'_> {
+impl std::fmt::Debug for SnapshotEntries<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Entries").finish_non_exhaustive()
     }
 }
 
 /// Whether something lies at `path` or in it.
-pub(crate) fn has(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<bool, Error> {
+pub(crate) fn has(
+    chunks: &mut ChunkReader<'_>,
+    pages: &[ChunkId],
+    path: &[u8],
+) -> Result<bool, Error> {
     let first = first_from(chunks, pages, path)?;
     Ok(first.is_some_and(|first| is_in(&first.path, path)))
 }
@@ -147,7 +156,10 @@ pub(crate) fn is_in(path: &[u8], folder: &[u8]) -> bool {
 }
 
 /// The first components of all paths.
-pub(crate) fn roots(chunks: &mut Chunks<'_>, pages: &[Id]) -> Result<Vec<Vec<u8>>, Error> {
+pub(crate) fn roots(
+    chunks: &mut ChunkReader<'_>,
+    pages: &[ChunkId],
+) -> Result<Vec<Vec<u8>>, Error> {
     let mut roots: Vec<Vec<u8>> = Vec::new();
     let mut from = Vec::new();
     while let Some(next) = first_from(chunks, pages, &from)? {
@@ -160,7 +172,11 @@ pub(crate) fn roots(chunks: &mut Chunks<'_>, pages: &[Id]) -> Result<Vec<Vec<u8>
 }
 
 /// The first entry that does not come before `path`, by halving the pages.
-fn first_from(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<Option<Entry>, Error> {
+fn first_from(
+    chunks: &mut ChunkReader<'_>,
+    pages: &[ChunkId],
+    path: &[u8],
+) -> Result<Option<SnapshotEntry>, Error> {
     let (mut low, mut high) = (0, pages.len());
     let mut first = None;
     while low < high {
@@ -179,7 +195,11 @@ fn first_from(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<Opti
 }
 
 /// The entry of a path.
-fn find(chunks: &mut Chunks<'_>, pages: &[Id], path: &[u8]) -> Result<Entry, Error> {
+fn find(
+    chunks: &mut ChunkReader<'_>,
+    pages: &[ChunkId],
+    path: &[u8],
+) -> Result<SnapshotEntry, Error> {
     let found = first_from(chunks, pages, path)?.filter(|found| found.path == path);
     found.ok_or_else(|| Error::NoEntry(String::from_utf8_lossy(path).into_owned()))
 }

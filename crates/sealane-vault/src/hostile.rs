@@ -2,20 +2,24 @@
 //! and the replay of their corpus call them. Beside them stand objects that a hostile writer can
 //! put into a vault, for the tests that do so.
 
-use crate::format::chunk::{ChunkHead, ChunkKind, Compression, Descriptor, Id};
-use crate::format::config::Config;
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::chunk::{ChunkCompression, ChunkDescriptor, ChunkHead, ChunkId, ChunkKind};
+use crate::format::config::VaultConfig;
+use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
-use crate::format::pack::{Pack, pack_key, read_trailer, seal_trailer, write_trailer};
-use crate::format::page::{Entry, PageDraft, Piece, read_list, read_page, write_pieces};
-use crate::format::roster::Roster;
+use crate::format::pack::{PackRecord, pack_key, read_trailer, seal_trailer, write_trailer};
+use crate::format::page::{
+    FilePiece, PageDraft, SnapshotEntry, read_list, read_page, write_pieces,
+};
+use crate::format::roster::VaultRoster;
 use crate::format::rotation::{SealedRotation, rotation_key};
-use crate::format::snapshot::{self, Body, Link, Sealed, read_body, snapshot_key};
+use crate::format::snapshot::{
+    self, SealedSnapshotLink, SnapshotBody, SnapshotLink, read_body, snapshot_key,
+};
 use crate::keys::{KeySlot, NewSecret, slot_key};
 use crate::put::{ChunkSealer, now_ns};
 use crate::vault::Vault;
 use crate::wire::from_hex;
-use crate::{Counts, Error};
+use crate::{Error, SnapshotCounts};
 
 /// Reads what follows the first byte as the part of a vault that this byte names.
 ///
@@ -24,7 +28,7 @@ use crate::{Counts, Error};
 pub fn part(bytes: &[u8]) {
     let Some((what, bytes)) = bytes.split_first() else { return };
     match what % 8 {
-        0 => drop(Config::read(bytes)),
+        0 => drop(VaultConfig::read(bytes)),
         1 => slot(bytes),
         2 => snapshot(bytes),
         3 => drop(read_body(bytes)),
@@ -48,7 +52,7 @@ pub fn part(bytes: &[u8]) {
 fn roster(bytes: &[u8]) {
     if let (Some(vault), Some(number)) = (array(bytes, 8), array(bytes, 24)) {
         let key = crate::format::roster::roster_key(u64::from_le_bytes(number));
-        drop(Roster::read(&key, bytes, &vault, &[[0; 32]]));
+        drop(VaultRoster::read(&key, bytes, &vault, &[[0; 32]]));
         let generation = bytes.get(7).copied().unwrap_or_default();
         drop(SealedRotation::read(&rotation_key(generation), bytes.to_vec(), &vault));
     }
@@ -56,11 +60,11 @@ fn roster(bytes: &[u8]) {
 
 /// A chunk of a pack that lies: `plain` under any id.
 #[derive(Debug, Clone)]
-pub struct Lie {
+pub struct HostileChunk {
     /// 0 data, 1 a page, 2 a list.
     pub kind: u8,
     /// The id that it claims; none is the true one.
-    pub id: Option<Id>,
+    pub id: Option<ChunkId>,
     /// The plaintext that is sealed.
     pub plain: Vec<u8>,
 }
@@ -74,19 +78,19 @@ fn chunk_kind(kind: u8) -> ChunkKind {
 }
 
 /// The id that a key of the vault, a writer's too, gives a content.
-pub fn id(vault: &Vault, kind: u8, plain: &[u8]) -> Id {
+pub fn id(vault: &Vault, kind: u8, plain: &[u8]) -> ChunkId {
     vault.naming().id(chunk_kind(kind), plain)
 }
 
 /// The plaintext of a page.
-pub fn page_of(entries: &[Entry]) -> Vec<u8> {
+pub fn page_of(entries: &[SnapshotEntry]) -> Vec<u8> {
     let mut draft = PageDraft::default();
     entries.iter().for_each(|entry| draft.push(entry));
     draft.plaintext()
 }
 
 /// The plaintext of a list.
-pub fn list_of(pieces: &[Piece]) -> Vec<u8> {
+pub fn list_of(pieces: &[FilePiece]) -> Vec<u8> {
     let mut out = Vec::new();
     write_pieces(&mut out, pieces);
     out
@@ -96,8 +100,8 @@ pub fn list_of(pieces: &[Piece]) -> Vec<u8> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_pack(vault: &Vault, lies: &[Lie]) -> Result<u64, Error> {
-    let header = ObjectHeader { kind: Kind::Pack, ..vault.header() }.write();
+pub fn plant_pack(vault: &Vault, lies: &[HostileChunk]) -> Result<u64, Error> {
+    let header = ObjectHeader { kind: ObjectKind::Pack, ..vault.header() }.write();
     let mut sealer = ChunkSealer::new(vault.naming(), vault.sealing());
     let mut out = header.clone();
     let mut heads = Vec::new();
@@ -105,7 +109,7 @@ pub fn plant_pack(vault: &Vault, lies: &[Lie]) -> Result<u64, Error> {
         let kind = chunk_kind(lie.kind);
         let head = ChunkHead {
             id: lie.id.unwrap_or_else(|| id(vault, lie.kind, &lie.plain)),
-            descriptor: Descriptor { kind, compression: Compression::Zstd(3) },
+            descriptor: ChunkDescriptor { kind, compression: ChunkCompression::Zstd(3) },
             plain_bytes: lie.plain.len() as u32,
             sealed_bytes: 0,
         };
@@ -121,16 +125,16 @@ pub fn plant_pack(vault: &Vault, lies: &[Lie]) -> Result<u64, Error> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[Id]) -> Result<(), Error> {
+pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[ChunkId]) -> Result<(), Error> {
     let hash = pack.rsplit('/').next().and_then(from_hex).unwrap_or_default();
     let kind = ChunkKind::Data;
-    let descriptor = Descriptor { kind, compression: Compression::None };
+    let descriptor = ChunkDescriptor { kind, compression: ChunkCompression::None };
     let chunks = ids.iter();
     let chunks =
         chunks.map(|&id| ChunkHead { id, descriptor, plain_bytes: 1, sealed_bytes: 17 }).collect();
     // A header as the owner's packs have it.
-    let header = ObjectHeader { kind: Kind::Pack, wrapped: None, ..vault.header() }.write();
-    let lie = Pack { hash, size, header, chunks };
+    let header = ObjectHeader { kind: ObjectKind::Pack, wrapped: None, ..vault.header() }.write();
+    let lie = PackRecord { hash, size, header, chunks };
     for object in write_indexes(vault.sealing(), &vault.header(), &[lie])? {
         vault.store().put(&index_key(blake3::hash(&object).as_bytes()), &object)?;
     }
@@ -142,7 +146,7 @@ pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[Id]) -> Result<(
 /// # Errors
 /// Errors of the store.
 pub fn plant_slot(vault: &Vault, identity: &sealane_group::PublicKey) -> Result<String, Error> {
-    let main = crate::keys::Key::new([7; 32]);
+    let main = crate::keys::VaultSecretKey::new([7; 32]);
     let secret = NewSecret::Identity(identity);
     // It comes before every other one by its name.
     loop {
@@ -164,7 +168,7 @@ pub struct FalseLink {
     /// Snapshots that it says were removed.
     pub removed: Vec<(u64, [u8; 32])>,
     /// Its pages.
-    pub pages: Vec<Id>,
+    pub pages: Vec<ChunkId>,
     /// Its tags.
     pub tags: Vec<String>,
 }
@@ -174,13 +178,13 @@ pub struct FalseLink {
 /// # Errors
 /// Errors of the store.
 pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
-    let body = Body {
+    let body = SnapshotBody {
         prune: false,
         time_ns: now_ns(),
         source: "a writer".to_owned(),
         note: String::new(),
-        counts: Counts::default(),
-        compression: Compression::None,
+        counts: SnapshotCounts::default(),
+        compression: ChunkCompression::None,
         listing: None,
         pages: link.pages,
         paths: Vec::new(),
@@ -189,8 +193,8 @@ pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
         rotations: Vec::new(),
     };
     let FalseLink { number, previous, removed, .. } = link;
-    let signed = Link { number, previous, signer: vault.signer_id(), removed };
-    let header = ObjectHeader { kind: Kind::Snapshot, ..vault.header() };
+    let signed = SnapshotLink { number, previous, signer: vault.signer_id(), removed };
+    let header = ObjectHeader { kind: ObjectKind::Snapshot, ..vault.header() };
     let object = snapshot::write(&header, &signed, &body, vault.sealing(), vault.signer())?;
     vault.store().put(&snapshot_key(number), &object).map(|_| ())
 }
@@ -204,7 +208,7 @@ fn slot(bytes: &[u8]) {
 
 fn snapshot(bytes: &[u8]) {
     if let (Some(vault), Some(number)) = (array(bytes, 8), array(bytes, 24)) {
-        drop(Sealed::read(u64::from_le_bytes(number), bytes.to_vec(), &vault));
+        drop(SealedSnapshotLink::read(u64::from_le_bytes(number), bytes.to_vec(), &vault));
     }
 }
 

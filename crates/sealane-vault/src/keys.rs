@@ -11,23 +11,23 @@ use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::format::chunk::{ChunkHead, ChunkKind, Id, TAG_BYTES};
+use crate::format::chunk::{ChunkHead, ChunkId, ChunkKind, TAG_BYTES};
 use crate::format::header::VaultId;
 
 pub use recovery::RecoveryCode;
-pub use slot::{Cost, Secret, SlotKind};
+pub use slot::{Argon2Cost, SlotKind, SlotSecret};
 pub(crate) use slot::{KeySlot, NewSecret, SLOT_PREFIX, owner_identity, slot_key};
 pub use writer::WriterKey;
 
 /// A secret of 32 bytes, erased when it is dropped.
-pub(crate) type Key = Zeroizing<[u8; 32]>;
+pub(crate) type VaultSecretKey = Zeroizing<[u8; 32]>;
 
 const CONTEXT: &str = "sealane vault v1 ";
 const SIGNATURE: &[u8] = b"sealane vault v1 signature";
 const NONCE_BYTES: usize = 12;
 
 /// The key of one purpose.
-pub(crate) fn derive(purpose: &str, secret: &[u8; 32], vault: &VaultId) -> Key {
+pub(crate) fn derive(purpose: &str, secret: &[u8; 32], vault: &VaultId) -> VaultSecretKey {
     let mut hasher = blake3::Hasher::new_derive_key(&format!("{CONTEXT}{purpose}"));
     hasher.update(secret);
     hasher.update(vault);
@@ -43,18 +43,18 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
 
 /// Keys that name contents and open nothing.
 #[derive(Clone)]
-pub(crate) struct Naming {
-    pub(crate) data: Key,
-    pub(crate) page: Key,
-    pub(crate) list: Key,
-    pub(crate) chunker: Key,
-    pub(crate) page_cuts: Key,
+pub(crate) struct VaultNamingKeys {
+    pub(crate) data: VaultSecretKey,
+    pub(crate) page: VaultSecretKey,
+    pub(crate) list: VaultSecretKey,
+    pub(crate) chunker: VaultSecretKey,
+    pub(crate) page_cuts: VaultSecretKey,
 }
 
-impl Naming {
-    pub(crate) fn derive(main: &[u8; 32], vault: &VaultId) -> Naming {
+impl VaultNamingKeys {
+    pub(crate) fn derive(main: &[u8; 32], vault: &VaultId) -> VaultNamingKeys {
         let key = |purpose| derive(purpose, main, vault);
-        Naming {
+        VaultNamingKeys {
             data: key("data-ids"),
             page: key("page-ids"),
             list: key("list-ids"),
@@ -63,7 +63,7 @@ impl Naming {
         }
     }
 
-    pub(crate) fn id(&self, kind: ChunkKind, plaintext: &[u8]) -> Id {
+    pub(crate) fn id(&self, kind: ChunkKind, plaintext: &[u8]) -> ChunkId {
         let key = match kind {
             ChunkKind::Data => &self.data,
             ChunkKind::Page => &self.page,
@@ -71,7 +71,7 @@ impl Naming {
         };
         let hash = blake3::keyed_hash(key, plaintext);
         let (id, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 24], &[]));
-        Id(*id)
+        ChunkId(*id)
     }
 
     /// Whether a page may end behind the entry of this path.
@@ -81,16 +81,16 @@ impl Naming {
 }
 
 /// Keys that seal and open: the vault's own, or a session's.
-pub(crate) struct Sealing {
+pub(crate) struct VaultSealingKeys {
     vault: VaultId,
     chunks: LessSafeKey,
     records: LessSafeKey,
-    nonces: Key,
+    nonces: VaultSecretKey,
 }
 
-impl Sealing {
-    pub(crate) fn derive(secret: &[u8; 32], vault: &VaultId) -> Result<Sealing, Error> {
-        Ok(Sealing {
+impl VaultSealingKeys {
+    pub(crate) fn derive(secret: &[u8; 32], vault: &VaultId) -> Result<VaultSealingKeys, Error> {
+        Ok(VaultSealingKeys {
             vault: *vault,
             chunks: aead(&derive("chunks", secret, vault))?,
             records: aead(&derive("records", secret, vault))?,
@@ -158,7 +158,7 @@ impl Sealing {
     }
 }
 
-impl fmt::Debug for Sealing {
+impl fmt::Debug for VaultSealingKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealing").finish_non_exhaustive()
     }
@@ -169,7 +169,7 @@ fn aead(key: &[u8; 32]) -> Result<LessSafeKey, Error> {
     Ok(LessSafeKey::new(key))
 }
 
-fn chunk_nonce(id: &Id) -> Nonce {
+fn chunk_nonce(id: &ChunkId) -> Nonce {
     let (nonce, _) = id.0.split_first_chunk::<NONCE_BYTES>().unwrap_or((&[0; 12], &[]));
     Nonce::assume_unique_for_key(*nonce)
 }
@@ -206,12 +206,12 @@ fn open_with(key: &LessSafeKey, associated: &[u8], record: &[u8]) -> Option<Vec<
 }
 
 /// An Ed25519 key that signs objects.
-pub(crate) struct Signer(Ed25519KeyPair);
+pub(crate) struct VaultSigner(Ed25519KeyPair);
 
-impl Signer {
-    pub(crate) fn from_seed(seed: &[u8; 32]) -> Result<Signer, Error> {
+impl VaultSigner {
+    pub(crate) fn from_seed(seed: &[u8; 32]) -> Result<VaultSigner, Error> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed);
-        pair.map(Signer).map_err(|_| Error::Library("signature"))
+        pair.map(VaultSigner).map_err(|_| Error::Library("signature"))
     }
 
     pub(crate) fn verifying_key(&self) -> [u8; 32] {

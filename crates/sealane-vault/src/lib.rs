@@ -7,7 +7,7 @@
 //!   files ─► chunks ─► ids ─► compressed, sealed ─► packs ─► index ─► snapshot ─► store
 //! ```
 //!
-//! This crate takes files, readers and folders, and keeps them as sealed objects in a [`Store`]: a
+//! This crate takes files, readers and folders, and keeps them as sealed objects in a [`VaultStore`]: a
 //! folder, or a bucket. `spec/vault.md` is the specification, down to the byte.
 //!
 //! It has threads of its own and no async; its memory is bounded by the number of threads, whatever
@@ -53,16 +53,17 @@ mod vault;
 mod wire;
 
 pub use care::{
-    DrillOptions, DrillReport, Fact, Found, Group, GroupBy, Keep, LeakGroup, Leaks, PruneOptions,
-    PruneReport, Recovered, RepairReport, Retention, Verdict, VerifyReport, Whose, leaks,
+    DrillOptions, DrillReport, LeakGroup, PruneOptions, PruneReport, RecoveryReport, RepairReport,
+    RetentionGroupBy, RetentionPlan, RetentionRules, RetentionVerdict, SnapshotGroup,
+    SnapshotMatch, SnapshotSelector, VaultLeaks, VaultObjectField, VerifyReport, leaks,
 };
 pub use error::{ERRORS, Error};
-pub use format::chunk::{Compression, Id};
-pub use format::config::Metadata;
-pub use format::page::{Entry, Node, Piece};
-pub use format::snapshot::Counts;
-pub use get::{Entries, GetOptions, GetReport, StoredFile};
-pub use keys::{Cost, RecoveryCode, Secret, SlotKind, WriterKey};
-pub use put::{Progress, PutOptions, PutReport, Skipped, measure};
-pub use store::{Folder, Object, Put, S3, Store};
-pub use vault::{OpenOptions, RotateOptions, Rotated, SlotInfo, Snapshot, Vault};
+pub use format::chunk::{ChunkCompression, ChunkId};
+pub use format::config::VaultMetadata;
+pub use format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
+pub use format::snapshot::SnapshotCounts;
+pub use get::{GetOptions, GetReport, SnapshotEntries, StoredFile};
+pub use keys::{Argon2Cost, RecoveryCode, SlotKind, SlotSecret, WriterKey};
+pub use put::{PutOptions, PutProgress, PutReport, SkippedItem, measure};
+pub use store::{CreateOutcome, FolderStore, ListedObject, S3Store, VaultStore};
+pub use vault::{OpenOptions, RotateOptions, RotatedVault, SlotInfo, Snapshot, Vault};

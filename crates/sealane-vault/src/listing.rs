@@ -7,38 +7,38 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::Error;
-use crate::format::pack::Hash;
-use crate::format::page::{Entry, Node};
-use crate::store::{Store, spool_name};
+use crate::format::pack::ObjectHash;
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
+use crate::store::{VaultStore, spool_name};
 use crate::wire::hex;
 
-pub(crate) fn listing_key(hash: &Hash) -> String {
+pub(crate) fn listing_key(hash: &ObjectHash) -> String {
     format!("listings/{}.jsonl", hex(hash))
 }
 
 /// A listing that is being written: a line of JSON per entry, without any hash of a content.
-pub(crate) struct Listing {
+pub(crate) struct ListingWriter {
     file: BufWriter<File>,
     path: PathBuf,
     hasher: blake3::Hasher,
 }
 
-impl Listing {
-    pub(crate) fn create(spool: &Path) -> Result<Listing, Error> {
+impl ListingWriter {
+    pub(crate) fn create(spool: &Path) -> Result<ListingWriter, Error> {
         let path = spool.join(spool_name("listing"));
         let file = File::create(&path).map_err(|cause| Error::store("tmp", cause))?;
-        Ok(Listing { file: BufWriter::new(file), path, hasher: blake3::Hasher::new() })
+        Ok(ListingWriter { file: BufWriter::new(file), path, hasher: blake3::Hasher::new() })
     }
 
-    pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, entry: &SnapshotEntry) -> Result<(), Error> {
         let mut row = json!({ "v": 1, "mode": entry.mode, "mtime_ns": entry.mtime_ns });
         let kind = match &entry.node {
-            Node::Folder => "folder",
-            Node::File { size, .. } => {
+            SnapshotEntryKind::Folder => "folder",
+            SnapshotEntryKind::File { size, .. } => {
                 set(&mut row, "size", json!(size));
                 "file"
             }
-            Node::Link { target } => {
+            SnapshotEntryKind::Link { target } => {
                 set(&mut row, "target", text(target));
                 "link"
             }
@@ -51,7 +51,7 @@ impl Listing {
         self.file.write_all(line.as_bytes()).map_err(|cause| Error::store("tmp", cause))
     }
 
-    pub(crate) fn finish(mut self, store: &Store) -> Result<Hash, Error> {
+    pub(crate) fn finish(mut self, store: &VaultStore) -> Result<ObjectHash, Error> {
         self.file.flush().map_err(|cause| Error::store("tmp", cause))?;
         let hash = *self.hasher.finalize().as_bytes();
         store.put_hashed(&listing_key(&hash), &self.path, &hash)?;

@@ -12,9 +12,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Error;
-use crate::format::chunk::{ChunkHead, ChunkKind, Descriptor, Id};
-use crate::format::pack::{Hash, Pack};
-use crate::format::page::{Piece, read_remembered, write_pieces};
+use crate::format::chunk::{ChunkDescriptor, ChunkHead, ChunkId, ChunkKind};
+use crate::format::pack::{ObjectHash, PackRecord};
+use crate::format::page::{FilePiece, read_remembered, write_pieces};
 use crate::wire::hex;
 
 const VERSION: i64 = 3;
@@ -43,7 +43,7 @@ const PLACES: &str = "
 
 /// The user of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub(crate) enum ManifestAccess {
     /// The owner, who knows the store's packs by their trailers.
     Everything,
     /// A writer, who knows only what it wrote.
@@ -52,7 +52,7 @@ pub(crate) enum Reads {
 
 /// The writer of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum PackOrigin {
     /// The owner: what its trailer says is so.
     Owner,
     /// A writer, or whoever has a main key from before a change: what it says is found out.
@@ -61,7 +61,7 @@ pub(crate) enum Origin {
 
 /// The state of a chunk in a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ChunkState {
     /// It was opened, and is what its id says.
     Opened = 1,
     /// It does not open: it counts as absent.
@@ -70,16 +70,16 @@ pub(crate) enum State {
 
 /// The state that a read has found of a chunk in a pack.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Learned {
-    pub(crate) id: Id,
-    pub(crate) pack: Hash,
-    pub(crate) state: State,
+pub(crate) struct ChunkFinding {
+    pub(crate) id: ChunkId,
+    pub(crate) pack: ObjectHash,
+    pub(crate) state: ChunkState,
 }
 
 /// Where a chunk lies.
 #[derive(Debug, Clone)]
-pub(crate) struct Location {
-    pub(crate) pack: Hash,
+pub(crate) struct ChunkLocation {
+    pub(crate) pack: ObjectHash,
     pub(crate) header: Vec<u8>,
     pub(crate) pack_bytes: u64,
     pub(crate) offset: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Location {
 
 /// The metadata of a file, to see whether it has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct VaultFileStat {
     pub(crate) size: u64,
     pub(crate) mtime_ns: i64,
     pub(crate) ctime_ns: i64,
@@ -100,17 +100,17 @@ pub(crate) struct Look {
     pub(crate) inode: u64,
 }
 
-pub(crate) struct Manifest {
+pub(crate) struct ChunkManifest {
     database: Connection,
     /// Whether somebody looks at it with one view.
     viewed: Cell<bool>,
 }
 
-impl Manifest {
+impl ChunkManifest {
     /// The manifest in a state folder. One that is damaged or of another version is made anew.
-    pub(crate) fn open(folder: &Path, reads: Reads) -> Result<Manifest, Error> {
+    pub(crate) fn open(folder: &Path, reads: ManifestAccess) -> Result<ChunkManifest, Error> {
         let path = folder.join("manifest.db");
-        match Manifest::try_open(&path, reads) {
+        match ChunkManifest::try_open(&path, reads) {
             Ok(manifest) => Ok(manifest),
             Err(Error::Manifest(error)) if is_damage(&error) => {
                 for suffix in ["", "-wal", "-shm"] {
@@ -118,28 +118,28 @@ impl Manifest {
                     name.push(suffix);
                     let _ = std::fs::remove_file(PathBuf::from(name));
                 }
-                Manifest::try_open(&path, reads)
+                ChunkManifest::try_open(&path, reads)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn try_open(path: &Path, reads: Reads) -> Result<Manifest, Error> {
+    fn try_open(path: &Path, reads: ManifestAccess) -> Result<ChunkManifest, Error> {
         let database = Connection::open(path)?;
         database.busy_timeout(std::time::Duration::from_secs(30))?;
         database.pragma_update(None, "journal_mode", "WAL")?;
         // If a power cut loses rows, they are read from the store again.
         database.pragma_update(None, "synchronous", "NORMAL")?;
-        Manifest::prepare(database, reads)
+        ChunkManifest::prepare(database, reads)
     }
 
     /// A manifest that lives as long as this value. If it outgrows a small part of memory, the rest
     /// goes to a file without a name.
-    pub(crate) fn temporary() -> Result<Manifest, Error> {
-        Manifest::prepare(Connection::open("")?, Reads::Everything)
+    pub(crate) fn temporary() -> Result<ChunkManifest, Error> {
+        ChunkManifest::prepare(Connection::open("")?, ManifestAccess::Everything)
     }
 
-    fn prepare(database: Connection, reads: Reads) -> Result<Manifest, Error> {
+    fn prepare(database: Connection, reads: ManifestAccess) -> Result<ChunkManifest, Error> {
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version > VERSION {
             return Err(Error::Version("manifest.db".to_owned()));
@@ -155,13 +155,13 @@ impl Manifest {
         }
         database.execute_batch(TABLES)?;
         database.pragma_update(None, "user_version", VERSION)?;
-        Ok(Manifest { database, viewed: Cell::new(false) })
+        Ok(ChunkManifest { database, viewed: Cell::new(false) })
     }
 
     /// Does all of `work` or nothing of it. Within a view, which shows the change afterwards.
     pub(crate) fn transaction<T>(
         &self,
-        work: impl FnOnce(&Manifest) -> Result<T, Error>,
+        work: impl FnOnce(&ChunkManifest) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.viewed.get() {
             self.database.execute_batch("COMMIT")?;
@@ -173,7 +173,7 @@ impl Manifest {
         outcome
     }
 
-    fn write<T>(&self, work: impl FnOnce(&Manifest) -> Result<T, Error>) -> Result<T, Error> {
+    fn write<T>(&self, work: impl FnOnce(&ChunkManifest) -> Result<T, Error>) -> Result<T, Error> {
         self.database.execute_batch("BEGIN IMMEDIATE")?;
         let outcome = work(self);
         self.database.execute_batch(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
@@ -190,16 +190,18 @@ impl Manifest {
         outcome
     }
 
-    pub(crate) fn packs(&self) -> Result<HashSet<Hash>, Error> {
+    pub(crate) fn packs(&self) -> Result<HashSet<ObjectHash>, Error> {
         let mut rows = self.database.prepare("SELECT hash FROM pack")?;
-        let packs = rows.query_map([], |row| row.get::<_, Hash>(0))?.collect::<Result<_, _>>()?;
+        let packs =
+            rows.query_map([], |row| row.get::<_, ObjectHash>(0))?.collect::<Result<_, _>>()?;
         Ok(packs)
     }
 
     /// The packs that the owner wrote.
-    pub(crate) fn own_packs(&self) -> Result<HashSet<Hash>, Error> {
+    pub(crate) fn own_packs(&self) -> Result<HashSet<ObjectHash>, Error> {
         let mut rows = self.database.prepare("SELECT hash FROM pack WHERE own")?;
-        let packs = rows.query_map([], |row| row.get::<_, Hash>(0))?.collect::<Result<_, _>>()?;
+        let packs =
+            rows.query_map([], |row| row.get::<_, ObjectHash>(0))?.collect::<Result<_, _>>()?;
         Ok(packs)
     }
 
@@ -217,9 +219,9 @@ impl Manifest {
         })
     }
 
-    pub(crate) fn add_pack(&self, pack: &Pack, origin: Origin) -> Result<(), Error> {
+    pub(crate) fn add_pack(&self, pack: &PackRecord, origin: PackOrigin) -> Result<(), Error> {
         let sql = "INSERT OR IGNORE INTO pack (hash, size, header, own) VALUES (?, ?, ?, ?)";
-        let own = origin == Origin::Owner;
+        let own = origin == PackOrigin::Owner;
         let added = self.database.prepare_cached(sql)?.execute(params![
             pack.hash,
             pack.size as i64,
@@ -249,14 +251,14 @@ impl Manifest {
         Ok(())
     }
 
-    pub(crate) fn forget_pack(&self, hash: &Hash) -> Result<(), Error> {
+    pub(crate) fn forget_pack(&self, hash: &ObjectHash) -> Result<(), Error> {
         let sql = "DELETE FROM chunk WHERE pack = (SELECT number FROM pack WHERE hash = ?)";
         self.database.execute(sql, [hash])?;
         self.database.execute("DELETE FROM pack WHERE hash = ?", [hash])?;
         Ok(())
     }
 
-    pub(crate) fn condemn(&self, packs: &HashSet<Hash>) -> Result<(), Error> {
+    pub(crate) fn condemn(&self, packs: &HashSet<ObjectHash>) -> Result<(), Error> {
         self.database.execute("UPDATE pack SET condemned = 0 WHERE condemned", [])?;
         let mut update =
             self.database.prepare_cached("UPDATE pack SET condemned = 1 WHERE hash = ?")?;
@@ -266,50 +268,53 @@ impl Manifest {
         Ok(())
     }
 
-    pub(crate) fn has_read_index(&self, hash: &Hash) -> Result<bool, Error> {
+    pub(crate) fn has_read_index(&self, hash: &ObjectHash) -> Result<bool, Error> {
         let mut row = self.database.prepare_cached("SELECT 1 FROM read_index WHERE hash = ?")?;
         Ok(row.exists([hash])?)
     }
 
-    pub(crate) fn index_read(&self, hash: &Hash) -> Result<(), Error> {
+    pub(crate) fn index_read(&self, hash: &ObjectHash) -> Result<(), Error> {
         self.database.execute("INSERT OR IGNORE INTO read_index VALUES (?)", [hash])?;
         Ok(())
     }
 
     /// The ids of all chunks that will stay and that a put need not keep again: those that the
     /// owner sealed, and of others those that were opened once. A writer has only its own.
-    pub(crate) fn kept_ids(&self, reads: Reads) -> Result<HashSet<Id, crate::put::IdHash>, Error> {
+    pub(crate) fn kept_ids(
+        &self,
+        reads: ManifestAccess,
+    ) -> Result<HashSet<ChunkId, crate::put::IdHash>, Error> {
         let trusted = match reads {
-            Reads::Everything => "AND (pack.own OR state = 1)".to_owned(),
-            Reads::Nothing => String::new(),
+            ManifestAccess::Everything => "AND (pack.own OR state = 1)".to_owned(),
+            ManifestAccess::Nothing => String::new(),
         };
         let sql = format!(
             "SELECT id FROM chunk JOIN pack ON pack.number = chunk.pack
              WHERE NOT pack.condemned AND state != 2 {trusted}"
         );
         let mut rows = self.database.prepare(&sql)?;
-        let ids = rows.query_map([], |row| row.get(0).map(Id))?.collect::<Result<_, _>>()?;
+        let ids = rows.query_map([], |row| row.get(0).map(ChunkId))?.collect::<Result<_, _>>()?;
         Ok(ids)
     }
 
     /// Whether every place of a chunk is known to be bad.
-    pub(crate) fn is_bad(&self, id: &Id) -> Result<bool, Error> {
+    pub(crate) fn is_bad(&self, id: &ChunkId) -> Result<bool, Error> {
         let sql = "SELECT min(state = 2) FROM chunk WHERE id = ?";
         let mut row = self.database.prepare_cached(sql)?;
         Ok(row.query_row([id.0], |row| row.get::<_, Option<bool>>(0))?.unwrap_or(false))
     }
 
     /// The places of chunks that are known to be bad.
-    pub(crate) fn bad_places(&self) -> Result<HashSet<(Id, Hash)>, Error> {
+    pub(crate) fn bad_places(&self) -> Result<HashSet<(ChunkId, ObjectHash)>, Error> {
         let sql = "SELECT id, hash FROM chunk JOIN pack ON pack.number = chunk.pack
                    WHERE state = 2";
         let mut rows = self.database.prepare(sql)?;
-        let places = rows.query_map([], |row| Ok((Id(row.get(0)?), row.get(1)?)))?;
+        let places = rows.query_map([], |row| Ok((ChunkId(row.get(0)?), row.get(1)?)))?;
         Ok(places.collect::<Result<_, _>>()?)
     }
 
     /// Notes what was learned of chunks.
-    pub(crate) fn learn(&self, learned: &[Learned]) -> Result<(), Error> {
+    pub(crate) fn learn(&self, learned: &[ChunkFinding]) -> Result<(), Error> {
         let mut update = self.database.prepare_cached(
             "UPDATE chunk SET state = ?
              WHERE id = ? AND pack = (SELECT number FROM pack WHERE hash = ?)",
@@ -321,7 +326,7 @@ impl Manifest {
     }
 
     /// Counts all chunks of a pack as absent.
-    pub(crate) fn doubt_pack(&self, pack: &Hash) -> Result<(), Error> {
+    pub(crate) fn doubt_pack(&self, pack: &ObjectHash) -> Result<(), Error> {
         let sql = "UPDATE chunk SET state = 2
                    WHERE pack = (SELECT number FROM pack WHERE hash = ?)";
         self.database.execute(sql, [pack])?;
@@ -329,7 +334,7 @@ impl Manifest {
     }
 
     /// Takes back what was found bad of a pack, which has been written again.
-    pub(crate) fn trust_pack(&self, pack: &Hash) -> Result<(), Error> {
+    pub(crate) fn trust_pack(&self, pack: &ObjectHash) -> Result<(), Error> {
         let sql = "UPDATE chunk SET state = 0
                    WHERE state = 2 AND pack = (SELECT number FROM pack WHERE hash = ?)";
         self.database.execute(sql, [pack])?;
@@ -337,7 +342,7 @@ impl Manifest {
     }
 
     /// The chunks of a pack.
-    pub(crate) fn chunks_of(&self, pack: &Hash) -> Result<Vec<(Id, ChunkKind)>, Error> {
+    pub(crate) fn chunks_of(&self, pack: &ObjectHash) -> Result<Vec<(ChunkId, ChunkKind)>, Error> {
         let sql = "SELECT id, descriptor FROM chunk
                    WHERE pack = (SELECT number FROM pack WHERE hash = ?)";
         let mut statement = self.database.prepare_cached(sql)?;
@@ -345,39 +350,42 @@ impl Manifest {
         let mut chunks = Vec::new();
         while let Some(row) = rows.next()? {
             let malformed = Error::Malformed { what: "the manifest" };
-            let descriptor = Descriptor::from_byte(row.get(1)?).ok_or(malformed)?;
-            chunks.push((Id(row.get(0)?), descriptor.kind));
+            let descriptor = ChunkDescriptor::from_byte(row.get(1)?).ok_or(malformed)?;
+            chunks.push((ChunkId(row.get(0)?), descriptor.kind));
         }
         Ok(chunks)
     }
 
     /// Where a chunk lies, the likeliest place first.
-    pub(crate) fn places(&self, id: &Id) -> Result<Vec<Location>, Error> {
+    pub(crate) fn places(&self, id: &ChunkId) -> Result<Vec<ChunkLocation>, Error> {
         let mut statement = self.database.prepare_cached(PLACES)?;
         let mut rows = statement.query([id.0])?;
         let mut places = Vec::new();
         while let Some(row) = rows.next()? {
             let malformed = Error::Malformed { what: "the manifest" };
-            let descriptor = Descriptor::from_byte(row.get(4)?).ok_or(malformed)?;
+            let descriptor = ChunkDescriptor::from_byte(row.get(4)?).ok_or(malformed)?;
             let (plain_bytes, sealed_bytes) = (row.get(5)?, row.get(6)?);
             let head = ChunkHead { id: *id, descriptor, plain_bytes, sealed_bytes }.check()?;
             let (size, offset): (i64, i64) = (row.get(2)?, row.get(3)?);
             let (pack_bytes, offset) = (size as u64, offset as u64);
             let (pack, header) = (row.get(0)?, row.get(1)?);
-            let bad = row.get::<_, i64>(7)? == State::Bad as i64;
+            let bad = row.get::<_, i64>(7)? == ChunkState::Bad as i64;
             let own = row.get(8)?;
-            places.push(Location { pack, header, pack_bytes, offset, head, bad, own });
+            places.push(ChunkLocation { pack, header, pack_bytes, offset, head, bad, own });
         }
         if places.is_empty() { Err(Error::Missing(format!("chunk {id}"))) } else { Ok(places) }
     }
 
-    pub(crate) fn seen(&self, path: &[u8]) -> Result<Option<(Look, Vec<Piece>)>, Error> {
+    pub(crate) fn seen(
+        &self,
+        path: &[u8],
+    ) -> Result<Option<(VaultFileStat, Vec<FilePiece>)>, Error> {
         let sql = "SELECT size, mtime_ns, ctime_ns, device, inode, pieces FROM seen WHERE path = ?";
         let mut rows = self.database.prepare_cached(sql)?;
         let found = rows
             .query_row([path], |row| {
                 let number = |at| row.get::<_, i64>(at).map(|number| number as u64);
-                let look = Look {
+                let look = VaultFileStat {
                     size: number(0)?,
                     mtime_ns: row.get(1)?,
                     ctime_ns: row.get(2)?,
@@ -390,7 +398,12 @@ impl Manifest {
         Ok(found.and_then(|(look, pieces)| Some((look, read_remembered(&pieces).ok()?))))
     }
 
-    pub(crate) fn see(&self, path: &[u8], look: &Look, pieces: &[Piece]) -> Result<(), Error> {
+    pub(crate) fn see(
+        &self,
+        path: &[u8],
+        look: &VaultFileStat,
+        pieces: &[FilePiece],
+    ) -> Result<(), Error> {
         let mut packed = Vec::new();
         write_pieces(&mut packed, pieces);
         let sql = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -408,7 +421,7 @@ impl Manifest {
     }
 }
 
-impl std::fmt::Debug for Manifest {
+impl std::fmt::Debug for ChunkManifest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Manifest").finish_non_exhaustive()
     }
@@ -418,11 +431,11 @@ const FORGET: &str = "DELETE FROM chunk; DELETE FROM pack; DELETE FROM read_inde
 
 /// Brings an older manifest to this version. What files looked like stays; what the first says of
 /// packs may come from an index that a writer made, so that the owner reads it again.
-fn renew(database: &Connection, reads: Reads) -> Result<(), Error> {
+fn renew(database: &Connection, reads: ManifestAccess) -> Result<(), Error> {
     let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == 1 {
         database.execute_batch("ALTER TABLE chunk ADD COLUMN state INTEGER NOT NULL DEFAULT 0")?;
-        if reads == Reads::Everything {
+        if reads == ManifestAccess::Everything {
             database.execute_batch(FORGET)?;
         }
     }
@@ -480,9 +493,9 @@ mod tests {
     #[test]
     fn a_look_is_prepared_once() {
         let folder = tempfile::tempdir().unwrap();
-        let manifest = Manifest::open(folder.path(), Reads::Everything).unwrap();
+        let manifest = ChunkManifest::open(folder.path(), ManifestAccess::Everything).unwrap();
         for byte in 0..100 {
-            assert!(matches!(manifest.places(&Id([byte; 24])), Err(Error::Missing(_))));
+            assert!(matches!(manifest.places(&ChunkId([byte; 24])), Err(Error::Missing(_))));
         }
         let statement = manifest.database.prepare_cached(PLACES).unwrap();
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);

@@ -42,14 +42,14 @@ mod write;
 
 use crate::limits::{MAX_N2S_BLOB_BYTES, MAX_N2S_FILE_BYTES};
 
-pub use crypto::{Cipher, file_hash, name};
+pub use crypto::{N2sCipher, file_hash, name};
 pub use error::{ERRORS, Error};
 pub use safe_path::{is_blob_name, safe_path};
 pub use write::{seal, symlink};
 
 /// One blob as it lies in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blob {
+pub struct N2sBlob {
     /// Its id in 64 hexadecimal digits, which is its file name.
     pub name: String,
     /// Its file: JSON.
@@ -58,29 +58,29 @@ pub struct Blob {
 
 /// The content of a blob, compared with its name and hashes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct N2sEntry {
     /// The form, 2 to 4.
     pub form: u8,
     /// The path as it was given; form 3 has none. [`safe_path`] makes it safe.
     pub path: Option<String>,
     /// The bytes of the file, or the target of the link.
-    pub content: Content,
+    pub content: N2sContent,
     /// The time of the last change, in seconds since 1970. Not authenticated.
     pub modified_s: f64,
     /// The JSON was invalid and one unescaped description in it was repaired.
     pub repaired: bool,
 }
 
-/// The content of an [`Entry`].
+/// The content of an [`N2sEntry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum N2sContent {
     /// A regular file's bytes.
     File(Vec<u8>),
     /// A symbolic link's target, as it was written.
     Symlink(String),
 }
 
-impl Entry {
+impl N2sEntry {
     /// The time in nanoseconds since 1970, as precisely as the format keeps it.
     pub fn modified_ns(&self) -> Result<i64, Error> {
         let seconds = self.modified_s.floor();
@@ -96,7 +96,7 @@ impl Entry {
 /// Reads a blob of any form and compares what it says with what it holds.
 ///
 /// `name` is the blob's file name. `passphrase` is needed for sealed content alone.
-pub fn open(name: &str, bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Entry, Error> {
+pub fn open(name: &str, bytes: &[u8], passphrase: Option<&[u8]>) -> Result<N2sEntry, Error> {
     if bytes.len() as u64 > MAX_N2S_BLOB_BYTES {
         return Err(Error::TooLarge);
     }
@@ -104,26 +104,26 @@ pub fn open(name: &str, bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Entry
     let form = parsed.form;
     let modified_s = parsed.modified_s;
     let (path, content) = match parsed.body {
-        parse::Body::Sealed { path, hash, content } => {
+        parse::N2sBody::Sealed { path, hash, content } => {
             check_name(name, &path, &hash)?;
             let passphrase = passphrase.ok_or(Error::NoPassphrase)?;
             let compressed = crypto::open(name, passphrase, &content)?;
             let file = compression::decompress(&compressed, parsed.size)?;
             compare(&file, parsed.size, &hash)?;
-            (Some(path), Content::File(file))
+            (Some(path), N2sContent::File(file))
         }
-        parse::Body::Symlink { path, hash, target } => {
+        parse::N2sBody::Symlink { path, hash, target } => {
             check_name(name, &path, &hash)?;
             compare(target.as_bytes(), parsed.size, &hash)?;
-            (Some(path), Content::Symlink(target))
+            (Some(path), N2sContent::Symlink(target))
         }
-        parse::Body::Open { path, frames } => {
+        parse::N2sBody::Open { path, frames } => {
             let file = compression::decompress(&frames, parsed.size)?;
             compare(&file, parsed.size, name)?;
-            (path, Content::File(file))
+            (path, N2sContent::File(file))
         }
     };
-    Ok(Entry { form, path, content, modified_s, repaired })
+    Ok(N2sEntry { form, path, content, modified_s, repaired })
 }
 
 fn check_name(name: &str, path: &str, hash: &str) -> Result<(), Error> {

@@ -25,14 +25,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::format::chunk::{ChunkHead, Compression, Id};
-use crate::format::page::Entry;
-use crate::format::snapshot::Counts;
-use crate::manifest::Look;
+use crate::format::chunk::{ChunkCompression, ChunkHead, ChunkId};
+use crate::format::page::SnapshotEntry;
+use crate::format::snapshot::SnapshotCounts;
+use crate::manifest::VaultFileStat;
 
-pub(crate) use pack::Packed;
+pub(crate) use pack::PackerOutput;
 pub(crate) use read::now_ns;
-pub(crate) use run::{Source, put, repack};
+pub(crate) use run::{PutSource, put, repack};
 pub(crate) use seal::ChunkSealer;
 pub use walk::measure;
 
@@ -40,7 +40,7 @@ pub use walk::measure;
 #[derive(Debug, Clone, Default)]
 pub struct PutOptions {
     /// How chunks are made smaller.
-    pub compression: Compression,
+    pub compression: ChunkCompression,
     /// Threads that compress and seal; 0 is as many as the machine has cores.
     pub threads: usize,
     /// Patterns of what is left out, as a `.gitignore` in each of the roots has them.
@@ -59,12 +59,12 @@ pub struct PutOptions {
     /// Finds out what would be kept, and writes nothing.
     pub dry_run: bool,
     /// Where to count what is done.
-    pub progress: Option<Arc<Progress>>,
+    pub progress: Option<Arc<PutProgress>>,
 }
 
 /// The progress so far, for a waiting caller.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct PutProgress {
     /// Files that were read or found unchanged, or restored.
     pub files: AtomicU64,
     /// Their bytes.
@@ -73,7 +73,7 @@ pub struct Progress {
 
 /// Something that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedItem {
     /// Its path, for people.
     pub path: String,
     /// Why.
@@ -89,11 +89,11 @@ pub struct PutReport {
     /// The new head.
     pub head: String,
     /// The counts of the snapshot.
-    pub counts: Counts,
+    pub counts: SnapshotCounts,
     /// Packs that were written.
     pub packs: u64,
     /// Items that were not kept.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedItem>,
     /// Files that changed while they were read: what was kept of each may be of two moments.
     pub changed: Vec<String>,
     /// Patterns of what is left out that matched nothing.
@@ -102,43 +102,43 @@ pub struct PutReport {
 
 /// A batch of work.
 #[derive(Default)]
-pub(crate) struct Job {
+pub(crate) struct PutJob {
     number: u64,
     plain: Vec<u8>,
     sealed: Vec<u8>,
-    steps: Vec<Step>,
+    steps: Vec<PutStep>,
 }
 
 /// The content of a job, in order.
-enum Step {
+enum PutStep {
     /// An entry. Unless it is whole, what follows up to `End` is its content.
-    Entry(Box<Found>),
-    /// A part of a file, in `Job::plain`.
+    Entry(Box<PutEntry>),
+    /// A part of a file, in `PutJob::plain`.
     Chunk {
         plain: Range<usize>,
-        id: Id,
-        /// Where it lies in `Job::sealed`; none if it is known to be kept already.
+        id: ChunkId,
+        /// Where it lies in `PutJob::sealed`; none if it is known to be kept already.
         sealed: Option<(ChunkHead, Range<usize>)>,
     },
     /// Zeros that take no room.
     Hole(u64),
     /// The file is read to its end; what it looked like if that did not change meanwhile.
-    End(Option<Look>),
+    End(Option<VaultFileStat>),
     /// The file could not be read to its end, and is not kept.
     Abandon,
 }
 
 /// An entry that the reader found.
-struct Found {
-    entry: Entry,
-    content: Content,
+struct PutEntry {
+    entry: SnapshotEntry,
+    content: PutContent,
     /// The path on this machine, where what the file looks like is worth remembering.
     absolute: Vec<u8>,
     /// Whether other names of the same file may follow.
     has_other_names: bool,
 }
 
-enum Content {
+enum PutContent {
     /// The entry says all.
     Whole,
     /// It follows.

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::format::pack::Hash;
+use crate::format::pack::ObjectHash;
 use crate::limits::MAX_SPOOL_AGE_MS;
 
-pub use folder::Folder;
+pub use folder::FolderStore;
 pub(crate) use folder::create_from;
-pub use s3::S3;
+pub use s3::S3Store;
 
 use crate::Error;
 
@@ -24,7 +24,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 
 /// An object as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
+pub struct ListedObject {
     /// Its key.
     pub key: String,
     /// Its length in bytes.
@@ -35,7 +35,7 @@ pub struct Object {
 
 /// The outcome of a conditional creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
+pub enum CreateOutcome {
     /// The object is there now, durable.
     Created,
     /// The key was taken; nothing was written.
@@ -55,41 +55,41 @@ pub(crate) fn spool_name(kind: &str) -> String {
 /// A place of objects.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Store {
+pub enum VaultStore {
     /// A folder of this machine.
-    Folder(Folder),
+    Folder(FolderStore),
     /// A bucket of an S3-compatible store. Boxed, since its client is large.
-    S3(Box<S3>),
+    S3(Box<S3Store>),
 }
 
-impl Store {
+impl VaultStore {
     /// The store at a folder's path, or at `s3://bucket/prefix`.
     ///
     /// # Errors
-    /// [`Error::Store`] when it cannot be reached. That there is a vault in it is not checked.
-    pub fn open(location: &str) -> Result<Store, Error> {
+    /// [`Error::VaultStore`] when it cannot be reached. That there is a vault in it is not checked.
+    pub fn open(location: &str) -> Result<VaultStore, Error> {
         if location.starts_with("s3://") {
-            return Ok(Store::S3(Box::new(S3::new(location)?)));
+            return Ok(VaultStore::S3(Box::new(S3Store::new(location)?)));
         }
-        Ok(Store::Folder(Folder::new(Path::new(location))))
+        Ok(VaultStore::Folder(FolderStore::new(Path::new(location))))
     }
 
     /// The name to show to people.
     pub fn location(&self) -> String {
         match self {
-            Store::Folder(folder) => folder.root().display().to_string(),
-            Store::S3(bucket) => bucket.location().to_owned(),
+            VaultStore::Folder(folder) => folder.root().display().to_string(),
+            VaultStore::S3(bucket) => bucket.location().to_owned(),
         }
     }
 
     /// Creates a small object, durable on return.
     ///
     /// # Errors
-    /// [`Error::Store`], [`Error::StoreFull`].
-    pub fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
+    /// [`Error::VaultStore`], [`Error::StoreFull`].
+    pub fn put(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, Error> {
         match self {
-            Store::Folder(folder) => folder.put(key, bytes),
-            Store::S3(bucket) => bucket.put(key, bytes),
+            VaultStore::Folder(folder) => folder.put(key, bytes),
+            VaultStore::S3(bucket) => bucket.put(key, bytes),
         }
     }
 
@@ -97,14 +97,14 @@ impl Store {
     /// back.
     ///
     /// # Errors
-    /// As [`Store::put`]; [`Error::Forgot`] when it is not there then, [`Error::Overwrites`] when
+    /// As [`VaultStore::put`]; [`Error::Forgot`] when it is not there then, [`Error::Overwrites`] when
     /// another is.
-    pub(crate) fn put_and_read(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
-        if self.put(key, bytes)? == Put::Existed {
-            return Ok(Put::Existed);
+    pub(crate) fn put_and_read(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, Error> {
+        if self.put(key, bytes)? == CreateOutcome::Existed {
+            return Ok(CreateOutcome::Existed);
         }
         match self.get(key, bytes.len()) {
-            Ok(found) if found == bytes => Ok(Put::Created),
+            Ok(found) if found == bytes => Ok(CreateOutcome::Created),
             Ok(_) | Err(Error::TooLarge { .. }) => Err(Error::Overwrites(self.location())),
             Err(Error::Missing(key)) => Err(Error::Forgot(key)),
             Err(error) => Err(error),
@@ -115,24 +115,24 @@ impl Store {
     /// asked once, with an object of a few bytes that is removed again.
     ///
     /// # Errors
-    /// [`Error::Overwrites`], [`Error::Forgot`], [`Error::Store`].
+    /// [`Error::Overwrites`], [`Error::Forgot`], [`Error::VaultStore`].
     pub(crate) fn check_condition(&self) -> Result<(), Error> {
         match self {
             // The system's call is the condition.
-            Store::Folder(_) => Ok(()),
-            Store::S3(bucket) => bucket.check_condition(),
+            VaultStore::Folder(_) => Ok(()),
+            VaultStore::S3(bucket) => bucket.check_condition(),
         }
     }
 
-    /// Creates an object from a finished file of [`Store::spool`], durable on return. The file is
+    /// Creates an object from a finished file of [`VaultStore::spool`], durable on return. The file is
     /// gone afterwards, whether the key was free or not.
     ///
     /// # Errors
-    /// [`Error::Store`], [`Error::StoreFull`]. Then the file stays.
-    pub fn put_file(&self, key: &str, file: &Path) -> Result<Put, Error> {
+    /// [`Error::VaultStore`], [`Error::StoreFull`]. Then the file stays.
+    pub fn put_file(&self, key: &str, file: &Path) -> Result<CreateOutcome, Error> {
         match self {
-            Store::Folder(folder) => folder.put_file(key, file),
-            Store::S3(bucket) => bucket.put_file(key, file),
+            VaultStore::Folder(folder) => folder.put_file(key, file),
+            VaultStore::S3(bucket) => bucket.put_file(key, file),
         }
     }
 
@@ -140,8 +140,13 @@ impl Store {
     /// name and is not that has been damaged, and is replaced.
     ///
     /// # Errors
-    /// As [`Store::put_file`].
-    pub(crate) fn put_hashed(&self, key: &str, file: &Path, hash: &Hash) -> Result<Put, Error> {
+    /// As [`VaultStore::put_file`].
+    pub(crate) fn put_hashed(
+        &self,
+        key: &str,
+        file: &Path,
+        hash: &ObjectHash,
+    ) -> Result<CreateOutcome, Error> {
         if self.size(key)?.is_some() && !self.has(key, hash)? {
             self.delete(key)?;
         }
@@ -151,8 +156,8 @@ impl Store {
     /// Whether there is an object whose bytes have this BLAKE3 hash.
     ///
     /// # Errors
-    /// [`Error::Store`].
-    pub(crate) fn has(&self, key: &str, hash: &Hash) -> Result<bool, Error> {
+    /// [`Error::VaultStore`].
+    pub(crate) fn has(&self, key: &str, hash: &ObjectHash) -> Result<bool, Error> {
         let Some(size) = self.size(key)? else { return Ok(false) };
         let (mut hasher, mut block, mut read) = (blake3::Hasher::new(), vec![0; BLOCK_BYTES], 0);
         while read < size {
@@ -171,77 +176,77 @@ impl Store {
     /// The folder in which packs are written before they become objects. It exists on return.
     ///
     /// # Errors
-    /// [`Error::Store`].
+    /// [`Error::VaultStore`].
     pub fn spool(&self) -> Result<PathBuf, Error> {
         match self {
-            Store::Folder(folder) => folder.spool(),
-            Store::S3(bucket) => bucket.spool(),
+            VaultStore::Folder(folder) => folder.spool(),
+            VaultStore::S3(bucket) => bucket.spool(),
         }
     }
 
     /// Frees the room that is kept for what makes room. Gives whether there was any.
     ///
     /// # Errors
-    /// [`Error::Store`].
+    /// [`Error::VaultStore`].
     pub(crate) fn use_reserve(&self) -> Result<bool, Error> {
         match self {
-            Store::Folder(folder) => folder.use_reserve(),
-            Store::S3(_) => Ok(false),
+            VaultStore::Folder(folder) => folder.use_reserve(),
+            VaultStore::S3(_) => Ok(false),
         }
     }
 
     /// A whole object of at most `max` bytes.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::TooLarge`] before memory is taken, [`Error::Store`].
+    /// [`Error::Missing`], [`Error::TooLarge`] before memory is taken, [`Error::VaultStore`].
     pub fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
         match self {
-            Store::Folder(folder) => folder.get(key, max),
-            Store::S3(bucket) => bucket.get(key, max),
+            VaultStore::Folder(folder) => folder.get(key, max),
+            VaultStore::S3(bucket) => bucket.get(key, max),
         }
     }
 
     /// Fills `out` from `offset` of an object.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::Truncated`] when the object ends before, [`Error::Store`].
+    /// [`Error::Missing`], [`Error::Truncated`] when the object ends before, [`Error::VaultStore`].
     pub fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
         match self {
-            Store::Folder(folder) => folder.get_range(key, offset, out),
-            Store::S3(bucket) => bucket.get_range(key, offset, out),
+            VaultStore::Folder(folder) => folder.get_range(key, offset, out),
+            VaultStore::S3(bucket) => bucket.get_range(key, offset, out),
         }
     }
 
     /// An object's length, if it is there.
     ///
     /// # Errors
-    /// [`Error::Store`].
+    /// [`Error::VaultStore`].
     pub fn size(&self, key: &str) -> Result<Option<u64>, Error> {
         match self {
-            Store::Folder(folder) => folder.size(key),
-            Store::S3(bucket) => bucket.size(key),
+            VaultStore::Folder(folder) => folder.size(key),
+            VaultStore::S3(bucket) => bucket.size(key),
         }
     }
 
     /// All objects whose key begins with `prefix`, which ends in `/` or is empty, sorted by key.
     ///
     /// # Errors
-    /// [`Error::Store`].
-    pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
+    /// [`Error::VaultStore`].
+    pub fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, Error> {
         match self {
-            Store::Folder(folder) => folder.list(prefix),
-            Store::S3(bucket) => bucket.list(prefix),
+            VaultStore::Folder(folder) => folder.list(prefix),
+            VaultStore::S3(bucket) => bucket.list(prefix),
         }
     }
 
     /// Removes an object; one that is not there is none to remove.
     ///
     /// # Errors
-    /// [`Error::Store`].
+    /// [`Error::VaultStore`].
     pub fn delete(&self, key: &str) -> Result<(), Error> {
         match self {
-            Store::Folder(folder) => folder.delete(key),
-            Store::S3(bucket) => bucket.delete(key),
+            VaultStore::Folder(folder) => folder.delete(key),
+            VaultStore::S3(bucket) => bucket.delete(key),
         }
     }
 }

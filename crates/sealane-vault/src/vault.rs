@@ -19,32 +19,32 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
-use crate::format::config::{CONFIG_KEY, Config, Metadata};
-use crate::format::header::{Kind, ObjectHeader, VaultId};
+use crate::format::config::{CONFIG_KEY, VaultConfig, VaultMetadata};
+use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
 use crate::format::index::index_key;
-use crate::format::page::{Entry, Node};
-use crate::format::roster::Roster;
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
+use crate::format::roster::VaultRoster;
 use crate::format::snapshot::SignerId;
 use crate::keys::{
-    Cost, Key, KeySlot, Naming, NewSecret, Sealing, Secret, Signer, derive, owner_identity, random,
-    slot_key, verify,
+    Argon2Cost, KeySlot, NewSecret, SlotSecret, VaultNamingKeys, VaultSealingKeys, VaultSecretKey,
+    VaultSigner, derive, owner_identity, random, slot_key, verify,
 };
 use crate::limits::MAX_CONFIG_BYTES;
-use crate::manifest::{Manifest, Reads, state_folder};
-use crate::put::{self, PutOptions, PutReport, Skipped, Source, now_ns};
-use crate::store::{Put, Store};
+use crate::manifest::{ChunkManifest, ManifestAccess, state_folder};
+use crate::put::{self, PutOptions, PutReport, PutSource, SkippedItem, now_ns};
+use crate::store::{CreateOutcome, VaultStore};
 use crate::wire::hex;
 
 pub use chain::Snapshot;
 pub(crate) use commit::host;
 pub use keys::SlotInfo;
 use lag::StoreLag;
-use pin::{Anchor, Pin};
-pub use rotate::{RotateOptions, Rotated};
-use succession::{Succession, Trusted, first_owner, mend_rotations, owner_of};
+use pin::{PinAnchor, VaultPin};
+pub use rotate::{RotateOptions, RotatedVault};
+use succession::{OwnerSuccession, VaultTrust, first_owner, mend_rotations, owner_of};
 pub(crate) use sync::hash_of;
 pub(crate) use trust::slots;
-use unlock::{Admitted, admit, gone, unlock};
+use unlock::{VaultAdmission, admit, gone, unlock};
 pub(crate) use unread::{LedgerLink, SnapshotLedger};
 
 /// How to open a vault.
@@ -73,22 +73,22 @@ pub struct OpenOptions {
 /// A writer's key opens one that adds and reads nothing; what needs to read is then refused with
 /// [`Error::NotOwner`].
 pub struct Vault {
-    store: Store,
-    config: Config,
-    naming: Naming,
-    sealing: Arc<Sealing>,
+    store: VaultStore,
+    config: VaultConfig,
+    naming: VaultNamingKeys,
+    sealing: Arc<VaultSealingKeys>,
     wrapped: Option<Vec<u8>>,
-    succession: Succession,
+    succession: OwnerSuccession,
     /// The main keys of all generations, the newest last; none for a writer.
-    mains: Vec<Key>,
+    mains: Vec<VaultSecretKey>,
     /// The sealing keys of those generations.
-    sealings: Vec<Arc<Sealing>>,
-    signer: Signer,
+    sealings: Vec<Arc<VaultSealingKeys>>,
+    signer: VaultSigner,
     signer_id: SignerId,
     state: Option<PathBuf>,
-    manifest: Manifest,
-    sessions: Mutex<HashMap<Vec<u8>, Arc<Sealing>>>,
-    roster: Mutex<Roster>,
+    manifest: ChunkManifest,
+    sessions: Mutex<HashMap<Vec<u8>, Arc<VaultSealingKeys>>>,
+    roster: Mutex<VaultRoster>,
     warnings: Mutex<BTreeMap<String, String>>,
     /// How the store stands to what this machine has seen of the vault.
     lag: Mutex<StoreLag>,
@@ -102,31 +102,31 @@ impl Vault {
     /// [`Error::Exists`], [`Error::VaultGone`] in a place where another vault was,
     /// [`Error::Overwrites`], and what the store fails for.
     pub fn init(
-        store: Store,
+        store: VaultStore,
         passphrase: &[u8],
-        cost: Cost,
-        metadata: Metadata,
+        cost: Argon2Cost,
+        metadata: VaultMetadata,
         options: &OpenOptions,
     ) -> Result<Vault, Error> {
         if store.size(CONFIG_KEY)?.is_some() {
             return Err(Error::Exists);
         }
-        if let Some(pinned) = Pin::of_place(&store, options)?.filter(|_| !options.replace) {
+        if let Some(pinned) = VaultPin::of_place(&store, options)?.filter(|_| !options.replace) {
             return Err(Error::VaultGone { place: store.location(), pinned: pinned.to_string() });
         }
         store.check_condition()?;
         let id: VaultId = random()?;
-        let main = Key::new(random()?);
-        let signer = Signer::from_seed(&derive("signing", &main, &id))?;
+        let main = VaultSecretKey::new(random()?);
+        let signer = VaultSigner::from_seed(&derive("signing", &main, &id))?;
         let owner = signer.verifying_key();
-        let config = Config { vault: id, metadata, created_ns: now_ns(), owner };
+        let config = VaultConfig { vault: id, metadata, created_ns: now_ns(), owner };
         let secret = NewSecret::Passphrase(passphrase, cost);
         let (slot, object) = KeySlot::write(&id, &main, "first", &secret)?;
         store.put_and_read(&slot_key(&slot), &object)?;
         match store.put_and_read(CONFIG_KEY, &config.write(&signer)?) {
-            Ok(Put::Created) => {}
+            Ok(CreateOutcome::Created) => {}
             // Without its config the slot opens nothing, and would be a stranger's to the next.
-            Ok(Put::Existed) => {
+            Ok(CreateOutcome::Existed) => {
                 store.delete(&slot_key(&slot))?;
                 return Err(Error::Exists);
             }
@@ -136,10 +136,11 @@ impl Vault {
             }
             Err(error) => return Err(error),
         }
-        let succession = Succession::of_one(owner);
-        let trusted = Trusted { succession, roster: Roster::default(), foreign: Vec::new() };
+        let succession = OwnerSuccession::of_one(owner);
+        let trusted =
+            VaultTrust { succession, roster: VaultRoster::default(), foreign: Vec::new() };
         let vault = Vault::unlocked(store, config, &main, options, trusted)?;
-        Pin::made(&vault.store, vault.anchor_of(), options)?;
+        VaultPin::made(&vault.store, vault.anchor_of(), options)?;
         vault.sign_slots_once()?;
         Ok(vault)
     }
@@ -149,8 +150,12 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::NoVault`], [`Error::WrongKey`], [`Error::RolledBack`], [`Error::Forked`],
-    /// [`Error::Chain`], and what the store fails for.
-    pub fn open(store: Store, secret: &Secret<'_>, options: &OpenOptions) -> Result<Vault, Error> {
+    /// [`Error::SnapshotChain`], and what the store fails for.
+    pub fn open(
+        store: VaultStore,
+        secret: &SlotSecret<'_>,
+        options: &OpenOptions,
+    ) -> Result<Vault, Error> {
         let config = match read_config(&store) {
             Ok(config) => config,
             Err(error) if options.objects_alone => {
@@ -164,7 +169,7 @@ impl Vault {
             let state = state_folder(options.state.as_deref(), &config.vault)?;
             Vault::remembered_roster(Some(&state))
         };
-        let read = || Succession::read(&store, &config, remembered.as_deref());
+        let read = || OwnerSuccession::read(&store, &config, remembered.as_deref());
         let mut trusted = read()?;
         let mut admitted = admit(&store, &config, secret, &trusted, options);
         if let (Err(Error::WrongKey | Error::SlotsDamaged(_) | Error::Exchanged { .. }), false) =
@@ -174,9 +179,11 @@ impl Vault {
             trusted = read()?;
             admitted = admit(&store, &config, secret, &trusted, options);
         }
-        let Admitted { pin, unlocked } = admitted?;
+        let VaultAdmission { pin, unlocked } = admitted?;
         let mut vault = match (secret, unlocked) {
-            (Secret::Writer(key), _) => Vault::for_writer(store, config, key, options, trusted)?,
+            (SlotSecret::Writer(key), _) => {
+                Vault::for_writer(store, config, key, options, trusted)?
+            }
             (_, None) => return Err(Error::WrongKey),
             (_, Some(unlocked)) => {
                 let vault = Vault::unlocked(store, config, &unlocked.main, options, trusted)?;
@@ -199,8 +206,8 @@ impl Vault {
     /// Opens a vault that has lost its config: the slots name the vault, and the main key its
     /// owner.
     fn open_without_config(
-        store: Store,
-        secret: &Secret<'_>,
+        store: VaultStore,
+        secret: &SlotSecret<'_>,
         options: &OpenOptions,
         error: Error,
     ) -> Result<Vault, Error> {
@@ -213,48 +220,52 @@ impl Vault {
         for id in vaults {
             let mut found = None;
             // A main key that was given up may open a slot, too: its owner is not the last.
-            let mut is_last = |main: &Key| {
+            let mut is_last = |main: &VaultSecretKey| {
                 let owner = first_owner(&store, &id, main)?;
-                let config =
-                    Config { vault: id, metadata: Metadata::Sealed, created_ns: now_ns(), owner };
-                let trusted = Succession::read(&store, &config, None)?;
+                let config = VaultConfig {
+                    vault: id,
+                    metadata: VaultMetadata::Sealed,
+                    created_ns: now_ns(),
+                    owner,
+                };
+                let trusted = OwnerSuccession::read(&store, &config, None)?;
                 let last = trusted.succession.current() == owner_of(main, &id)?;
                 found = last.then_some((config, trusted));
                 Ok(last)
             };
-            let unlocked = unlock(&store, &id, secret, &Roster::default(), &mut is_last);
+            let unlocked = unlock(&store, &id, secret, &VaultRoster::default(), &mut is_last);
             let (Ok(unlocked), Some((config, trusted))) = (unlocked, found) else { continue };
-            Pin::check(&store, &config.vault, &trusted.succession, options)?;
+            VaultPin::check(&store, &config.vault, &trusted.succession, options)?;
             let vault = Vault::unlocked(store, config, &unlocked.main, options, trusted)?;
-            vault.warn([Skipped { path: CONFIG_KEY.to_owned(), reason: error.named() }]);
+            vault.warn([SkippedItem { path: CONFIG_KEY.to_owned(), reason: error.named() }]);
             return Ok(vault);
         }
         Err(gone(&store, error, options))
     }
 
     fn unlocked(
-        store: Store,
-        config: Config,
-        main: &Key,
+        store: VaultStore,
+        config: VaultConfig,
+        main: &VaultSecretKey,
         options: &OpenOptions,
-        trusted: Trusted,
+        trusted: VaultTrust,
     ) -> Result<Vault, Error> {
         let id = config.vault;
-        let Trusted { succession, roster, foreign } = trusted;
-        let signer = Signer::from_seed(&derive("signing", main, &id))?;
+        let VaultTrust { succession, roster, foreign } = trusted;
+        let signer = VaultSigner::from_seed(&derive("signing", main, &id))?;
         if signer.verifying_key() != succession.current() {
             return Err(Error::Signature(CONFIG_KEY.to_owned()));
         }
         let mains = succession.mains(main, &id)?;
-        let sealings = mains.iter().map(|main| Sealing::derive(main, &id).map(Arc::new));
+        let sealings = mains.iter().map(|main| VaultSealingKeys::derive(main, &id).map(Arc::new));
         let sealings = sealings.collect::<Result<Vec<_>, _>>()?;
         let sealing = sealings.last().cloned().ok_or(Error::WrongKey)?;
-        let (state, manifest) = open_manifest(options, &id, Reads::Everything)?;
+        let (state, manifest) = open_manifest(options, &id, ManifestAccess::Everything)?;
         manifest.begin(succession.generation())?;
         let metadata = succession.rotation().map(|newest| newest.rotation.metadata);
         let vault = Vault {
             // Ids stay: writers know their keys anyway, and snapshots name by them what they keep.
-            naming: Naming::derive(mains.first().unwrap_or(main), &id),
+            naming: VaultNamingKeys::derive(mains.first().unwrap_or(main), &id),
             sealing,
             wrapped: None,
             succession,
@@ -270,39 +281,39 @@ impl Vault {
             lag: Mutex::default(),
             first_use: false,
             store,
-            config: Config { metadata: metadata.unwrap_or(config.metadata), ..config },
+            config: VaultConfig { metadata: metadata.unwrap_or(config.metadata), ..config },
         };
         vault.warn(foreign);
         Ok(vault)
     }
 
     fn for_writer(
-        store: Store,
-        config: Config,
+        store: VaultStore,
+        config: VaultConfig,
         key: &crate::keys::WriterKey,
         options: &OpenOptions,
-        trusted: Trusted,
+        trusted: VaultTrust,
     ) -> Result<Vault, Error> {
-        let Trusted { succession, roster, foreign } = trusted;
+        let VaultTrust { succession, roster, foreign } = trusted;
         if key.vault != config.vault || !succession.owners().contains(&key.owner_verifying) {
             return Err(Error::WrongKey);
         }
-        let secret = Key::new(random()?);
+        let secret = VaultSecretKey::new(random()?);
         let info = session_info(&config.vault);
         let newest = succession.rotation().map(|newest| newest.rotation.identity.clone());
         let owner = newest.as_ref().unwrap_or(&key.owner);
         let wrapped = sealane_group::seal_to(owner, &info, secret.as_slice());
         let wrapped = wrapped.map_err(|_| Error::Library("cipher"))?;
-        let (state, manifest) = open_manifest(options, &config.vault, Reads::Nothing)?;
+        let (state, manifest) = open_manifest(options, &config.vault, ManifestAccess::Nothing)?;
         let metadata = succession.rotation().map(|newest| newest.rotation.metadata);
         let vault = Vault {
             naming: key.naming.clone(),
-            sealing: Arc::new(Sealing::derive(&secret, &config.vault)?),
+            sealing: Arc::new(VaultSealingKeys::derive(&secret, &config.vault)?),
             wrapped: Some(wrapped),
             succession,
             mains: Vec::new(),
             sealings: Vec::new(),
-            signer: Signer::from_seed(&key.seed)?,
+            signer: VaultSigner::from_seed(&key.seed)?,
             signer_id: key.slot,
             manifest,
             state,
@@ -312,7 +323,7 @@ impl Vault {
             lag: Mutex::default(),
             first_use: false,
             store,
-            config: Config { metadata: metadata.unwrap_or(config.metadata), ..config },
+            config: VaultConfig { metadata: metadata.unwrap_or(config.metadata), ..config },
         };
         vault.warn(foreign);
         Ok(vault)
@@ -325,7 +336,7 @@ impl Vault {
     /// # Errors
     /// Errors of the store. Data that was kept before need not be kept again.
     pub fn put_paths(&self, roots: &[PathBuf], options: &PutOptions) -> Result<PutReport, Error> {
-        put::put(self, Source::Paths(roots), options)
+        put::put(self, PutSource::Paths(roots), options)
     }
 
     /// Keeps what `source` gives as the next snapshot: one file of that name.
@@ -341,16 +352,16 @@ impl Vault {
         if !crate::format::page::is_path(name.as_bytes()) {
             return Err(Error::Escapes(name.to_owned()));
         }
-        let entry = Entry {
+        let entry = SnapshotEntry {
             path: name.as_bytes().to_vec(),
             mode: 0o600,
             uid: 0,
             gid: 0,
             mtime_ns: now_ns(),
-            node: Node::Folder,
+            node: SnapshotEntryKind::Folder,
             hard_link: None,
         };
-        put::put(self, Source::Reader(entry, source), options)
+        put::put(self, PutSource::Reader(entry, source), options)
     }
 
     /// The vault's random identity, in hexadecimal digits.
@@ -369,8 +380,8 @@ impl Vault {
         self.first_use
     }
 
-    fn anchor_of(&self) -> Anchor {
-        Anchor::of(&self.config.vault, &self.succession.current())
+    fn anchor_of(&self) -> PinAnchor {
+        PinAnchor::of(&self.config.vault, &self.succession.current())
     }
 
     /// How often the main key was changed.
@@ -379,16 +390,16 @@ impl Vault {
     }
 
     /// Objects in the store that were skipped, because they are missing or not the vault's.
-    pub fn warnings(&self) -> Vec<Skipped> {
+    pub fn warnings(&self) -> Vec<SkippedItem> {
         let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        let skipped = |(path, reason): (&String, &String)| Skipped {
+        let skipped = |(path, reason): (&String, &String)| SkippedItem {
             path: path.clone(),
             reason: reason.clone(),
         };
         warnings.iter().map(skipped).collect()
     }
 
-    pub(crate) fn warn(&self, skipped: impl IntoIterator<Item = Skipped>) {
+    pub(crate) fn warn(&self, skipped: impl IntoIterator<Item = SkippedItem>) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         for skipped in skipped {
             warnings.entry(skipped.path).or_insert(skipped.reason);
@@ -402,12 +413,12 @@ impl Vault {
     }
 
     /// Whether names can be read without a key.
-    pub fn metadata(&self) -> Metadata {
+    pub fn metadata(&self) -> VaultMetadata {
         self.config.metadata
     }
 
     /// Where the objects rest.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &VaultStore {
         &self.store
     }
 
@@ -419,7 +430,7 @@ impl Vault {
         self.state.as_deref().ok_or(Error::NoState)
     }
 
-    pub(crate) fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &VaultConfig {
         &self.config
     }
 
@@ -427,20 +438,20 @@ impl Vault {
         &self.config.vault
     }
 
-    pub(crate) fn manifest(&self) -> &Manifest {
+    pub(crate) fn manifest(&self) -> &ChunkManifest {
         &self.manifest
     }
 
     /// How far this key reads.
-    pub(crate) fn reads(&self) -> Reads {
-        if !self.mains.is_empty() { Reads::Everything } else { Reads::Nothing }
+    pub(crate) fn reads(&self) -> ManifestAccess {
+        if !self.mains.is_empty() { ManifestAccess::Everything } else { ManifestAccess::Nothing }
     }
 
-    pub(crate) fn naming(&self) -> &Naming {
+    pub(crate) fn naming(&self) -> &VaultNamingKeys {
         &self.naming
     }
 
-    pub(crate) fn sealing(&self) -> &Sealing {
+    pub(crate) fn sealing(&self) -> &VaultSealingKeys {
         &self.sealing
     }
 
@@ -448,14 +459,14 @@ impl Vault {
         self.signer_id
     }
 
-    pub(crate) fn signer(&self) -> &Signer {
+    pub(crate) fn signer(&self) -> &VaultSigner {
         &self.signer
     }
 
     /// The signature of the first main key, which is the config's.
-    pub(crate) fn first_signer(&self) -> Result<Signer, Error> {
+    pub(crate) fn first_signer(&self) -> Result<VaultSigner, Error> {
         let first = self.mains.first().ok_or(Error::NotOwner("sign the config"))?;
-        Signer::from_seed(&derive("signing", first, &self.config.vault))
+        VaultSigner::from_seed(&derive("signing", first, &self.config.vault))
     }
 
     /// Whether an index that nobody has damaged is of a main key that does not hold yet: a change
@@ -479,16 +490,16 @@ impl Vault {
     /// The header of what this vault writes.
     pub(crate) fn header(&self) -> ObjectHeader {
         let (generation, wrapped) = (self.generation(), self.wrapped.clone());
-        ObjectHeader { kind: Kind::Pack, vault: self.config.vault, generation, wrapped }
+        ObjectHeader { kind: ObjectKind::Pack, vault: self.config.vault, generation, wrapped }
     }
 
     /// The main key, which `what` needs.
-    pub(crate) fn owner(&self, what: &'static str) -> Result<&Key, Error> {
+    pub(crate) fn owner(&self, what: &'static str) -> Result<&VaultSecretKey, Error> {
         self.mains.last().ok_or(Error::NotOwner(what))
     }
 
     /// The keys of an object with this header.
-    pub(crate) fn sealing_of(&self, header: &ObjectHeader) -> Result<Arc<Sealing>, Error> {
+    pub(crate) fn sealing_of(&self, header: &ObjectHeader) -> Result<Arc<VaultSealingKeys>, Error> {
         self.owner("read")?;
         let generation = usize::from(header.generation);
         let (Some(main), Some(own)) = (self.mains.get(generation), self.sealings.get(generation))
@@ -505,7 +516,7 @@ impl Vault {
         let info = session_info(&self.config.vault);
         let secret = identity.open(&info, wrapped).map_err(|_| refused())?;
         let secret = secret.as_slice().try_into().map_err(|_| refused())?;
-        let sealing = Arc::new(Sealing::derive(secret, &self.config.vault)?);
+        let sealing = Arc::new(VaultSealingKeys::derive(secret, &self.config.vault)?);
         sessions.insert(wrapped.clone(), Arc::clone(&sealing));
         Ok(sealing)
     }
@@ -531,13 +542,13 @@ impl std::fmt::Debug for Vault {
 fn open_manifest(
     options: &OpenOptions,
     vault: &VaultId,
-    reads: Reads,
-) -> Result<(Option<PathBuf>, Manifest), Error> {
+    reads: ManifestAccess,
+) -> Result<(Option<PathBuf>, ChunkManifest), Error> {
     if options.objects_alone {
-        return Ok((None, Manifest::temporary()?));
+        return Ok((None, ChunkManifest::temporary()?));
     }
     let state = state_folder(options.state.as_deref(), vault)?;
-    let manifest = Manifest::open(&state, reads)?;
+    let manifest = ChunkManifest::open(&state, reads)?;
     Ok((Some(state), manifest))
 }
 
@@ -545,9 +556,9 @@ fn session_info(vault: &VaultId) -> Vec<u8> {
     [&b"sealane vault v1 session"[..], vault].concat()
 }
 
-pub(crate) fn read_config(store: &Store) -> Result<Config, Error> {
+pub(crate) fn read_config(store: &VaultStore) -> Result<VaultConfig, Error> {
     match store.get(CONFIG_KEY, MAX_CONFIG_BYTES) {
-        Ok(bytes) => Config::read(&bytes),
+        Ok(bytes) => VaultConfig::read(&bytes),
         Err(Error::Missing(_)) => Err(Error::NoVault(store.location())),
         Err(error) => Err(error),
     }

@@ -4,12 +4,12 @@ use crate::Error;
 
 /// Bytes that are taken from the front, named for what they are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct VaultFieldReader<'a> {
     bytes: &'a [u8],
     what: &'static str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> VaultFieldReader<'a> {
     pub(crate) fn new(what: &'static str, bytes: &'a [u8]) -> Self {
         Self { bytes, what }
     }
@@ -138,10 +138,10 @@ mod tests {
         for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
-            assert_eq!(Reader::new("", &bytes).varint().unwrap(), value);
+            assert_eq!(VaultFieldReader::new("", &bytes).varint().unwrap(), value);
         }
         for bytes in [&b"\x80\x00"[..], b"\x80", &[0xff; 10], &[0xff; 11]] {
-            assert!(Reader::new("", bytes).varint().is_err(), "{bytes:?}");
+            assert!(VaultFieldReader::new("", bytes).varint().is_err(), "{bytes:?}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use sealane_vault::n2s::{self, Cipher};
+use sealane_vault::n2s::{self, N2sCipher};
 
 use super::Error;
 
@@ -29,7 +29,7 @@ pub fn work(source: &Path, target: &Path) -> Result<(), Error> {
         let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let refused = |said: String| Error::Tool { tool: path.display().to_string(), said };
         let name = path.to_str().ok_or_else(|| refused("the name is not UTF-8".to_owned()))?;
-        let blob = n2s::seal(name, &content, seconds, PASSPHRASE, Cipher::ChaCha20Poly1305)
+        let blob = n2s::seal(name, &content, seconds, PASSPHRASE, N2sCipher::ChaCha20Poly1305)
             .map_err(|error| refused(error.to_string()))?;
         fs::write(target.join(blob.name), blob.bytes).map_err(failed(target))?;
     }

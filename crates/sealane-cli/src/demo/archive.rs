@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use sealane_vault::{DrillOptions, Metadata, OpenOptions, PutOptions, Store, Vault};
+use sealane_vault::{DrillOptions, OpenOptions, PutOptions, Vault, VaultMetadata, VaultStore};
 
 use super::sealed::holding;
 use crate::CliFailure;
@@ -41,9 +41,9 @@ pub(super) fn run(data: &Path, folder: &Path, canary: &str) -> Result<DemoVaultR
     let objects = folder.join("objects");
     let options = OpenOptions { state: Some(folder.join("state")), ..OpenOptions::default() };
     let began = Instant::now();
-    let store = Store::open(&objects.display().to_string())?;
-    let cost = sealane_vault::Cost::default();
-    let vault = Vault::init(store, b"a passphrase", cost, Metadata::Sealed, &options)?;
+    let store = VaultStore::open(&objects.display().to_string())?;
+    let cost = sealane_vault::Argon2Cost::default();
+    let vault = Vault::init(store, b"a passphrase", cost, VaultMetadata::Sealed, &options)?;
     let put = vault.put_paths(&[data.to_owned()], &PutOptions::default())?;
     let drill = vault.drill(&folder.join("scratch"), &DrillOptions::default())?;
     Ok(DemoVaultReport {

@@ -18,9 +18,7 @@ use std::time::{Duration, Instant};
 use sealane::{Client, GroupClient, StartPosition, Value};
 use sealane_group::{EpochSource, GroupMember, KeyFolder, NewGroup};
 use sealane_link::RelayCard;
-use sealane_machine::{
-    Machine, MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys,
-};
+use sealane_machine::{DaemonRole, Machine, MachineConfig, MachineHandle, MachineKeys, MemberKeys};
 
 use super::ledger::{PublishedLedger, fingerprint};
 use super::node::end;
@@ -204,7 +202,7 @@ impl DemoFieldStage {
         let config = MachineConfig::read(&self.folder.join("car.toml"))?;
         let folder = KeyFolder::open(&self.folder.join("keys").join("car"), None)?;
         let mesh = Some(folder.group("roads")?);
-        let role = MachineRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
+        let role = DaemonRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
         Ok(Machine::start(config, MachineKeys { role, mesh }).await?)
     }
 }

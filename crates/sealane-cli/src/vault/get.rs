@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sealane::Value;
-use sealane_vault::{GetOptions, GetReport, Progress, Snapshot, Vault, Whose};
+use sealane_vault::{GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, Vault};
 
 use super::put::watched;
 use super::{VaultAccess, path_bytes, size, skipped, snapshot, wanted, whose};
@@ -20,7 +20,7 @@ pub(super) fn run(
 ) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let paths = wanted(&args.paths);
-    let whose = Whose { allow_older: args.allow_older, ..whose(&args.whose) };
+    let whose = SnapshotSelector { allow_older: args.allow_older, ..whose(&args.whose) };
     let snapshot = snapshot(&vault, &args.snapshot, &whose, &paths, terminal)?;
     if let Some(range) = args.range {
         let [path] = args.paths.as_slice() else {
@@ -28,7 +28,7 @@ pub(super) fn run(
         };
         return part(&vault, &snapshot, path, range, terminal);
     }
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(PutProgress::default());
     let options = GetOptions {
         paths,
         overwrite: args.overwrite,

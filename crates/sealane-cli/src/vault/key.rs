@@ -7,7 +7,7 @@ use std::path::Path;
 
 use sealane::Value;
 use sealane_group::PublicKey;
-use sealane_vault::{Cost, Metadata, OpenOptions, RecoveryCode, SlotKind, Vault};
+use sealane_vault::{Argon2Cost, OpenOptions, RecoveryCode, SlotKind, Vault, VaultMetadata};
 
 use super::VaultAccess;
 use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
@@ -22,10 +22,10 @@ pub(super) fn init(
 ) -> Result<(), CliFailure> {
     let passphrase = location.new_passphrase()?;
     let metadata = match args.metadata {
-        args::MetadataArg::Sealed => Metadata::Sealed,
-        args::MetadataArg::Plain => Metadata::Plain,
+        args::MetadataArg::Sealed => VaultMetadata::Sealed,
+        args::MetadataArg::Plain => VaultMetadata::Plain,
     };
-    let (store, cost) = (location.store()?, Cost::default());
+    let (store, cost) = (location.store()?, Argon2Cost::default());
     let options = OpenOptions { replace: args.replace, ..location.options.clone() };
     let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &options)?;
     if terminal.json() {
@@ -53,7 +53,7 @@ pub(super) fn run(
         KeyVerb::Ls => list(&vault, terminal),
         KeyVerb::Passphrase { new_passphrase_file, label } => {
             let new = Passphrase::choose_other(new_passphrase_file.as_deref())?;
-            let id = vault.add_passphrase(new.bytes(), Cost::default(), label)?;
+            let id = vault.add_passphrase(new.bytes(), Argon2Cost::default(), label)?;
             added(&id, terminal)
         }
         KeyVerb::Recovery => recovery(&vault, terminal),

@@ -1,7 +1,9 @@
 //! `sealane vault ls`.
 
 use sealane::Value;
-use sealane_vault::{Entry, GetOptions, Node, Snapshot, Vault, Whose};
+use sealane_vault::{
+    GetOptions, Snapshot, SnapshotEntry, SnapshotEntryKind, SnapshotSelector, Vault,
+};
 
 use super::{VaultAccess, ms, places, shown, size, snapshot, time, wanted, warn_anew, whose};
 use crate::args::vault::{VaultFind, VaultLs};
@@ -18,18 +20,18 @@ pub(super) fn run(
     let Some(name) = &args.snapshot else {
         let known = vault.warnings();
         // A list leaves nobody out unless it is told to.
-        let all = match whose == Whose::default() {
+        let all = match whose == SnapshotSelector::default() {
             true => vault.snapshots(),
             false => {
                 let named = whose.host.is_none() || whose.signer.is_none();
-                vault.snapshots_of(&Whose { anyone: named, ..whose })
+                vault.snapshots_of(&SnapshotSelector { anyone: named, ..whose })
             }
         };
         warn_anew(&vault, &known);
         return snapshots(&all?, terminal);
     };
     let paths = wanted(&args.path);
-    let whose = Whose { allow_older: args.allow_older, ..whose };
+    let whose = SnapshotSelector { allow_older: args.allow_older, ..whose };
     let snapshot = snapshot(&vault, name, &whose, &paths, terminal)?;
     let options = GetOptions { paths, ..GetOptions::default() };
     entries(&vault, &snapshot, terminal, |entry| options.wants(&entry.path))
@@ -83,7 +85,7 @@ pub(super) fn entries(
     vault: &Vault,
     snapshot: &Snapshot,
     terminal: &mut Terminal,
-    wanted: impl Fn(&Entry) -> bool,
+    wanted: impl Fn(&SnapshotEntry) -> bool,
 ) -> Result<(), CliFailure> {
     for entry in vault.entries(snapshot)? {
         let entry = entry?;
@@ -117,14 +119,14 @@ pub(super) fn find(
 
 fn show(
     snapshot: u64,
-    entry: &Entry,
+    entry: &SnapshotEntry,
     with_snapshot: bool,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let (kind, letter) = match entry.node {
-        Node::Folder => ("folder", 'd'),
-        Node::File { .. } => ("file", '-'),
-        Node::Link { .. } => ("link", 'l'),
+        SnapshotEntryKind::Folder => ("folder", 'd'),
+        SnapshotEntryKind::File { .. } => ("file", '-'),
+        SnapshotEntryKind::Link { .. } => ("link", 'l'),
     };
     if terminal.json() {
         return terminal.record(vec![

@@ -5,7 +5,8 @@ use std::io::{IsTerminal, Write};
 
 use sealane::Value;
 use sealane_vault::{
-    Group, GroupBy, Keep, PruneOptions, PruneReport, Retention, Skipped, Vault, Verdict,
+    PruneOptions, PruneReport, RetentionGroupBy, RetentionPlan, RetentionRules, RetentionVerdict,
+    SkippedItem, SnapshotGroup, Vault,
 };
 
 use super::{VaultAccess, ms, places, shown, size, time, warn_anew};
@@ -20,7 +21,7 @@ pub(super) fn run(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let keep = keep(args);
-    if keep == Keep::default() {
+    if keep == RetentionRules::default() {
         return Err(CliFailure::Usage("say which snapshots to keep, for example --keep-last 10"));
     }
     let group_by = group_by(&args.group_by)?;
@@ -47,8 +48,8 @@ pub(super) fn run(
     summary(&vault, PruneOptions { approved: Some(going), ..options }, terminal)
 }
 
-fn keep(args: &VaultPrune) -> Keep {
-    Keep {
+fn keep(args: &VaultPrune) -> RetentionRules {
+    RetentionRules {
         last: args.keep_last,
         hourly: args.keep_hourly,
         daily: args.keep_daily,
@@ -60,12 +61,12 @@ fn keep(args: &VaultPrune) -> Keep {
     }
 }
 
-fn group_by(list: &[By]) -> Result<GroupBy, CliFailure> {
+fn group_by(list: &[By]) -> Result<RetentionGroupBy, CliFailure> {
     if list.contains(&By::None) && list.len() > 1 {
         return Err(CliFailure::Usage("--group-by none goes with nothing else"));
     }
     let has = |by| list.contains(&by);
-    Ok(GroupBy {
+    Ok(RetentionGroupBy {
         signer: has(By::Signer),
         host: has(By::Host),
         paths: has(By::Paths),
@@ -90,13 +91,13 @@ fn ask(count: usize, terminal: &mut Terminal) -> Result<(), CliFailure> {
 }
 
 /// Shows the snapshots that stay and the snapshots that go, and why.
-fn show(groups: &[Retention], terminal: &mut Terminal) -> Result<(), CliFailure> {
-    for Retention { group, verdicts, .. } in groups {
+fn show(groups: &[RetentionPlan], terminal: &mut Terminal) -> Result<(), CliFailure> {
+    for RetentionPlan { group, verdicts, .. } in groups {
         let stay = verdicts.iter().filter(|verdict| verdict.stays).count();
         let goes = verdicts.len() - stay;
         let name = one_line(&title(group)).into_owned();
         terminal.line(format_args!("{name}: {stay} stay, {goes} go"))?;
-        for Verdict { snapshot, time_ns, stays, reasons, .. } in verdicts {
+        for RetentionVerdict { snapshot, time_ns, stays, reasons, .. } in verdicts {
             let what = if *stays { "stays" } else { "goes " };
             let (time, why) = (time(*time_ns), reasons.join("; "));
             terminal.line(format_args!("  {what} {snapshot:>6}  {time}  {}", one_line(&why)))?;
@@ -106,7 +107,7 @@ fn show(groups: &[Retention], terminal: &mut Terminal) -> Result<(), CliFailure>
 }
 
 /// A group as people know it.
-fn title(group: &Group) -> String {
+fn title(group: &SnapshotGroup) -> String {
     let signer = group.signer.as_ref().map(|signer| match signer.as_str() {
         "owner" => signer.clone(),
         writer => format!("writer {writer}"),
@@ -166,7 +167,7 @@ fn record(report: &PruneReport, dry: bool) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn group_value(Retention { group, verdicts, .. }: &Retention) -> Value {
+fn group_value(RetentionPlan { group, verdicts, .. }: &RetentionPlan) -> Value {
     let text = |text: &Option<String>| text.as_deref().map_or(Value::Null, Value::from);
     let paths = group.paths.as_ref().map(|paths| paths.iter().map(|path| shown(path)).collect());
     let tags = group.tags.as_ref();
@@ -180,14 +181,14 @@ fn group_value(Retention { group, verdicts, .. }: &Retention) -> Value {
     ])
 }
 
-fn lost_value(lost: &Skipped) -> Value {
+fn lost_value(lost: &SkippedItem) -> Value {
     map(vec![
         ("path", Value::from(lost.path.as_str())),
         ("reason", Value::from(lost.reason.as_str())),
     ])
 }
 
-fn verdict_value(verdict: &Verdict) -> Value {
+fn verdict_value(verdict: &RetentionVerdict) -> Value {
     let reasons = verdict.reasons.iter().map(|reason| reason.as_str().into()).collect();
     map(vec![
         ("snapshot", Value::from(verdict.snapshot)),

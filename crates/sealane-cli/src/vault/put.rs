@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use sealane::Value;
-use sealane_vault::{Compression, Progress, PutOptions, PutReport, measure};
+use sealane_vault::{ChunkCompression, PutOptions, PutProgress, PutReport, measure};
 
 use super::{VaultAccess, secret_line, size, skipped};
 use crate::args::vault::{
@@ -30,7 +30,7 @@ pub(super) fn run(
 ) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let begun = Instant::now();
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(PutProgress::default());
     let options = PutOptions {
         compression: compression(args.profile),
         threads: args.profile.threads,
@@ -62,7 +62,7 @@ pub(super) fn import(
     let passphrase = blob_passphrase_file.as_deref().map(secret_line).transpose()?;
     let vault = location.open()?;
     let begun = Instant::now();
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(PutProgress::default());
     let options = PutOptions {
         compression: compression(*profile),
         threads: profile.threads,
@@ -77,11 +77,11 @@ pub(super) fn import(
     skipped(&report.skipped, terminal)
 }
 
-pub(super) fn compression(profile: ChunkProfileArgs) -> Compression {
+pub(super) fn compression(profile: ChunkProfileArgs) -> ChunkCompression {
     match profile.compression {
-        Method::Zstd => Compression::Zstd(profile.compression_level),
-        Method::Lz4 => Compression::Lz4,
-        Method::None => Compression::None,
+        Method::Zstd => ChunkCompression::Zstd(profile.compression_level),
+        Method::Lz4 => ChunkCompression::Lz4,
+        Method::None => ChunkCompression::None,
     }
 }
 
@@ -141,7 +141,7 @@ fn show(
 /// Does `work` while a terminal shows how far it is, how fast, and how long it will take.
 pub(super) fn watched<T>(
     interactive: bool,
-    progress: &Progress,
+    progress: &PutProgress,
     total: impl FnOnce() -> Option<u64> + Send,
     work: impl FnOnce() -> T,
 ) -> T {

@@ -1,7 +1,7 @@
 //! `sealane vault status`, `inspect` and `leaks`.
 
 use sealane::Value;
-use sealane_vault::{Metadata, leaks as seen};
+use sealane_vault::{VaultMetadata, leaks as seen};
 
 use super::care::drill_record;
 use super::{VaultAccess, ms, size, time, warn_anew};
@@ -100,7 +100,7 @@ pub(super) fn inspect(
 
 pub(super) fn leaks(location: &VaultAccess, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let leaks = seen(&location.store()?)?;
-    let plain = leaks.metadata == Metadata::Plain;
+    let plain = leaks.metadata == VaultMetadata::Plain;
     if terminal.json() {
         for group in &leaks.groups {
             terminal.record(vec![

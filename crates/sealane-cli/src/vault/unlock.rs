@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use sealane_vault::{
-    Error, OpenOptions, RecoveryCode, RotateOptions, Rotated, Secret, Store, Vault, WriterKey,
+    Error, OpenOptions, RecoveryCode, RotateOptions, RotatedVault, SlotSecret, Vault, VaultStore,
+    WriterKey,
 };
 
 use super::secret_line;
@@ -41,8 +42,8 @@ impl VaultAccess {
         })
     }
 
-    pub(super) fn store(&self) -> Result<Store, CliFailure> {
-        Ok(Store::open(&self.vault)?)
+    pub(super) fn store(&self) -> Result<VaultStore, CliFailure> {
+        Ok(VaultStore::open(&self.vault)?)
     }
 
     /// Opens the vault with what was given.
@@ -71,7 +72,7 @@ impl VaultAccess {
     }
 
     /// Changes the main key; what was given opens the vault afterwards, too.
-    pub(super) fn rotate(&self, rotate: &RotateOptions) -> Result<Rotated, CliFailure> {
+    pub(super) fn rotate(&self, rotate: &RotateOptions) -> Result<RotatedVault, CliFailure> {
         let store = self.store()?;
         self.with_secret(|secret| {
             let vault = Vault::open(store, secret, &self.options)?;
@@ -83,23 +84,23 @@ impl VaultAccess {
     /// Gives what opens the vault to `act`.
     fn with_secret<T>(
         &self,
-        act: impl FnOnce(&Secret<'_>) -> Result<T, CliFailure>,
+        act: impl FnOnce(&SlotSecret<'_>) -> Result<T, CliFailure>,
     ) -> Result<T, CliFailure> {
         if let Some(file) = &self.key_file {
             let key: WriterKey = secret_line(file)?.parse()?;
-            return act(&Secret::Writer(&key));
+            return act(&SlotSecret::Writer(&key));
         }
         if let Some(file) = &self.recovery_file {
             let code: RecoveryCode = secret_line(file)?.parse()?;
-            return act(&Secret::Recovery(&code));
+            return act(&SlotSecret::Recovery(&code));
         }
         if self.identity {
             let folder = key::open(&self.keys)?;
-            return act(&Secret::Identity(folder.identity()));
+            return act(&SlotSecret::Identity(folder.identity()));
         }
         let passphrase = Passphrase::ask(self.keys.passphrase_file.as_deref())?;
         let passphrase = passphrase.ok_or(Error::NoPassphrase)?;
-        act(&Secret::Passphrase(passphrase.bytes()))
+        act(&SlotSecret::Passphrase(passphrase.bytes()))
     }
 
     /// A passphrase for a new vault or slot; on a terminal asked for twice.

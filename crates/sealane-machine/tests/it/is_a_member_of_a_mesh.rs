@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use sealane::{DocumentsClient, GroupMember, KeyFolder, Value};
 use sealane_group::{IdentityCard, NewGroup, PastSecrets};
-use sealane_machine::{
-    Machine, MachineConfig, MachineHandle, MachineKeys, MachineRole, MemberKeys,
-};
+use sealane_machine::{DaemonRole, Machine, MachineConfig, MachineHandle, MachineKeys, MemberKeys};
 
 use crate::scene::PATIENCE;
 
@@ -63,7 +61,7 @@ impl Team {
     fn keys(&self, name: &str) -> MachineKeys {
         let folder = KeyFolder::open(&self.path(name), None).unwrap();
         let mesh = Some(folder.group("roads").unwrap());
-        let role = MachineRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
+        let role = DaemonRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
         MachineKeys { role, mesh }
     }
 

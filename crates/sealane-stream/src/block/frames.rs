@@ -18,7 +18,7 @@ use crate::envelope::EnvelopeContent;
 /// A run of messages then is one slice of the block for every reader. Measured in one run
 /// (docs/decisions/0014-a-commit-is-data.md), a connection that put the heads in front by itself
 /// cost a tenth of fan-out or more: with a copy, and more still with vectored writes.
-pub trait FrameLayout: 'static {
+pub trait DeliverLayout: 'static {
     /// Appends what `write` appends, behind the head that the transport gives it.
     fn write(codec: Codec, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>));
 }
@@ -26,7 +26,7 @@ pub trait FrameLayout: 'static {
 /// Frames end to end, for whoever reads them one by one.
 struct BareLayout;
 
-impl FrameLayout for BareLayout {
+impl DeliverLayout for BareLayout {
     fn write(_: Codec, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         write(out);
     }
@@ -77,7 +77,7 @@ impl StreamBlock {
 
     /// The deliver frames of records that follow each other, as messages of a transport; shared by
     /// all who read them on it.
-    pub(crate) fn messages<L: FrameLayout>(&self, indexes: Range<usize>, codec: Codec) -> Bytes {
+    pub(crate) fn messages<L: DeliverLayout>(&self, indexes: Range<usize>, codec: Codec) -> Bytes {
         let CodecFrames { first, other } = self.slot(codec);
         let first = first.get_or_init(|| BlockFrames::write::<L>(self, codec.at_rest()));
         if first.layout == TypeId::of::<L>() {
@@ -136,7 +136,7 @@ impl StreamBlock {
 }
 
 impl BlockFrames {
-    fn write<L: FrameLayout>(block: &StreamBlock, codec: Codec) -> BlockFrames {
+    fn write<L: DeliverLayout>(block: &StreamBlock, codec: Codec) -> BlockFrames {
         ENCODED.with(|count| count.set(count.get() + block.records.len() as u64));
         let size = |record: &BlockRecord| match record.content {
             // A frame stands without its id, and JSON's base64 takes four bytes for three.
@@ -149,7 +149,7 @@ impl BlockFrames {
         // One allocation for the whole block, instead of a copy of it each time that it grows.
         let bodies: usize = block.records.iter().map(size).sum();
         let each = block.topic.as_str().len() + 130;
-        let mut run = FrameRun::new(bodies + block.records.len() * each, block.records.len());
+        let mut run = DeliverRun::new(bodies + block.records.len() * each, block.records.len());
         // One scratch for all records: its buffers have grown after the first.
         let mut scratch = Transcoder::new();
         let mut translated = Vec::new();
@@ -174,8 +174,8 @@ impl BlockFrames {
     }
 
     /// The same frames in another layout.
-    fn copy<L: FrameLayout>(&self, codec: Codec) -> BlockFrames {
-        let mut run = FrameRun::new(self.bytes.len() + self.spans.len() * 10, self.spans.len());
+    fn copy<L: DeliverLayout>(&self, codec: Codec) -> BlockFrames {
+        let mut run = DeliverRun::new(self.bytes.len() + self.spans.len() * 10, self.spans.len());
         for span in &self.spans {
             let frame = self.bytes.get(span.frame()).unwrap_or_default();
             run.add::<L>(codec, span.envelope_bytes, |bytes| bytes.extend_from_slice(frame));
@@ -202,17 +202,17 @@ impl BlockFrames {
 }
 
 /// Frames that are put behind each other.
-struct FrameRun {
+struct DeliverRun {
     bytes: Vec<u8>,
     spans: Vec<FrameSpan>,
 }
 
-impl FrameRun {
+impl DeliverRun {
     fn new(bytes: usize, frames: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes), spans: Vec::with_capacity(frames) }
     }
 
-    fn add<L: FrameLayout>(
+    fn add<L: DeliverLayout>(
         &mut self,
         codec: Codec,
         envelope_bytes: u32,
@@ -231,7 +231,7 @@ impl FrameRun {
         self.spans.push(FrameSpan { start: end - frame_bytes, end, envelope_bytes });
     }
 
-    fn end<L: FrameLayout>(self) -> BlockFrames {
+    fn end<L: DeliverLayout>(self) -> BlockFrames {
         let (bytes, spans) = (self.bytes.into(), self.spans.into());
         BlockFrames { layout: TypeId::of::<L>(), bytes, spans }
     }
@@ -270,7 +270,7 @@ mod tests {
     /// A length before each frame, of as many bytes as it takes.
     struct LengthHeads;
 
-    impl FrameLayout for LengthHeads {
+    impl DeliverLayout for LengthHeads {
         fn write(_: Codec, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
             let mut frame = Vec::new();
             write(&mut frame);
@@ -282,7 +282,7 @@ mod tests {
     /// A mark before each frame.
     struct MarkHeads;
 
-    impl FrameLayout for MarkHeads {
+    impl DeliverLayout for MarkHeads {
         fn write(_: Codec, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
             out.push(b'#');
             write(out);
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    fn messages_follow<L: FrameLayout>(block: &StreamBlock, codec: Codec) {
+    fn messages_follow<L: DeliverLayout>(block: &StreamBlock, codec: Codec) {
         let mut each = vec![Vec::new()];
         for index in 0..3 {
             let (mut message, frame) = (Vec::new(), block.frame(index, codec));

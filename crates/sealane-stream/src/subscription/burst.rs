@@ -8,7 +8,7 @@ use sealane_codec::Codec;
 use sealane_protocol::ServerFrame;
 
 use super::{StreamDelivery, SubscriptionOutput};
-use crate::block::{BlockRecord, FrameLayout, StreamBlock};
+use crate::block::{BlockRecord, DeliverLayout, StreamBlock};
 
 /// Deliveries that follow each other in their stream, each for the first time: how often a message
 /// was delivered stands in its frame, which after that is no other reader's.
@@ -41,7 +41,7 @@ impl DeliveryBurst {
     }
 
     /// The deliver frames as messages of a transport, in one piece that all its readers share.
-    pub fn messages<L: FrameLayout>(&self, codec: Codec) -> Bytes {
+    pub fn messages<L: DeliverLayout>(&self, codec: Codec) -> Bytes {
         self.block.messages::<L>(self.indexes.clone(), codec)
     }
 

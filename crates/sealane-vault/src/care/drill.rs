@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::format::chunk::ChunkKind;
-use crate::format::header::{Kind, ObjectHeader};
-use crate::format::page::{Entry, Node, Piece};
-use crate::get::{Chunks, Entries, GetOptions, restore};
+use crate::format::header::{ObjectHeader, ObjectKind};
+use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
+use crate::get::{ChunkReader, GetOptions, SnapshotEntries, restore};
 use crate::keys::random;
 use crate::limits::MAX_REPORT_BYTES;
-use crate::put::{Skipped, now_ns};
+use crate::put::{SkippedItem, now_ns};
 use crate::vault::Vault;
-use crate::wire::Reader;
+use crate::wire::VaultFieldReader;
 
 /// The snapshot and the sample of a drill.
 #[derive(Debug, Clone, Default)]
@@ -49,13 +49,13 @@ pub struct DrillReport {
     /// How long it took.
     pub took_ms: u64,
     /// Files that did not come back.
-    pub failed: Vec<Skipped>,
+    pub failed: Vec<SkippedItem>,
 }
 
 impl DrillReport {
     /// As it is stored, and shown.
     pub fn to_json(&self) -> Value {
-        let failed = |failed: &Skipped| json!({ "path": failed.path, "reason": failed.reason });
+        let failed = |failed: &SkippedItem| json!({ "path": failed.path, "reason": failed.reason });
         // A report is bounded; that something failed matters more than all names.
         let failed: Vec<Value> = self.failed.iter().take(100).map(failed).collect();
         json!({
@@ -69,7 +69,7 @@ impl DrillReport {
         let number = |name: &str| value.get(name)?.as_u64();
         let text = |value: &Value, name: &str| Some(value.get(name)?.as_str()?.to_owned());
         let failed = |failed: &Value| {
-            Some(Skipped { path: text(failed, "path")?, reason: text(failed, "reason")? })
+            Some(SkippedItem { path: text(failed, "path")?, reason: text(failed, "reason")? })
         };
         Some(DrillReport {
             time_ns: value.get("time_ns")?.as_i64()?,
@@ -102,11 +102,11 @@ impl Vault {
         let manifest = self.manifest_from_packs()?;
         let wanted = self.choose(&snapshot, options.sample)?;
         let chunks = || {
-            let mut chunks = Chunks::new(self, &manifest)?;
+            let mut chunks = ChunkReader::new(self, &manifest)?;
             chunks.turn_to(&snapshot);
             Ok::<_, Error>(chunks)
         };
-        let entries = Entries::new(chunks()?, &snapshot.body.pages);
+        let entries = SnapshotEntries::new(chunks()?, &snapshot.body.pages);
         let entries = entries.filter(|entry| entry.as_ref().map_or(true, &wanted));
         let get = GetOptions::default().of_writer(snapshot.by_writer);
         let restored = restore(chunks()?, entries, scratch, &get)?;
@@ -122,7 +122,7 @@ impl Vault {
             failed: restored.failed,
         };
         let mut reread = chunks()?;
-        for entry in Entries::new(chunks()?, &snapshot.body.pages) {
+        for entry in SnapshotEntries::new(chunks()?, &snapshot.body.pages) {
             let mut entry = match entry {
                 Ok(entry) => entry,
                 // The restore has named it.
@@ -134,10 +134,11 @@ impl Vault {
                 match self.compare(&mut reread, scratch, &entry) {
                     Ok(()) => {
                         report.entries += 1;
-                        report.files += u64::from(matches!(entry.node, Node::File { .. }));
+                        report.files +=
+                            u64::from(matches!(entry.node, SnapshotEntryKind::File { .. }));
                         report.bytes += entry.size();
                     }
-                    Err(reason) => report.failed.push(Skipped { path: entry.shown(), reason }),
+                    Err(reason) => report.failed.push(SkippedItem { path: entry.shown(), reason }),
                 }
             }
         }
@@ -152,16 +153,16 @@ impl Vault {
         &self,
         snapshot: &crate::vault::Snapshot,
         sample: Option<u64>,
-    ) -> Result<impl Fn(&Entry) -> bool + use<>, Error> {
+    ) -> Result<impl Fn(&SnapshotEntry) -> bool + use<>, Error> {
         let seed: [u8; 32] = random()?;
         let files = snapshot.counts.files.max(1);
         let share = sample.map(|sample| u64::MAX / files * sample.min(files));
-        Ok(move |entry: &Entry| match share {
+        Ok(move |entry: &SnapshotEntry| match share {
             None => true,
             Some(share) => {
                 let hash = blake3::keyed_hash(&seed, &entry.path);
                 let (first, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
-                let file = matches!(entry.node, Node::File { .. });
+                let file = matches!(entry.node, SnapshotEntryKind::File { .. });
                 file && u64::from_le_bytes(*first) <= share
             }
         })
@@ -170,9 +171,9 @@ impl Vault {
     /// Compares an entry with what lies on disk, reading it again.
     fn compare(
         &self,
-        chunks: &mut Chunks<'_>,
+        chunks: &mut ChunkReader<'_>,
         scratch: &Path,
-        entry: &Entry,
+        entry: &SnapshotEntry,
     ) -> Result<(), String> {
         let path = scratch.join(std::ffi::OsStr::from_bytes(&entry.path));
         let found = path.symlink_metadata().map_err(|error| error.to_string())?;
@@ -183,13 +184,13 @@ impl Vault {
             return Err("its mode or time differs".to_owned());
         }
         match &entry.node {
-            Node::Folder if found.is_dir() => Ok(()),
-            Node::Link { target } => {
+            SnapshotEntryKind::Folder if found.is_dir() => Ok(()),
+            SnapshotEntryKind::Link { target } => {
                 let there = std::fs::read_link(&path).map_err(|error| error.to_string())?;
                 let same = there.as_os_str().as_bytes() == target;
                 if same { Ok(()) } else { Err("it points elsewhere".to_owned()) }
             }
-            Node::File { size, pieces } if found.is_file() && found.len() == *size => {
+            SnapshotEntryKind::File { size, pieces } if found.is_file() && found.len() == *size => {
                 let file = File::open(&path).map_err(|error| error.to_string())?;
                 let mut at = 0;
                 for piece in pieces {
@@ -204,7 +205,7 @@ impl Vault {
         }
     }
 
-    fn compare_content(&self, file: &File, at: u64, pieces: &[Piece]) -> std::io::Result<()> {
+    fn compare_content(&self, file: &File, at: u64, pieces: &[FilePiece]) -> std::io::Result<()> {
         let differs = || std::io::Error::other("its content differs");
         let mut at = at;
         let mut data = Vec::new();
@@ -213,13 +214,13 @@ impl Vault {
             while left > 0 {
                 // Chunks are read whole; holes may be longer than memory.
                 let part = match piece {
-                    Piece::Hole { .. } => left.min(1 << 20),
+                    FilePiece::Hole { .. } => left.min(1 << 20),
                     _ => left,
                 };
                 data.resize(usize::try_from(part).unwrap_or(0), 0);
                 file.read_exact_at(&mut data, at)?;
                 let same = match piece {
-                    Piece::Chunk { id, .. } => self.naming().id(ChunkKind::Data, &data) == *id,
+                    FilePiece::Chunk { id, .. } => self.naming().id(ChunkKind::Data, &data) == *id,
                     _ => data.iter().all(|byte| *byte == 0),
                 };
                 if !same {
@@ -233,7 +234,7 @@ impl Vault {
     }
 
     fn keep_report(&self, report: &DrillReport) -> Result<(), Error> {
-        let mut object = ObjectHeader { kind: Kind::Report, ..self.header() }.write();
+        let mut object = ObjectHeader { kind: ObjectKind::Report, ..self.header() }.write();
         let record =
             self.sealing().seal_record(&object, report.to_json().to_string().as_bytes())?;
         object.extend_from_slice(&record);
@@ -254,7 +255,7 @@ impl Vault {
                 Ok(report) if report.failed.is_empty() => return Ok(Some(report)),
                 Ok(_) => {}
                 Err(error) if error.is_damage() => {
-                    self.warn([Skipped { path: object.key.clone(), reason: error.named() }]);
+                    self.warn([SkippedItem { path: object.key.clone(), reason: error.named() }]);
                 }
                 Err(error) => return Err(error),
             }
@@ -266,8 +267,9 @@ impl Vault {
     pub(super) fn read_report(&self, key: &str) -> Result<DrillReport, Error> {
         let bytes = self.store().get(key, MAX_REPORT_BYTES)?;
         let signed = bytes.get(..bytes.len().saturating_sub(64)).unwrap_or_default();
-        let mut reader = Reader::new("a report", signed);
-        let header = ObjectHeader::read(&mut reader, key, Kind::Report, Some(self.vault_id()))?;
+        let mut reader = VaultFieldReader::new("a report", signed);
+        let header =
+            ObjectHeader::read(&mut reader, key, ObjectKind::Report, Some(self.vault_id()))?;
         self.verify_owners(&header, key, &bytes)?;
         let at = signed.len() - reader.left();
         let (head, record) = signed.split_at_checked(at).unwrap_or_default();

@@ -4,22 +4,22 @@ use std::path::Path;
 
 use ignore::gitignore::GitignoreBuilder;
 
-use super::whose::Whose;
+use super::whose::SnapshotSelector;
 use crate::Error;
 use crate::format::chunk::ChunkKind;
-use crate::format::page::{Entry, Node, read_page};
-use crate::get::Chunks;
-use crate::put::Skipped;
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind, read_page};
+use crate::get::ChunkReader;
+use crate::put::SkippedItem;
 use crate::vault::Vault;
 
 /// An entry that was looked for.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Found {
+pub struct SnapshotMatch {
     /// The newest snapshot that has it like this.
     pub snapshot: u64,
     /// The entry.
-    pub entry: Entry,
+    pub entry: SnapshotEntry,
 }
 
 impl Vault {
@@ -32,14 +32,14 @@ impl Vault {
     pub fn find(
         &self,
         pattern: &str,
-        whose: &Whose,
-        found: &mut dyn FnMut(Found) -> Result<(), Error>,
+        whose: &SnapshotSelector,
+        found: &mut dyn FnMut(SnapshotMatch) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let wrong = |error: ignore::Error| Error::Pattern(error.to_string());
         let mut builder = GitignoreBuilder::new("");
         builder.add_line(None, pattern).map_err(wrong)?;
         let matcher = builder.build().map_err(wrong)?;
-        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
         let mut pages = HashSet::new();
         let mut given = HashSet::new();
         for snapshot in self.snapshots_of(whose)?.into_iter().rev() {
@@ -54,17 +54,17 @@ impl Vault {
                     Err(Error::Removed(_)) => break,
                     Err(error) if error.is_damage() => {
                         let path = format!("snapshot {}", snapshot.number);
-                        self.warn([Skipped { path, reason: error.named() }]);
+                        self.warn([SkippedItem { path, reason: error.named() }]);
                         continue;
                     }
                     Err(error) => return Err(error),
                 };
                 for entry in entries {
                     let path = Path::new(std::ffi::OsStr::from_bytes(&entry.path));
-                    let folder = matches!(entry.node, Node::Folder);
+                    let folder = matches!(entry.node, SnapshotEntryKind::Folder);
                     let state = (entry.path.clone(), entry.mtime_ns, entry.size());
                     if matcher.matched(path, folder).is_ignore() && given.insert(state) {
-                        found(Found { snapshot: snapshot.number, entry })?;
+                        found(SnapshotMatch { snapshot: snapshot.number, entry })?;
                     }
                 }
             }

@@ -1,30 +1,31 @@
 use crate::Error;
 use crate::format::chunk::ChunkKind;
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
-use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::roster::{Listed, NO_END};
-use crate::format::rotation::{Rotation, rotation_key};
+use crate::format::pack::{ObjectHash, PackRecord, pack_key};
+use crate::format::roster::{NO_END, VaultRosterSlot};
+use crate::format::rotation::{VaultRotation, rotation_key};
 use crate::format::snapshot::snapshot_number;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::vault::Vault;
 use crate::wire::{from_hex, hex};
 
 /// A field of an object: what it is called, and its value in words.
-pub type Fact = (String, String);
+pub type VaultObjectField = (String, String);
 
 impl Vault {
     /// Explains one object of the store.
     ///
     /// # Errors
     /// The reason why the object is refused.
-    pub fn inspect(&self, key: &str) -> Result<Vec<Fact>, Error> {
+    pub fn inspect(&self, key: &str) -> Result<Vec<VaultObjectField>, Error> {
         let name = key.rsplit('/').next().unwrap_or_default();
         let first = key.split('/').next().unwrap_or_default();
         match first {
             "config" => Ok(self.inspect_config()),
             "packs" => {
-                let hash: Hash = from_hex(name).ok_or_else(|| Error::Missing(key.to_owned()))?;
+                let hash: ObjectHash =
+                    from_hex(name).ok_or_else(|| Error::Missing(key.to_owned()))?;
                 let size = self.store().size(key)?;
                 let size = size.ok_or_else(|| Error::Missing(key.to_owned()))?;
                 Ok(pack_facts(&self.read_pack(&hash, size)?))
@@ -33,7 +34,7 @@ impl Vault {
                 let bytes = self.store().get(key, MAX_INDEX_BYTES)?;
                 let open = |header: &ObjectHeader| self.sealing_of(header);
                 let packs = read_index(key, &bytes, self.vault_id(), open)?;
-                let row = |pack: &Pack| {
+                let row = |pack: &PackRecord| {
                     let what = format!("{} bytes, {} chunks", pack.size, pack.chunks.len());
                     (pack_key(&pack.hash), what)
                 };
@@ -47,10 +48,13 @@ impl Vault {
                 let slots = self.all_slots()?;
                 let slot = slots.iter().find(|slot| hex(&slot.id) == name);
                 let slot = slot.ok_or_else(|| Error::Missing(key.to_owned()))?;
-                Ok(vec![fact("kind", Kind::Slot as u8), fact("slot", format!("{:?}", slot.kind))])
+                Ok(vec![
+                    fact("kind", ObjectKind::Slot as u8),
+                    fact("slot", format!("{:?}", slot.kind)),
+                ])
             }
             "roster" => {
-                let row = |slot: &Listed| {
+                let row = |slot: &VaultRosterSlot| {
                     let until = match slot.until {
                         NO_END => String::new(),
                         until => format!(", believed up to {until}"),
@@ -67,9 +71,9 @@ impl Vault {
         }
     }
 
-    fn inspect_config(&self) -> Vec<Fact> {
+    fn inspect_config(&self) -> Vec<VaultObjectField> {
         vec![
-            fact("kind", Kind::Config as u8),
+            fact("kind", ObjectKind::Config as u8),
             fact("vault", self.id()),
             fact("metadata", format!("{:?}", self.metadata()).to_lowercase()),
             fact("owner", hex(&self.signer().verifying_key())),
@@ -77,7 +81,7 @@ impl Vault {
         ]
     }
 
-    fn inspect_snapshot(&self, number: u64) -> Result<Vec<Fact>, Error> {
+    fn inspect_snapshot(&self, number: u64) -> Result<Vec<VaultObjectField>, Error> {
         let sealed = self.load(number, &self.signers()?)?;
         let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
         Ok(vec![
@@ -99,7 +103,7 @@ impl Vault {
     }
 }
 
-fn rotation_facts(change: &Rotation) -> Vec<Fact> {
+fn rotation_facts(change: &VaultRotation) -> Vec<VaultObjectField> {
     vec![
         fact("generation", change.generation),
         fact("before", hex(&change.before)),
@@ -113,7 +117,7 @@ fn shown(paths: &[Vec<u8>]) -> String {
     paths.join(", ")
 }
 
-fn pack_facts(pack: &Pack) -> Vec<Fact> {
+fn pack_facts(pack: &PackRecord) -> Vec<VaultObjectField> {
     let mut facts = vec![
         fact("size", pack.size),
         fact("session", pack.header.len() > 24),
@@ -131,6 +135,6 @@ fn pack_facts(pack: &Pack) -> Vec<Fact> {
     facts
 }
 
-fn fact(name: &str, value: impl ToString) -> Fact {
+fn fact(name: &str, value: impl ToString) -> VaultObjectField {
     (name.to_owned(), value.to_string())
 }

@@ -1,8 +1,8 @@
 use crate::Error;
-use crate::format::config::Metadata;
-use crate::format::roster::Roster;
-use crate::keys::{Cost, SlotKind};
-use crate::store::Store;
+use crate::format::config::VaultMetadata;
+use crate::format::roster::VaultRoster;
+use crate::keys::{Argon2Cost, SlotKind};
+use crate::store::VaultStore;
 use crate::vault::{read_config, slots};
 use crate::wire::hex;
 
@@ -25,17 +25,17 @@ pub struct LeakGroup {
 /// All that can be seen of a vault without a key.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Leaks {
+pub struct VaultLeaks {
     /// The vault's random identity.
     pub vault: String,
     /// When it was made: nanoseconds since 1970-01-01 UTC.
     pub created_ns: i64,
     /// Whether names are readable.
-    pub metadata: Metadata,
+    pub metadata: VaultMetadata,
     /// The owner's verifying key.
     pub owner: String,
     /// Kinds of the key slots, and what it costs to guess.
-    pub slots: Vec<(SlotKind, Option<Cost>)>,
+    pub slots: Vec<(SlotKind, Option<Argon2Cost>)>,
     /// The objects in the store.
     pub groups: Vec<LeakGroup>,
     /// The first five lines of a readable listing, if there is one.
@@ -47,7 +47,7 @@ pub struct Leaks {
 ///
 /// # Errors
 /// [`Error::NoVault`], and errors of the store.
-pub fn leaks(store: &Store) -> Result<Leaks, Error> {
+pub fn leaks(store: &VaultStore) -> Result<VaultLeaks, Error> {
     let config = read_config(store)?;
     let mut groups: Vec<LeakGroup> = Vec::new();
     let mut listing = None;
@@ -81,8 +81,8 @@ pub fn leaks(store: &Store) -> Result<Leaks, Error> {
         }
         None => Vec::new(),
     };
-    let slots = slots(store, &config.vault, &Roster::default())?.slots;
-    Ok(Leaks {
+    let slots = slots(store, &config.vault, &VaultRoster::default())?.slots;
+    Ok(VaultLeaks {
         vault: hex(&config.vault),
         created_ns: config.created_ns,
         metadata: config.metadata,

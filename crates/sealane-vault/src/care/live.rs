@@ -1,41 +1,41 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::Error;
-use crate::format::chunk::{ChunkKind, Id};
+use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::header::ObjectHeader;
 use crate::format::index::{index_key, read_index};
-use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::page::{Node, Piece, read_page};
-use crate::get::Chunks;
+use crate::format::pack::{ObjectHash, PackRecord, pack_key};
+use crate::format::page::{FilePiece, SnapshotEntryKind, read_page};
+use crate::get::ChunkReader;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::put::IdHash;
 use crate::vault::{Vault, hash_of};
 
 /// The chunks that snapshots need.
 #[derive(Default)]
-pub(super) struct Live {
-    pub(super) ids: HashSet<Id, IdHash>,
+pub(super) struct LiveChunks {
+    pub(super) ids: HashSet<ChunkId, IdHash>,
     /// The page or list that was read last: where a page fails, the one that cannot be read.
-    pub(super) at: Option<Id>,
+    pub(super) at: Option<ChunkId>,
 }
 
-impl Live {
+impl LiveChunks {
     /// Adds all that a page needs. What was added already is not read again.
     pub(super) fn add_page(
         &mut self,
-        chunks: &mut Chunks<'_>,
-        page: &Id,
-        piece: &mut dyn FnMut(&Piece, &str) -> Result<(), Error>,
+        chunks: &mut ChunkReader<'_>,
+        page: &ChunkId,
+        piece: &mut dyn FnMut(&FilePiece, &str) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if !self.ids.insert(*page) {
             return Ok(());
         }
         self.at = Some(*page);
         for entry in chunks.read(page, ChunkKind::Page).and_then(read_page)? {
-            let Node::File { pieces, .. } = &entry.node else { continue };
+            let SnapshotEntryKind::File { pieces, .. } = &entry.node else { continue };
             for part in pieces {
                 match part {
-                    Piece::List { bytes, id } => {
+                    FilePiece::List { bytes, id } => {
                         if self.ids.insert(*id) {
                             self.at = Some(*id);
                             for part in chunks.list(*bytes, id)? {
@@ -52,11 +52,11 @@ impl Live {
 
     fn piece(
         &mut self,
-        part: &Piece,
+        part: &FilePiece,
         path: &str,
-        piece: &mut dyn FnMut(&Piece, &str) -> Result<(), Error>,
+        piece: &mut dyn FnMut(&FilePiece, &str) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if let Piece::Chunk { id, .. } = part
+        if let FilePiece::Chunk { id, .. } = part
             && self.ids.insert(*id)
         {
             piece(part, path)?;
@@ -68,24 +68,24 @@ impl Live {
 /// Tells what was kept and cannot be read from what a writer only says that it kept.
 pub(super) struct Kept<'a> {
     vault: &'a Vault,
-    packs: &'a [Pack],
+    packs: &'a [PackRecord],
     /// What indexes say of packs that are not there, or none if one of them is damaged.
-    missing: Option<Option<HashSet<Id, IdHash>>>,
+    missing: Option<Option<HashSet<ChunkId, IdHash>>>,
     /// Whether the packs that were looked at are as they were written.
-    whole: HashMap<Hash, bool>,
+    whole: HashMap<ObjectHash, bool>,
 }
 
 impl<'a> Kept<'a> {
-    pub(super) fn new(vault: &'a Vault, packs: &'a [Pack]) -> Self {
+    pub(super) fn new(vault: &'a Vault, packs: &'a [PackRecord]) -> Self {
         Kept { vault, packs, missing: None, whole: HashMap::new() }
     }
 
     /// Whether a chunk that cannot be read may have been kept: a pack that is damaged has it, or
     /// may have it, or an index names it in a pack that is not there. A pack that is as its writer
     /// made it holds no more than can be read.
-    pub(super) fn was_kept(&mut self, id: &Id) -> Result<bool, Error> {
+    pub(super) fn was_kept(&mut self, id: &ChunkId) -> Result<bool, Error> {
         let packs = self.packs;
-        let known: HashSet<&Hash> = packs.iter().map(|pack| &pack.hash).collect();
+        let known: HashSet<&ObjectHash> = packs.iter().map(|pack| &pack.hash).collect();
         let objects = self.vault.pack_objects()?;
         let strange = objects.iter().map(|(hash, _)| hash).filter(|hash| !known.contains(hash));
         let claiming = packs.iter().filter(|pack| pack.chunks.iter().any(|head| head.id == *id));
@@ -109,10 +109,10 @@ impl<'a> Kept<'a> {
     }
 
     /// What indexes name in packs that are not there; none if one of them is damaged.
-    fn read_indexes(&self) -> Result<Option<HashSet<Id, IdHash>>, Error> {
+    fn read_indexes(&self) -> Result<Option<HashSet<ChunkId, IdHash>>, Error> {
         let mut missing = HashSet::default();
         let objects = self.vault.pack_objects()?;
-        let there: HashSet<Hash> = objects.into_iter().map(|(hash, _)| hash).collect();
+        let there: HashSet<ObjectHash> = objects.into_iter().map(|(hash, _)| hash).collect();
         for object in self.vault.store().list("index/")? {
             let Some(hash) = hash_of(&object) else { continue };
             let bytes = match self.vault.store().get(&object.key, MAX_INDEX_BYTES) {

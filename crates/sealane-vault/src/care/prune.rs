@@ -1,20 +1,22 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use super::live::{Kept, Live};
-use super::retain::{Candidate, Group, GroupBy, Keep, Retention};
+use super::live::{Kept, LiveChunks};
+use super::retain::{
+    RetentionCandidate, RetentionGroupBy, RetentionPlan, RetentionRules, SnapshotGroup,
+};
 use crate::Error;
-use crate::format::chunk::{ChunkKind, Id};
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::chunk::{ChunkId, ChunkKind};
+use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
-use crate::format::pack::{Hash, Pack, pack_key};
+use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::snapshot_key;
-use crate::get::{Chunks, roots};
+use crate::get::{ChunkReader, roots};
 use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
-use crate::put::{IdHash, Skipped, now_ns, repack};
+use crate::put::{IdHash, SkippedItem, now_ns, repack};
 use crate::vault::{LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
-use crate::wire::{Reader, hex};
+use crate::wire::{VaultFieldReader, hex};
 
 /// Packs smaller than this are put together when there are many of them.
 const SMALL_BYTES: u64 = 8 << 20;
@@ -25,9 +27,9 @@ const SMALL_PACKS: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub struct PruneOptions {
     /// Which snapshots to keep of each group.
-    pub keep: Keep,
+    pub keep: RetentionRules,
     /// The properties that make a group.
-    pub group_by: GroupBy,
+    pub group_by: RetentionGroupBy,
     /// Removes no snapshot but these, as far as the rules do not keep them: what somebody has seen
     /// and agreed to. None agrees to all.
     pub approved: Option<BTreeSet<u64>>,
@@ -46,13 +48,13 @@ pub struct PruneOptions {
 #[non_exhaustive]
 pub struct PruneReport {
     /// The verdict on each snapshot, and why.
-    pub groups: Vec<Retention>,
+    pub groups: Vec<RetentionPlan>,
     /// Snapshots that are kept.
     pub kept: u64,
     /// Snapshots that were removed.
     pub removed: u64,
     /// What was given up, and why it could not be had.
-    pub given_up: Vec<Skipped>,
+    pub given_up: Vec<SkippedItem>,
     /// Links of writers that were removed, which nobody believes: they go, too.
     pub unbelieved: u64,
     /// Packs that hold nothing that is needed and will be removed by a later prune.
@@ -136,7 +138,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::NotOwner`], and as [`Vault::prune`].
-    pub fn retention(&self, options: &PruneOptions) -> Result<Vec<Retention>, Error> {
+    pub fn retention(&self, options: &PruneOptions) -> Result<Vec<RetentionPlan>, Error> {
         self.judge(&self.ledger(&options.give_up)?, options)
     }
 
@@ -144,10 +146,10 @@ impl Vault {
         &self,
         ledger: &SnapshotLedger,
         options: &PruneOptions,
-    ) -> Result<Vec<Retention>, Error> {
-        let mut chunks = Chunks::new(self, self.manifest())?;
-        let candidate = |snapshot: &Snapshot| -> Result<Candidate, Error> {
-            Ok(Candidate {
+    ) -> Result<Vec<RetentionPlan>, Error> {
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
+        let candidate = |snapshot: &Snapshot| -> Result<RetentionCandidate, Error> {
+            Ok(RetentionCandidate {
                 number: snapshot.number,
                 time_ns: snapshot.time_ns,
                 group: self.group(snapshot, options.group_by, &mut chunks)?,
@@ -171,9 +173,9 @@ impl Vault {
     fn group(
         &self,
         snapshot: &Snapshot,
-        by: GroupBy,
-        chunks: &mut Chunks<'_>,
-    ) -> Result<Group, Error> {
+        by: RetentionGroupBy,
+        chunks: &mut ChunkReader<'_>,
+    ) -> Result<SnapshotGroup, Error> {
         let paths = match (by.paths, snapshot.paths.is_empty()) {
             (false, _) => None,
             (true, false) => Some(snapshot.paths.clone()),
@@ -183,7 +185,7 @@ impl Vault {
                 // somebody kept are looked for before anything is removed.
                 Err(error) if error.is_damage() && snapshot.by_writer => {
                     let path = format!("snapshot {}", snapshot.number);
-                    self.warn([Skipped { path, reason: error.named() }]);
+                    self.warn([SkippedItem { path, reason: error.named() }]);
                     Some(Vec::new())
                 }
                 Err(error) if error.is_damage() => {
@@ -193,7 +195,7 @@ impl Vault {
             },
         };
         let signer = || snapshot.signer.clone().unwrap_or_else(|| "owner".to_owned());
-        Ok(Group {
+        Ok(SnapshotGroup {
             signer: by.signer.then(signer),
             host: by.host.then(|| snapshot.source.clone()),
             paths,
@@ -229,7 +231,7 @@ impl Vault {
         self.append(&self.remark(), removed)?;
         let listing = |snapshot: &Snapshot| snapshot.body.listing;
         let gone = gone.iter().filter_map(|link| link.snapshot.as_ref());
-        let mut listings: HashSet<Hash> = gone.filter_map(listing).collect();
+        let mut listings: HashSet<ObjectHash> = gone.filter_map(listing).collect();
         let staying = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
         for hash in staying.filter_map(listing) {
             listings.remove(&hash);
@@ -238,14 +240,14 @@ impl Vault {
         listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))
     }
 
-    fn all_packs(&self) -> Result<Vec<Pack>, Error> {
+    fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
         let mut packs = Vec::new();
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
                 Ok(pack) => packs.push(pack),
                 // The content of this pack is unknown. So the pack stays.
                 Err(error) if error.is_damage() => {
-                    self.warn([Skipped { path: pack_key(&hash), reason: error.named() }]);
+                    self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
                 }
                 Err(error) => return Err(error),
             }
@@ -258,12 +260,12 @@ impl Vault {
         &self,
         ledger: &SnapshotLedger,
         keep: &HashSet<u64>,
-        packs: &[Pack],
+        packs: &[PackRecord],
         give_up: &BTreeSet<u64>,
-    ) -> Result<Live, Error> {
+    ) -> Result<LiveChunks, Error> {
         self.sync()?;
-        let mut chunks = Chunks::new(self, self.manifest())?;
-        let (mut live, mut kept) = (Live::default(), Kept::new(self, packs));
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
+        let (mut live, mut kept) = (LiveChunks::default(), Kept::new(self, packs));
         let of_chain = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
         let loose = ledger.loose.iter().filter_map(|link| link.snapshot.as_ref());
         let loose = loose.filter(|snapshot| !give_up.contains(&snapshot.number));
@@ -277,7 +279,7 @@ impl Vault {
                         }
                         // A writer may name pages that nobody ever kept.
                         let path = format!("snapshot {}", snapshot.number);
-                        self.warn([Skipped { path, reason: error.named() }]);
+                        self.warn([SkippedItem { path, reason: error.named() }]);
                     }
                     other => other?,
                 }
@@ -287,7 +289,7 @@ impl Vault {
     }
 
     /// The condemned packs, and since when.
-    fn marks(&self) -> Result<HashMap<Hash, i64>, Error> {
+    fn marks(&self) -> Result<HashMap<ObjectHash, i64>, Error> {
         let mut marks = HashMap::new();
         for object in self.store().list("condemned/")? {
             let Some(hash) = hash_of(&object) else { continue };
@@ -296,7 +298,7 @@ impl Vault {
                     marks.insert(hash, since);
                 }
                 Err(error) if error.is_damage() => {
-                    self.warn([Skipped { path: object.key, reason: error.named() }]);
+                    self.warn([SkippedItem { path: object.key, reason: error.named() }]);
                 }
                 Err(error) => return Err(error),
             }
@@ -307,14 +309,15 @@ impl Vault {
     /// Since when a pack is condemned, if the owner says so.
     pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
         let bytes = self.store().get(key, 256)?;
-        let mut reader = Reader::new("a mark", &bytes);
-        let header = ObjectHeader::read(&mut reader, key, Kind::Condemned, Some(self.vault_id()))?;
+        let mut reader = VaultFieldReader::new("a mark", &bytes);
+        let header =
+            ObjectHeader::read(&mut reader, key, ObjectKind::Condemned, Some(self.vault_id()))?;
         self.verify_owners(&header, key, &bytes)?;
         reader.i64()
     }
 
-    fn mark(&self, hash: &Hash) -> Result<(), Error> {
-        let mut object = ObjectHeader { kind: Kind::Condemned, ..self.header() }.write();
+    fn mark(&self, hash: &ObjectHash) -> Result<(), Error> {
+        let mut object = ObjectHeader { kind: ObjectKind::Condemned, ..self.header() }.write();
         object.extend_from_slice(&now_ns().to_le_bytes());
         self.signer().sign(&mut object)?;
         self.store().put(&mark_key(hash), &object).map(|_| ())
@@ -322,16 +325,20 @@ impl Vault {
 
     /// Writes what is needed of packs that are mostly needless into new ones. Gives the packs of
     /// which something could not be read.
-    fn rewrite(&self, packs: &[Pack], plan: &Plan) -> Result<HashSet<Hash>, Error> {
-        let mut chunks = Chunks::new(self, self.manifest())?;
+    fn rewrite(
+        &self,
+        packs: &[PackRecord],
+        plan: &PrunePlan,
+    ) -> Result<HashSet<ObjectHash>, Error> {
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
         let wanted = packs.iter().filter(|pack| plan.repack.contains(&pack.hash));
-        let wanted: Vec<(Id, ChunkKind)> = wanted
+        let wanted: Vec<(ChunkId, ChunkKind)> = wanted
             .flat_map(|pack| &pack.chunks)
             .filter(|head| plan.homes.contains_key(&head.id))
             .filter(|head| plan.homes.get(&head.id).is_some_and(|at| plan.repack.contains(at)))
             .map(|head| (head.id, head.descriptor.kind))
             .collect();
-        let mut done = HashSet::<Id, IdHash>::default();
+        let mut done = HashSet::<ChunkId, IdHash>::default();
         let mut next = wanted.iter().filter(|(id, _)| done.insert(*id));
         let mut lost = HashSet::new();
         let packs = repack(self, &mut || {
@@ -350,9 +357,9 @@ impl Vault {
 
     fn let_go(
         &self,
-        packs: &[Pack],
-        plan: &Plan,
-        marks: &HashMap<Hash, i64>,
+        packs: &[PackRecord],
+        plan: &PrunePlan,
+        marks: &HashMap<ObjectHash, i64>,
         grace: i64,
         report: &mut PruneReport,
     ) -> Result<(), Error> {
@@ -379,7 +386,7 @@ impl Vault {
             }
         }
         // Marks of packs that an interrupted prune removed already.
-        let there: HashSet<&Hash> = packs.iter().map(|pack| &pack.hash).collect();
+        let there: HashSet<&ObjectHash> = packs.iter().map(|pack| &pack.hash).collect();
         let stray = marks.keys().filter(|hash| !there.contains(hash));
         stray.into_iter().try_for_each(|hash| self.store().delete(&mark_key(hash)))
     }
@@ -387,7 +394,8 @@ impl Vault {
     fn remove_empty_indexes(&self) -> Result<(), Error> {
         // The packs of an index that is there now are all older than it.
         let indexes = self.store().list("index/")?;
-        let there: HashSet<Hash> = self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
+        let there: HashSet<ObjectHash> =
+            self.pack_objects()?.into_iter().map(|(hash, _)| hash).collect();
         for object in indexes {
             let open = |header: &ObjectHeader| self.sealing_of(header);
             let bytes = match self.store().get(&object.key, MAX_INDEX_BYTES) {
@@ -417,27 +425,27 @@ fn named(snapshot: &Snapshot, error: &Error) -> String {
     format!("{} ({})", snapshot.number, error.named())
 }
 
-fn mark_key(hash: &Hash) -> String {
+fn mark_key(hash: &ObjectHash) -> String {
     format!("condemned/{}", hex(hash))
 }
 
 /// The work of a prune, pack by pack.
 #[derive(Default)]
-struct Plan {
+struct PrunePlan {
     /// Where each chunk that is needed is to be read from.
-    homes: HashMap<Id, Hash, IdHash>,
+    homes: HashMap<ChunkId, ObjectHash, IdHash>,
     /// Packs from which nothing is needed.
-    needless: HashSet<Hash>,
+    needless: HashSet<ObjectHash>,
     /// Packs of which only a part is needed, or that are small and many.
-    repack: HashSet<Hash>,
+    repack: HashSet<ObjectHash>,
     /// Packs of which something is needed that cannot be read: they stay as they are.
-    stuck: HashSet<Hash>,
+    stuck: HashSet<ObjectHash>,
 }
 
 /// The packs that claim to have a chunk, the likeliest first.
 #[derive(Default)]
-struct Claimed {
-    packs: Vec<Hash>,
+struct ChunkCandidates {
+    packs: Vec<ObjectHash>,
     /// Whether the first is the owner's, and stays.
     sure: bool,
 }
@@ -445,12 +453,17 @@ struct Claimed {
 impl Vault {
     /// Decides where each chunk that is needed is to be kept from now on. A writer can claim to
     /// have any chunk; where it is not the only one, its claim is tried first.
-    fn plan(&self, packs: &[Pack], live: &Live, marks: &HashMap<Hash, i64>) -> Result<Plan, Error> {
-        let mut sorted: Vec<&Pack> = packs.iter().collect();
+    fn plan(
+        &self,
+        packs: &[PackRecord],
+        live: &LiveChunks,
+        marks: &HashMap<ObjectHash, i64>,
+    ) -> Result<PrunePlan, Error> {
+        let mut sorted: Vec<&PackRecord> = packs.iter().collect();
         let own = self.manifest().own_packs()?;
         sorted.sort_by_key(|pack| (marks.contains_key(&pack.hash), !own.contains(&pack.hash)));
         let bad = self.manifest().bad_places()?;
-        let mut claims: HashMap<Id, Claimed, IdHash> = HashMap::default();
+        let mut claims: HashMap<ChunkId, ChunkCandidates, IdHash> = HashMap::default();
         for pack in sorted {
             let sure = own.contains(&pack.hash) && !marks.contains_key(&pack.hash);
             for head in pack.chunks.iter().filter(|head| live.ids.contains(&head.id)) {
@@ -461,8 +474,8 @@ impl Vault {
                 }
             }
         }
-        let mut chunks = Chunks::new(self, self.manifest())?;
-        let mut homes: HashMap<Id, Hash, IdHash> = HashMap::default();
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
+        let mut homes: HashMap<ChunkId, ObjectHash, IdHash> = HashMap::default();
         for (id, claimed) in claims {
             let mut home = claimed.packs.first().copied();
             if !claimed.sure && claimed.packs.len() > 1 {
@@ -475,17 +488,21 @@ impl Vault {
             }
             homes.extend(home.map(|home| (id, home)));
         }
-        Ok(Plan::new(packs, homes, self.generation()))
+        Ok(PrunePlan::new(packs, homes, self.generation()))
     }
 }
 
-impl Plan {
-    fn new(packs: &[Pack], homes: HashMap<Id, Hash, IdHash>, generation: u8) -> Plan {
-        let mut plan = Plan { homes, ..Plan::default() };
+impl PrunePlan {
+    fn new(
+        packs: &[PackRecord],
+        homes: HashMap<ChunkId, ObjectHash, IdHash>,
+        generation: u8,
+    ) -> PrunePlan {
+        let mut plan = PrunePlan { homes, ..PrunePlan::default() };
         let mut small = Vec::new();
         for pack in packs {
             let sealed = |needed: bool| -> u64 {
-                let at_home = |id: &Id| plan.homes.get(id) == Some(&pack.hash);
+                let at_home = |id: &ChunkId| plan.homes.get(id) == Some(&pack.hash);
                 let heads = pack.chunks.iter().filter(|head| !needed || at_home(&head.id));
                 heads.map(|head| u64::from(head.sealed_bytes)).sum()
             };

@@ -1,20 +1,20 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::whose::Whose;
+use super::whose::SnapshotSelector;
 use crate::Error;
-use crate::format::chunk::{ChunkKind, Id};
+use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::pack::pack_key;
-use crate::format::page::{Entry, compare, read_page};
-use crate::get::{Chunks, Entries, GetOptions, GetReport, restore};
-use crate::manifest::Manifest;
-use crate::put::Skipped;
+use crate::format::page::{SnapshotEntry, compare, read_page};
+use crate::get::{ChunkReader, GetOptions, GetReport, SnapshotEntries, restore};
+use crate::manifest::ChunkManifest;
+use crate::put::SkippedItem;
 use crate::vault::{Snapshot, Vault};
 
 /// The outcome of a recovery from objects alone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Recovered {
+pub struct RecoveryReport {
     /// The snapshot that was restored; none when there was none left, and then every file that the
     /// packs name was.
     pub snapshot: Option<u64>,
@@ -39,16 +39,16 @@ impl Vault {
         number: Option<u64>,
         target: &Path,
         options: &GetOptions,
-    ) -> Result<Recovered, Error> {
+    ) -> Result<RecoveryReport, Error> {
         let mut failed = Vec::new();
         let (manifest, pages) = self.read_packs(&mut failed)?;
-        let chunks = || Chunks::new(self, &manifest);
+        let chunks = || ChunkReader::new(self, &manifest);
         let snapshot = self.newest_readable(number, &mut failed)?;
         // Who signed what lies in packs alone, nobody can tell.
         let options = &options.of_writer(snapshot.as_ref().is_none_or(|one| one.by_writer));
         let mut report = match &snapshot {
             Some(snapshot) => {
-                let entries = Entries::new(chunks()?, &snapshot.body.pages);
+                let entries = SnapshotEntries::new(chunks()?, &snapshot.body.pages);
                 restore(chunks()?, entries, target, options)?
             }
             None if number.is_some() => {
@@ -67,12 +67,19 @@ impl Vault {
         failed.append(&mut report.failed);
         report.failed = failed;
         let number = snapshot.as_ref().map(|snapshot| snapshot.number);
-        Ok(Recovered { snapshot: number, host: snapshot.map(|snapshot| snapshot.source), report })
+        Ok(RecoveryReport {
+            snapshot: number,
+            host: snapshot.map(|snapshot| snapshot.source),
+            report,
+        })
     }
 
     /// A manifest from all trailers that open, and all pages that they name.
-    fn read_packs(&self, failed: &mut Vec<Skipped>) -> Result<(Manifest, Vec<Id>), Error> {
-        let manifest = Manifest::temporary()?;
+    fn read_packs(
+        &self,
+        failed: &mut Vec<SkippedItem>,
+    ) -> Result<(ChunkManifest, Vec<ChunkId>), Error> {
+        let manifest = ChunkManifest::temporary()?;
         let mut pages = Vec::new();
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
@@ -92,13 +99,13 @@ impl Vault {
     fn newest_readable(
         &self,
         number: Option<u64>,
-        failed: &mut Vec<Skipped>,
+        failed: &mut Vec<SkippedItem>,
     ) -> Result<Option<Snapshot>, Error> {
         let chain = self.walk(None)?;
         failed.extend(chain.problems);
         // Snapshots that the chain leads to come before those that only claim to belong to it.
         let there = [chain.loose, chain.links].concat();
-        let own = Whose { anyone: number.is_some(), ..Whose::default() };
+        let own = SnapshotSelector { anyone: number.is_some(), ..SnapshotSelector::default() };
         // The newest of others, and how much was damaged up to there.
         let mut others: Option<Snapshot> = None;
         let mut before = 0;
@@ -123,14 +130,18 @@ impl Vault {
     }
 }
 
-fn name(failed: &mut Vec<Skipped>, path: &str, error: &Error) {
+fn name(failed: &mut Vec<SkippedItem>, path: &str, error: &Error) {
     let reason = format!("{error} [{}]", error.info().code);
-    failed.push(Skipped { path: path.to_owned(), reason });
+    failed.push(SkippedItem { path: path.to_owned(), reason });
 }
 
 /// Every file that any page names; of several for one path the one with the latest time.
-fn every_entry(chunks: &mut Chunks<'_>, pages: &[Id], failed: &mut Vec<Skipped>) -> Vec<Entry> {
-    let mut newest: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
+fn every_entry(
+    chunks: &mut ChunkReader<'_>,
+    pages: &[ChunkId],
+    failed: &mut Vec<SkippedItem>,
+) -> Vec<SnapshotEntry> {
+    let mut newest: BTreeMap<Vec<u8>, SnapshotEntry> = BTreeMap::new();
     for page in pages {
         match chunks.read(page, ChunkKind::Page).and_then(read_page) {
             Ok(entries) => {
@@ -144,7 +155,7 @@ fn every_entry(chunks: &mut Chunks<'_>, pages: &[Id], failed: &mut Vec<Skipped>)
             Err(error) => name(failed, &format!("page {page}"), &error),
         }
     }
-    let mut entries: Vec<Entry> = newest.into_values().collect();
+    let mut entries: Vec<SnapshotEntry> = newest.into_values().collect();
     entries.sort_by(|a, b| compare(&a.path, &b.path));
     entries
 }

@@ -1,18 +1,18 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use super::live::Live;
+use super::live::LiveChunks;
 use crate::Error;
-use crate::format::chunk::{ChunkKind, Id};
+use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::config::CONFIG_KEY;
 use crate::format::header::ObjectHeader;
 use crate::format::index::read_index;
-use crate::format::pack::{Hash, pack_key};
-use crate::format::roster::{Listed, roster_key};
-use crate::get::Chunks;
+use crate::format::pack::{ObjectHash, pack_key};
+use crate::format::roster::{VaultRosterSlot, roster_key};
+use crate::get::ChunkReader;
 use crate::keys::SlotKind;
 use crate::limits::MAX_INDEX_BYTES;
-use crate::put::{PutOptions, PutReport, Skipped, repack};
+use crate::put::{PutOptions, PutReport, SkippedItem, repack};
 use crate::vault::{Vault, read_config};
 
 /// The outcome of a repair, and the damage that it could not mend.
@@ -28,7 +28,7 @@ pub struct RepairReport {
     /// The put from sources; none without sources.
     pub put: Option<PutReport>,
     /// The damage that is left. Only a copy of the objects or the sources repair it.
-    pub lost: Vec<Skipped>,
+    pub lost: Vec<SkippedItem>,
 }
 
 impl Vault {
@@ -70,20 +70,20 @@ impl Vault {
 
     /// Whether all that the snapshots need can be read without these packs. What cannot be read
     /// now may be whole in an hour, and its pack stays until then.
-    fn is_spare(&self, packs: &[Hash]) -> Result<bool, Error> {
+    fn is_spare(&self, packs: &[ObjectHash]) -> Result<bool, Error> {
         let ledger = match self.ledger(&BTreeSet::new()) {
             Err(Error::Unread(_)) => return Ok(false),
             ledger => ledger?,
         };
-        let is_there = |id: &Id| -> Result<bool, Error> {
+        let is_there = |id: &ChunkId| -> Result<bool, Error> {
             let places = match self.manifest().places(id) {
                 Err(Error::Missing(_)) => return Ok(false),
                 places => places?,
             };
             Ok(places.iter().any(|place| !place.bad && !packs.contains(&place.pack)))
         };
-        let mut chunks = Chunks::new(self, self.manifest())?;
-        let mut live = Live::default();
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
+        let mut live = LiveChunks::default();
         let loose = ledger.loose.iter().filter_map(|link| link.snapshot.as_ref());
         for snapshot in ledger.snapshots().chain(loose) {
             for page in &snapshot.body.pages {
@@ -103,7 +103,11 @@ impl Vault {
 
     /// Those of the packs that are still damaged. The same chunks make the same pack, so that what
     /// was kept again may lie in its old place.
-    fn still_bad(&self, packs: Vec<Hash>, mended: &mut Vec<String>) -> Result<Vec<Hash>, Error> {
+    fn still_bad(
+        &self,
+        packs: Vec<ObjectHash>,
+        mended: &mut Vec<String>,
+    ) -> Result<Vec<ObjectHash>, Error> {
         let mut bad = Vec::new();
         for pack in packs {
             let key = pack_key(&pack);
@@ -140,10 +144,11 @@ impl Vault {
             return Ok(());
         }
         let slots = self.all_slots()?;
-        let whole: HashSet<([u8; 8], Hash)> =
+        let whole: HashSet<([u8; 8], ObjectHash)> =
             slots.iter().map(|slot| (slot.id, slot.hash())).collect();
-        let keeps =
-            |slot: &Listed| slot.kind == SlotKind::Writer || whole.contains(&(slot.id, slot.hash));
+        let keeps = |slot: &VaultRosterSlot| {
+            slot.kind == SlotKind::Writer || whole.contains(&(slot.id, slot.hash))
+        };
         let before = self.roster();
         let known = before.number >= self.named_roster()?;
         if known && before.slots.iter().all(keeps) && self.newest_roster()? == before.number {
@@ -151,7 +156,8 @@ impl Vault {
             return Ok(());
         }
         let head = self.head()?.map_or(0, |(number, _)| number);
-        let unlisted: Vec<Listed> = slots.iter().filter_map(|slot| self.listed(slot)).collect();
+        let unlisted: Vec<VaultRosterSlot> =
+            slots.iter().filter_map(|slot| self.listed(slot)).collect();
         self.list_slots(&mut |slots| {
             slots.retain(keeps);
             if !known {
@@ -166,7 +172,7 @@ impl Vault {
         if !known {
             let reason = "the newest list is lost: no writer is believed from here on; add them \
                           anew";
-            self.warn([Skipped { path: key.clone(), reason: reason.to_owned() }]);
+            self.warn([SkippedItem { path: key.clone(), reason: reason.to_owned() }]);
         }
         mended.push(key);
         Ok(())
@@ -174,8 +180,8 @@ impl Vault {
 
     /// Writes the chunks of damaged packs that still open, and that no other pack has, into new
     /// packs. Gives how many those are.
-    fn rescue(&self, bad: &[Hash]) -> Result<u64, Error> {
-        let mut wanted: Vec<(Id, ChunkKind)> = Vec::new();
+    fn rescue(&self, bad: &[ObjectHash]) -> Result<u64, Error> {
+        let mut wanted: Vec<(ChunkId, ChunkKind)> = Vec::new();
         for pack in bad {
             for (id, kind) in self.manifest().chunks_of(pack)? {
                 let places = self.manifest().places(&id)?;
@@ -186,7 +192,7 @@ impl Vault {
         }
         wanted.sort_unstable_by_key(|(id, _)| *id);
         wanted.dedup_by_key(|(id, _)| *id);
-        let mut chunks = Chunks::new(self, self.manifest())?;
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
         let mut wanted = wanted.iter();
         let mut rescued = 0;
         let packs = repack(self, &mut || {

@@ -1,20 +1,20 @@
 use std::collections::HashSet;
 
-use super::live::Live;
+use super::live::LiveChunks;
 use crate::Error;
 use crate::format::config::CONFIG_KEY;
 use crate::format::header::ObjectHeader;
 use crate::format::index::read_index;
-use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::page::Piece;
+use crate::format::pack::{ObjectHash, PackRecord, pack_key};
+use crate::format::page::FilePiece;
 use crate::format::roster::roster_key;
-use crate::format::snapshot::Sealed;
-use crate::get::Chunks;
+use crate::format::snapshot::SealedSnapshotLink;
+use crate::get::ChunkReader;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::listing::listing_key;
-use crate::manifest::{Learned, Manifest, State};
-use crate::put::Skipped;
-use crate::store::Store;
+use crate::manifest::{ChunkFinding, ChunkManifest, ChunkState};
+use crate::put::SkippedItem;
+use crate::store::VaultStore;
 use crate::vault::Vault;
 
 /// The outcome of a verification.
@@ -30,9 +30,9 @@ pub struct VerifyReport {
     /// Bytes of packs that were read and checked, with `read_data`.
     pub read_bytes: u64,
     /// The problems found: the object or path, and the reason.
-    pub problems: Vec<Skipped>,
+    pub problems: Vec<SkippedItem>,
     /// Packs that are not what they were, by the hash that names them.
-    pub(super) bad_packs: Vec<Hash>,
+    pub(super) bad_packs: Vec<ObjectHash>,
 }
 
 impl VerifyReport {
@@ -41,7 +41,7 @@ impl VerifyReport {
     }
 
     fn name(&mut self, path: &str, reason: &str) {
-        self.problems.push(Skipped { path: path.to_owned(), reason: reason.to_owned() });
+        self.problems.push(SkippedItem { path: path.to_owned(), reason: reason.to_owned() });
     }
 }
 
@@ -61,13 +61,13 @@ impl Vault {
         self.owner("verify")?;
         let mut report = VerifyReport::default();
         self.verify_signed(&mut report)?;
-        let manifest = Manifest::temporary()?;
+        let manifest = ChunkManifest::temporary()?;
         let packs = self.verify_trailers(&manifest, &mut report)?;
         self.verify_indexes(&mut report)?;
         if read_data {
-            let mut chunks = Chunks::new(self, &manifest)?;
+            let mut chunks = ChunkReader::new(self, &manifest)?;
             for pack in &packs {
-                let learn = |learned: &[Learned]| {
+                let learn = |learned: &[ChunkFinding]| {
                     manifest.transaction(|manifest| manifest.learn(learned))?;
                     self.manifest().transaction(|manifest| manifest.learn(learned))
                 };
@@ -121,9 +121,9 @@ impl Vault {
 
     fn verify_trailers(
         &self,
-        manifest: &Manifest,
+        manifest: &ChunkManifest,
         report: &mut VerifyReport,
-    ) -> Result<Vec<Pack>, Error> {
+    ) -> Result<Vec<PackRecord>, Error> {
         let mut packs = Vec::new();
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
@@ -165,7 +165,7 @@ impl Vault {
     /// Goes through all snapshots; anew if a prune removed some of those that have problems.
     fn verify_snapshots(
         &self,
-        manifest: &Manifest,
+        manifest: &ChunkManifest,
         report: &mut VerifyReport,
     ) -> Result<(), Error> {
         let mut found = self.try_snapshots(manifest)?;
@@ -185,11 +185,11 @@ impl Vault {
         Ok(())
     }
 
-    fn try_snapshots(&self, manifest: &Manifest) -> Result<Pass, Error> {
+    fn try_snapshots(&self, manifest: &ChunkManifest) -> Result<VerifyPass, Error> {
         let chain = self.walk(None)?;
         let mut report = VerifyReport { problems: chain.problems, ..VerifyReport::default() };
-        let mut chunks = Chunks::new(self, manifest)?;
-        let mut checked = Checked::default();
+        let mut chunks = ChunkReader::new(self, manifest)?;
+        let mut checked = CheckedChunks::default();
         let signers = self.signers()?;
         let mut numbers = [chain.links, chain.loose].concat();
         numbers.sort_unstable();
@@ -231,10 +231,10 @@ impl Vault {
             report.name(&roster_key(named), reason);
         }
         report.chunks = checked.live.ids.len() as u64;
-        Ok(Pass { report, troubled })
+        Ok(VerifyPass { report, troubled })
     }
 
-    fn verify_listing(&self, hash: &Hash, report: &mut VerifyReport) {
+    fn verify_listing(&self, hash: &ObjectHash, report: &mut VerifyReport) {
         let key = listing_key(hash);
         match self.store().get(&key, usize::MAX) {
             Ok(bytes) if blake3::hash(&bytes).as_bytes() == hash => {}
@@ -246,11 +246,11 @@ impl Vault {
     /// Opens every chunk of a pack, and gives the first error that there is.
     fn verify_pack(
         &self,
-        pack: &Pack,
-        chunks: &mut Chunks<'_>,
-        learn: &dyn Fn(&[Learned]) -> Result<(), Error>,
+        pack: &PackRecord,
+        chunks: &mut ChunkReader<'_>,
+        learn: &dyn Fn(&[ChunkFinding]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut bytes = Streamed::new(self.store(), pack);
+        let mut bytes = PackHashStream::new(self.store(), pack);
         let mut learned = Vec::with_capacity(LEARNED_AT_ONCE);
         let mut outcome = Ok(());
         let mut offset = pack.header.len() as u64;
@@ -260,8 +260,8 @@ impl Vault {
                 Err(error) if error.is_damage() => Err(error),
                 Err(error) => return Err(error),
             };
-            let state = if opened.is_ok() { State::Opened } else { State::Bad };
-            learned.push(Learned { id: head.id, pack: pack.hash, state });
+            let state = if opened.is_ok() { ChunkState::Opened } else { ChunkState::Bad };
+            learned.push(ChunkFinding { id: head.id, pack: pack.hash, state });
             if learned.len() == LEARNED_AT_ONCE {
                 learn(&learned)?;
                 learned.clear();
@@ -275,7 +275,7 @@ impl Vault {
 }
 
 /// The outcome of a pass over all snapshots.
-struct Pass {
+struct VerifyPass {
     report: VerifyReport,
     /// The snapshots that have problems.
     troubled: Vec<u64>,
@@ -288,20 +288,20 @@ const PASSES: usize = 3;
 const LEARNED_AT_ONCE: usize = 4096;
 
 /// A pack that is read from front to back and hashed on the way.
-struct Streamed<'a> {
-    store: &'a Store,
-    pack: &'a Pack,
+struct PackHashStream<'a> {
+    store: &'a VaultStore,
+    pack: &'a PackRecord,
     hasher: blake3::Hasher,
     held: Vec<u8>,
     /// Where what is held begins.
     from: u64,
 }
 
-impl<'a> Streamed<'a> {
+impl<'a> PackHashStream<'a> {
     const BLOCK: u64 = 4 << 20;
 
-    fn new(store: &'a Store, pack: &'a Pack) -> Self {
-        Streamed { store, pack, hasher: blake3::Hasher::new(), held: Vec::new(), from: 0 }
+    fn new(store: &'a VaultStore, pack: &'a PackRecord) -> Self {
+        PackHashStream { store, pack, hasher: blake3::Hasher::new(), held: Vec::new(), from: 0 }
     }
 
     /// The bytes at a place that lies behind those asked for before.
@@ -351,23 +351,23 @@ impl<'a> Streamed<'a> {
     }
 }
 
-fn is_owners(sealed: &Sealed) -> bool {
+fn is_owners(sealed: &SealedSnapshotLink) -> bool {
     sealed.link.is_owners()
 }
 
 /// Pages and chunks that were checked for a snapshot before.
 #[derive(Default)]
-struct Checked {
-    live: Live,
-    lost: HashSet<crate::format::chunk::Id>,
+struct CheckedChunks {
+    live: LiveChunks,
+    lost: HashSet<crate::format::chunk::ChunkId>,
 }
 
-impl Checked {
+impl CheckedChunks {
     fn page(
         &mut self,
-        manifest: &Manifest,
-        chunks: &mut Chunks<'_>,
-        page: &crate::format::chunk::Id,
+        manifest: &ChunkManifest,
+        chunks: &mut ChunkReader<'_>,
+        page: &crate::format::chunk::ChunkId,
         name: &str,
         report: &mut VerifyReport,
     ) -> Result<(), Error> {
@@ -404,8 +404,8 @@ impl Checked {
 
 /// Whether a piece of a file has a place that is not known to be bad, with the length that the
 /// file says.
-fn check_piece(manifest: &Manifest, piece: &Piece) -> Result<(), Error> {
-    let Piece::Chunk { bytes, id } = piece else { return Ok(()) };
+fn check_piece(manifest: &ChunkManifest, piece: &FilePiece) -> Result<(), Error> {
+    let FilePiece::Chunk { bytes, id } = piece else { return Ok(()) };
     let places = manifest.places(id)?;
     if places.iter().all(|place| u64::from(place.head.plain_bytes) != *bytes) {
         return Err(Error::Malformed { what: "a chunk's length" });

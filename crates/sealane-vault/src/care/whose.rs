@@ -11,7 +11,7 @@ const NAMED: usize = 8;
 /// A host's name is only a claim of its snapshots; their signer is certain. So both count: files of
 /// another signer are not taken for the owner's because they name the owner's host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Whose {
+pub struct SnapshotSelector {
     /// The host; none is this machine.
     pub host: Option<String>,
     /// The slot of the writer that signed; none is the owner.
@@ -22,7 +22,7 @@ pub struct Whose {
     pub allow_older: bool,
 }
 
-impl Whose {
+impl SnapshotSelector {
     pub(crate) fn has(&self, snapshot: &Snapshot) -> bool {
         let host = match &self.host {
             Some(named) => snapshot.source == *named,
@@ -53,7 +53,7 @@ impl Vault {
     /// # Errors
     /// [`Error::NoOwnSnapshot`], [`Error::NoSnapshot`] in an empty vault, [`Error::NoEntry`],
     /// [`Error::OlderOnly`] where a newer one cannot be read, and as [`Vault::snapshots`].
-    pub fn newest(&self, whose: &Whose, paths: &[Vec<u8>]) -> Result<Snapshot, Error> {
+    pub fn newest(&self, whose: &SnapshotSelector, paths: &[Vec<u8>]) -> Result<Snapshot, Error> {
         let mut lacking = None;
         let found = self.search(whose.allow_older, &mut |snapshot| {
             if !whose.has(&snapshot) {
@@ -81,14 +81,14 @@ impl Vault {
     ///
     /// # Errors
     /// As [`Vault::newest`].
-    pub fn snapshots_of(&self, whose: &Whose) -> Result<Vec<Snapshot>, Error> {
+    pub fn snapshots_of(&self, whose: &SnapshotSelector) -> Result<Vec<Snapshot>, Error> {
         let mut snapshots = self.snapshots()?;
         snapshots.retain(|snapshot| whose.has(snapshot));
         if snapshots.is_empty() { Err(self.none_of(whose)?) } else { Ok(snapshots) }
     }
 
     /// Why there is none, with the newest that each of the others has.
-    fn none_of(&self, whose: &Whose) -> Result<Error, Error> {
+    fn none_of(&self, whose: &SnapshotSelector) -> Result<Error, Error> {
         let mut newest = BTreeMap::new();
         for snapshot in self.snapshots()? {
             newest.insert((snapshot.source, snapshot.signer), snapshot.number);

@@ -6,29 +6,29 @@ use crate::Error;
 use crate::limits::MAX_CHUNK_BYTES;
 use crate::wire::hex;
 
-/// Bytes of an [`Id`].
+/// Bytes of an [`ChunkId`].
 pub(crate) const ID_BYTES: usize = 24;
 /// Bytes that sealing adds.
 pub(crate) const TAG_BYTES: usize = 16;
 
 /// A chunk's keyed name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Id(pub(crate) [u8; ID_BYTES]);
+pub struct ChunkId(pub(crate) [u8; ID_BYTES]);
 
-impl Hash for Id {
+impl Hash for ChunkId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let (first, _) = self.0.split_first_chunk().unwrap_or((&[0; 8], &[]));
         state.write_u64(u64::from_le_bytes(*first));
     }
 }
 
-impl fmt::Debug for Id {
+impl fmt::Debug for ChunkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Id({self})")
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ChunkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
     }
@@ -45,7 +45,7 @@ pub(crate) enum ChunkKind {
 
 /// How chunks are made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
+pub enum ChunkCompression {
     /// Not at all.
     None,
     /// An LZ4 block.
@@ -54,30 +54,30 @@ pub enum Compression {
     Zstd(u8),
 }
 
-impl Default for Compression {
+impl Default for ChunkCompression {
     fn default() -> Self {
-        Compression::Zstd(3)
+        ChunkCompression::Zstd(3)
     }
 }
 
 /// Kind and compression of a chunk in one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Descriptor {
+pub(crate) struct ChunkDescriptor {
     pub(crate) kind: ChunkKind,
-    pub(crate) compression: Compression,
+    pub(crate) compression: ChunkCompression,
 }
 
-impl Descriptor {
+impl ChunkDescriptor {
     pub(crate) fn to_byte(self) -> u8 {
         let compression = match self.compression {
-            Compression::None => 0,
-            Compression::Lz4 => 1,
-            Compression::Zstd(level) => 16 + level.clamp(1, 22),
+            ChunkCompression::None => 0,
+            ChunkCompression::Lz4 => 1,
+            ChunkCompression::Zstd(level) => 16 + level.clamp(1, 22),
         };
         (self.kind as u8) << 6 | compression
     }
 
-    pub(crate) fn from_byte(byte: u8) -> Option<Descriptor> {
+    pub(crate) fn from_byte(byte: u8) -> Option<ChunkDescriptor> {
         let kind = match byte >> 6 {
             0 => ChunkKind::Data,
             1 => ChunkKind::Page,
@@ -85,20 +85,20 @@ impl Descriptor {
             _ => return None,
         };
         let compression = match byte & 0x3f {
-            0 => Compression::None,
-            1 => Compression::Lz4,
-            low @ 17..=38 => Compression::Zstd(low - 16),
+            0 => ChunkCompression::None,
+            1 => ChunkCompression::Lz4,
+            low @ 17..=38 => ChunkCompression::Zstd(low - 16),
             _ => return None,
         };
-        Some(Descriptor { kind, compression })
+        Some(ChunkDescriptor { kind, compression })
     }
 }
 
 /// The entry of a chunk in a trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkHead {
-    pub(crate) id: Id,
-    pub(crate) descriptor: Descriptor,
+    pub(crate) id: ChunkId,
+    pub(crate) descriptor: ChunkDescriptor,
     pub(crate) plain_bytes: u32,
     pub(crate) sealed_bytes: u32,
 }
@@ -108,7 +108,7 @@ impl ChunkHead {
     pub(crate) fn check(self) -> Result<ChunkHead, Error> {
         let plain = self.plain_bytes as usize;
         let sealed = self.sealed_bytes as usize;
-        let stored = self.descriptor.compression == Compression::None;
+        let stored = self.descriptor.compression == ChunkCompression::None;
         let fits = sealed > TAG_BYTES && sealed <= plain + TAG_BYTES;
         if plain == 0 || plain > MAX_CHUNK_BYTES || !fits || stored && sealed != plain + TAG_BYTES {
             return Err(Error::Malformed { what: "a chunk's lengths" });
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn a_descriptor_is_one_byte_in_one_form() {
-        let valid = (0..=255).filter(|&byte| Descriptor::from_byte(byte).is_some());
+        let valid = (0..=255).filter(|&byte| ChunkDescriptor::from_byte(byte).is_some());
         let again: Vec<u8> =
-            valid.clone().map(|byte| Descriptor::from_byte(byte).unwrap().to_byte()).collect();
+            valid.clone().map(|byte| ChunkDescriptor::from_byte(byte).unwrap().to_byte()).collect();
         assert!(again.into_iter().eq(valid.clone()));
         assert_eq!(valid.count(), 3 * 24);
     }

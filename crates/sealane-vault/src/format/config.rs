@@ -1,7 +1,7 @@
-use super::header::{Kind, ObjectHeader, VaultId};
+use super::header::{ObjectHeader, ObjectKind, VaultId};
 use crate::Error;
-use crate::keys::{Signer, verify};
-use crate::wire::Reader;
+use crate::keys::{VaultSigner, verify};
+use crate::wire::VaultFieldReader;
 
 pub(crate) const CONFIG_KEY: &str = "config";
 
@@ -10,7 +10,7 @@ pub(crate) const CHUNK_SIZES: [u32; 3] = [256 << 10, 1 << 20, 4 << 20];
 
 /// Whether names can be read without a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Metadata {
+pub enum VaultMetadata {
     /// Everything is sealed.
     #[default]
     Sealed,
@@ -18,11 +18,11 @@ pub enum Metadata {
     Plain,
 }
 
-impl Metadata {
-    pub(crate) fn from_byte(byte: u8) -> Option<Metadata> {
+impl VaultMetadata {
+    pub(crate) fn from_byte(byte: u8) -> Option<VaultMetadata> {
         match byte {
-            0 => Some(Metadata::Sealed),
-            1 => Some(Metadata::Plain),
+            0 => Some(VaultMetadata::Sealed),
+            1 => Some(VaultMetadata::Plain),
             _ => None,
         }
     }
@@ -30,16 +30,16 @@ impl Metadata {
 
 /// The properties that are fixed when the vault is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Config {
+pub(crate) struct VaultConfig {
     pub(crate) vault: VaultId,
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: VaultMetadata,
     pub(crate) created_ns: i64,
     pub(crate) owner: [u8; 32],
 }
 
-impl Config {
-    pub(crate) fn write(&self, signer: &Signer) -> Result<Vec<u8>, Error> {
-        let header = ObjectHeader::owners(Kind::Config, &self.vault, 0);
+impl VaultConfig {
+    pub(crate) fn write(&self, signer: &VaultSigner) -> Result<Vec<u8>, Error> {
+        let header = ObjectHeader::owners(ObjectKind::Config, &self.vault, 0);
         let mut out = header.write();
         CHUNK_SIZES.iter().for_each(|size| out.extend_from_slice(&size.to_le_bytes()));
         out.push(self.metadata as u8);
@@ -51,15 +51,15 @@ impl Config {
 
     /// Reads a config that its own key signs. Whether that is the owner's, is known only to who
     /// holds the main key.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Config, Error> {
-        let mut reader = Reader::new("the config", bytes);
-        let header = ObjectHeader::read(&mut reader, CONFIG_KEY, Kind::Config, None)?;
+    pub(crate) fn read(bytes: &[u8]) -> Result<VaultConfig, Error> {
+        let mut reader = VaultFieldReader::new("the config", bytes);
+        let header = ObjectHeader::read(&mut reader, CONFIG_KEY, ObjectKind::Config, None)?;
         for size in CHUNK_SIZES {
             if reader.u32()? != size {
                 return Err(reader.malformed());
             }
         }
-        let metadata = Metadata::from_byte(reader.u8()?).ok_or(reader.malformed())?;
+        let metadata = VaultMetadata::from_byte(reader.u8()?).ok_or(reader.malformed())?;
         let created_ns = reader.i64()?;
         let owner = reader.array()?;
         reader.take(64)?;
@@ -68,6 +68,6 @@ impl Config {
             return Err(reader.malformed());
         }
         verify(&owner, CONFIG_KEY, bytes)?;
-        Ok(Config { vault: header.vault, metadata, created_ns, owner })
+        Ok(VaultConfig { vault: header.vault, metadata, created_ns, owner })
     }
 }

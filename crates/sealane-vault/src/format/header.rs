@@ -1,5 +1,5 @@
 use crate::Error;
-use crate::wire::Reader;
+use crate::wire::VaultFieldReader;
 
 pub(crate) const MAGIC: &[u8; 4] = b"SLVT";
 pub(crate) const VERSION: u8 = 1;
@@ -12,7 +12,7 @@ pub(crate) type VaultId = [u8; 16];
 /// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     Config = 1,
     Slot = 2,
     Pack = 3,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 /// The first bytes of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ObjectHeader {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ObjectKind,
     pub(crate) vault: VaultId,
     /// How often the main key had been changed when this was written.
     pub(crate) generation: u8,
@@ -37,7 +37,7 @@ pub(crate) struct ObjectHeader {
 
 impl ObjectHeader {
     /// The header of what the owner writes.
-    pub(crate) fn owners(kind: Kind, vault: &VaultId, generation: u8) -> ObjectHeader {
+    pub(crate) fn owners(kind: ObjectKind, vault: &VaultId, generation: u8) -> ObjectHeader {
         ObjectHeader { kind, vault: *vault, generation, wrapped: None }
     }
 
@@ -56,9 +56,9 @@ impl ObjectHeader {
 
     /// Takes a header of `kind`, and of the vault `vault` if that is known.
     pub(crate) fn read(
-        bytes: &mut Reader<'_>,
+        bytes: &mut VaultFieldReader<'_>,
         key: &str,
-        kind: Kind,
+        kind: ObjectKind,
         vault: Option<&VaultId>,
     ) -> Result<ObjectHeader, Error> {
         if bytes.array()? != *MAGIC {
@@ -70,7 +70,7 @@ impl ObjectHeader {
         let [found, session, generation] = bytes.array()?;
         let id: VaultId = bytes.array()?;
         // A config is of the first main key, and a slot is opened by whoever holds its secret.
-        let first = matches!(kind, Kind::Config | Kind::Slot) && generation != 0;
+        let first = matches!(kind, ObjectKind::Config | ObjectKind::Slot) && generation != 0;
         if found != kind as u8 || first || vault.is_some_and(|vault| *vault != id) {
             return Err(bytes.malformed());
         }

@@ -1,19 +1,19 @@
-use super::header::{Kind, ObjectHeader, VaultId};
-use super::pack::{Hash, Pack, read_trailer, write_trailer};
+use super::header::{ObjectHeader, ObjectKind, VaultId};
+use super::pack::{ObjectHash, PackRecord, read_trailer, write_trailer};
 use crate::Error;
-use crate::keys::Sealing;
+use crate::keys::VaultSealingKeys;
 use crate::limits::{MAX_INDEX_BYTES, MAX_PACK_BYTES, MAX_TRAILER_BYTES};
-use crate::wire::{Reader, hex, put_bytes, put_varint};
+use crate::wire::{VaultFieldReader, hex, put_bytes, put_varint};
 
-pub(crate) fn index_key(hash: &Hash) -> String {
+pub(crate) fn index_key(hash: &ObjectHash) -> String {
     format!("index/{}", hex(hash))
 }
 
 /// The index objects of these packs: one, or as many as their trailers need.
 pub(crate) fn write_indexes(
-    sealing: &Sealing,
+    sealing: &VaultSealingKeys,
     header: &ObjectHeader,
-    packs: &[Pack],
+    packs: &[PackRecord],
 ) -> Result<Vec<Vec<u8>>, Error> {
     let mut objects = Vec::new();
     let mut rows = Vec::new();
@@ -37,12 +37,12 @@ pub(crate) fn write_indexes(
 }
 
 fn seal(
-    sealing: &Sealing,
+    sealing: &VaultSealingKeys,
     header: &ObjectHeader,
     count: u64,
     rows: &[u8],
 ) -> Result<Vec<u8>, Error> {
-    let mut out = ObjectHeader { kind: Kind::Index, ..header.clone() }.write();
+    let mut out = ObjectHeader { kind: ObjectKind::Index, ..header.clone() }.write();
     let mut plaintext = Vec::with_capacity(rows.len() + 10);
     put_varint(&mut plaintext, count);
     plaintext.extend_from_slice(rows);
@@ -56,13 +56,13 @@ pub(crate) fn read_index(
     key: &str,
     bytes: &[u8],
     vault: &VaultId,
-    open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<Sealing>, Error>,
-) -> Result<Vec<Pack>, Error> {
-    let mut reader = Reader::new("an index", bytes);
-    let header = ObjectHeader::read(&mut reader, key, Kind::Index, Some(vault))?;
+    open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<VaultSealingKeys>, Error>,
+) -> Result<Vec<PackRecord>, Error> {
+    let mut reader = VaultFieldReader::new("an index", bytes);
+    let header = ObjectHeader::read(&mut reader, key, ObjectKind::Index, Some(vault))?;
     let (head, record) = bytes.split_at_checked(bytes.len() - reader.left()).unwrap_or_default();
     let plaintext = open(&header)?.open_record(key, head, record)?;
-    let mut reader = Reader::new("an index", &plaintext);
+    let mut reader = VaultFieldReader::new("an index", &plaintext);
     let count = reader.length(plaintext.len() / 32)?;
     let mut packs = Vec::new();
     for _ in 0..count {
@@ -74,7 +74,7 @@ pub(crate) fn read_index(
         if size > MAX_PACK_BYTES || header.len() as u64 + sealed > size {
             return Err(reader.malformed());
         }
-        packs.push(Pack { hash, size, header, chunks });
+        packs.push(PackRecord { hash, size, header, chunks });
     }
     reader.end()?;
     Ok(packs)

@@ -1,19 +1,19 @@
-use super::chunk::{ChunkHead, Descriptor, Id};
-use super::header::{Kind, MAGIC, ObjectHeader, VaultId};
+use super::chunk::{ChunkDescriptor, ChunkHead, ChunkId};
+use super::header::{MAGIC, ObjectHeader, ObjectKind, VaultId};
 use crate::Error;
-use crate::keys::Sealing;
+use crate::keys::VaultSealingKeys;
 use crate::limits::{MAX_CHUNK_BYTES, MAX_PACK_BYTES, MAX_TRAILER_BYTES};
-use crate::store::Store;
-use crate::wire::{Reader, hex, put_varint};
+use crate::store::VaultStore;
+use crate::wire::{VaultFieldReader, hex, put_varint};
 
 /// Bytes behind the trailer: its length, and the magic.
 pub(crate) const FOOTER_BYTES: usize = 8;
 
 /// BLAKE3 of an object's bytes.
-pub(crate) type Hash = [u8; 32];
+pub(crate) type ObjectHash = [u8; 32];
 
 /// Where the pack of this hash lies.
-pub(crate) fn pack_key(hash: &Hash) -> String {
+pub(crate) fn pack_key(hash: &ObjectHash) -> String {
     let text = hex(hash);
     let (first, _) = text.split_at_checked(2).unwrap_or(("", ""));
     format!("packs/{first}/{text}")
@@ -21,14 +21,14 @@ pub(crate) fn pack_key(hash: &Hash) -> String {
 
 /// A pack as an index and the manifest know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pack {
-    pub(crate) hash: Hash,
+pub(crate) struct PackRecord {
+    pub(crate) hash: ObjectHash,
     pub(crate) size: u64,
     pub(crate) header: Vec<u8>,
     pub(crate) chunks: Vec<ChunkHead>,
 }
 
-impl Pack {
+impl PackRecord {
     /// The main key that sealed it.
     pub(crate) fn generation(&self) -> u8 {
         self.header.get(7).copied().unwrap_or(0)
@@ -50,13 +50,13 @@ pub(crate) fn write_trailer(chunks: &[ChunkHead]) -> Vec<u8> {
 
 /// Reads a trailer's plaintext.
 pub(crate) fn read_trailer(bytes: &[u8]) -> Result<Vec<ChunkHead>, Error> {
-    let mut reader = Reader::new("a trailer", bytes);
+    let mut reader = VaultFieldReader::new("a trailer", bytes);
     // 27 bytes are the least that a chunk's row takes, so the count cannot ask for much memory.
     let count = reader.length(bytes.len() / 27)?;
     let mut chunks = Vec::with_capacity(count);
     for _ in 0..count {
-        let id = Id(reader.array()?);
-        let descriptor = Descriptor::from_byte(reader.u8()?).ok_or(reader.malformed())?;
+        let id = ChunkId(reader.array()?);
+        let descriptor = ChunkDescriptor::from_byte(reader.u8()?).ok_or(reader.malformed())?;
         let plain_bytes = reader.length(MAX_CHUNK_BYTES)? as u32;
         let sealed_bytes = reader.length(MAX_CHUNK_BYTES + 16)? as u32;
         chunks.push(ChunkHead { id, descriptor, plain_bytes, sealed_bytes }.check()?);
@@ -67,7 +67,7 @@ pub(crate) fn read_trailer(bytes: &[u8]) -> Result<Vec<ChunkHead>, Error> {
 
 /// The end of a pack: the sealed trailer and the footer.
 pub(crate) fn seal_trailer(
-    sealing: &Sealing,
+    sealing: &VaultSealingKeys,
     header: &[u8],
     offset: u64,
     chunks: &[ChunkHead],
@@ -82,12 +82,12 @@ pub(crate) fn seal_trailer(
 
 /// Reads a pack's header and trailer from the store, with ranges only.
 pub(crate) fn read_pack(
-    store: &Store,
-    hash: &Hash,
+    store: &VaultStore,
+    hash: &ObjectHash,
     size: u64,
     vault: &VaultId,
-    open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<Sealing>, Error>,
-) -> Result<Pack, Error> {
+    open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<VaultSealingKeys>, Error>,
+) -> Result<PackRecord, Error> {
     let key = pack_key(hash);
     if size > MAX_PACK_BYTES {
         return Err(Error::TooLarge { what: key });
@@ -95,14 +95,14 @@ pub(crate) fn read_pack(
     let front = usize::try_from(size).unwrap_or(usize::MAX).min(2048);
     let mut head = vec![0; front];
     store.get_range(&key, 0, &mut head)?;
-    let mut reader = Reader::new("a pack", &head);
-    let header = ObjectHeader::read(&mut reader, &key, Kind::Pack, Some(vault))?;
+    let mut reader = VaultFieldReader::new("a pack", &head);
+    let header = ObjectHeader::read(&mut reader, &key, ObjectKind::Pack, Some(vault))?;
     let header_bytes = head.get(..front - reader.left()).unwrap_or_default().to_vec();
 
     let mut footer = [0; FOOTER_BYTES];
     let at = size.checked_sub(FOOTER_BYTES as u64).ok_or(Error::Truncated(key.clone()))?;
     store.get_range(&key, at, &mut footer)?;
-    let mut reader = Reader::new("a pack", &footer);
+    let mut reader = VaultFieldReader::new("a pack", &footer);
     let length = u64::from(reader.u32()?);
     if reader.array()? != *MAGIC {
         return Err(Error::Truncated(key));
@@ -121,5 +121,5 @@ pub(crate) fn read_pack(
     if header_bytes.len() as u64 + sealed != offset {
         return Err(Error::Malformed { what: "a pack" });
     }
-    Ok(Pack { hash: *hash, size, header: header_bytes, chunks })
+    Ok(PackRecord { hash: *hash, size, header: header_bytes, chunks })
 }

@@ -1,22 +1,22 @@
-use super::chunk::Id;
+use super::chunk::ChunkId;
 use crate::Error;
 use crate::limits::{
     MAX_FILE_LISTS, MAX_PAGE_ENTRIES, MAX_PAGE_PIECES, MAX_PATH_BYTES, MAX_PIECES,
 };
-use crate::wire::{Reader, put_bytes, put_varint};
+use crate::wire::{VaultFieldReader, put_bytes, put_varint};
 
 const VERSION: u8 = 1;
 const HARD_LINK: u64 = 1;
 
 /// A part of a file's content, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece {
+pub enum FilePiece {
     /// Bytes of a chunk.
     Chunk {
         /// How many.
         bytes: u64,
         /// Which chunk.
-        id: Id,
+        id: ChunkId,
     },
     /// Zero bytes that take no room.
     Hole {
@@ -28,22 +28,24 @@ pub enum Piece {
         /// How many bytes all of them have.
         bytes: u64,
         /// Which chunk.
-        id: Id,
+        id: ChunkId,
     },
 }
 
-impl Piece {
+impl FilePiece {
     /// Bytes of the file that it stands for.
     pub fn bytes(&self) -> u64 {
         match *self {
-            Piece::Chunk { bytes, .. } | Piece::Hole { bytes } | Piece::List { bytes, .. } => bytes,
+            FilePiece::Chunk { bytes, .. }
+            | FilePiece::Hole { bytes }
+            | FilePiece::List { bytes, .. } => bytes,
         }
     }
 }
 
 /// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Node {
+pub enum SnapshotEntryKind {
     /// A folder.
     Folder,
     /// A file.
@@ -51,7 +53,7 @@ pub enum Node {
         /// Its length in bytes.
         size: u64,
         /// Its content.
-        pieces: Vec<Piece>,
+        pieces: Vec<FilePiece>,
     },
     /// A symbolic link.
     Link {
@@ -62,7 +64,7 @@ pub enum Node {
 
 /// A file, folder or symbolic link of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct SnapshotEntry {
     /// The path relative to the snapshot's root, as raw bytes with `/`.
     pub path: Vec<u8>,
     /// Permission bits: the low 12 of `st_mode`.
@@ -74,16 +76,16 @@ pub struct Entry {
     /// Modification time in nanoseconds since 1970-01-01 UTC.
     pub mtime_ns: i64,
     /// The kind of the entry.
-    pub node: Node,
+    pub node: SnapshotEntryKind,
     /// For all but the first name of a file with several: the path of the first.
     pub hard_link: Option<Vec<u8>>,
 }
 
-impl Entry {
+impl SnapshotEntry {
     /// The file's length; 0 for others.
     pub fn size(&self) -> u64 {
         match self.node {
-            Node::File { size, .. } => size,
+            SnapshotEntryKind::File { size, .. } => size,
             _ => 0,
         }
     }
@@ -124,13 +126,13 @@ impl PageDraft {
         self.entries.len()
     }
 
-    pub(crate) fn push(&mut self, entry: &Entry) {
+    pub(crate) fn push(&mut self, entry: &SnapshotEntry) {
         let row = &mut self.scratch;
         row.clear();
         row.push(match entry.node {
-            Node::Folder => 0,
-            Node::File { .. } => 1,
-            Node::Link { .. } => 2,
+            SnapshotEntryKind::Folder => 0,
+            SnapshotEntryKind::File { .. } => 1,
+            SnapshotEntryKind::Link { .. } => 2,
         });
         let shared = self.last.iter().zip(&entry.path).take_while(|(a, b)| a == b).count();
         put_varint(row, shared as u64);
@@ -140,12 +142,12 @@ impl PageDraft {
         put_varint(row, u64::from(entry.gid));
         row.extend_from_slice(&entry.mtime_ns.to_le_bytes());
         match &entry.node {
-            Node::Folder => {}
-            Node::File { size, pieces } => {
+            SnapshotEntryKind::Folder => {}
+            SnapshotEntryKind::File { size, pieces } => {
                 put_varint(row, *size);
                 write_pieces(row, pieces);
             }
-            Node::Link { target } => put_bytes(row, target),
+            SnapshotEntryKind::Link { target } => put_bytes(row, target),
         }
         if let Some(first) = &entry.hard_link {
             put_varint(row, HARD_LINK);
@@ -174,13 +176,13 @@ impl PageDraft {
 }
 
 /// Pieces, with their count: a list's plaintext, and a part of an entry.
-pub(crate) fn write_pieces(out: &mut Vec<u8>, pieces: &[Piece]) {
+pub(crate) fn write_pieces(out: &mut Vec<u8>, pieces: &[FilePiece]) {
     put_varint(out, pieces.len() as u64);
     for piece in pieces {
         let (kind, id) = match piece {
-            Piece::Chunk { id, .. } => (0, Some(id)),
-            Piece::Hole { .. } => (1, None),
-            Piece::List { id, .. } => (2, Some(id)),
+            FilePiece::Chunk { id, .. } => (0, Some(id)),
+            FilePiece::Hole { .. } => (1, None),
+            FilePiece::List { id, .. } => (2, Some(id)),
         };
         out.push(kind);
         put_varint(out, piece.bytes());
@@ -188,20 +190,24 @@ pub(crate) fn write_pieces(out: &mut Vec<u8>, pieces: &[Piece]) {
     }
 }
 
-fn read_piece(reader: &mut Reader<'_>, lists: bool) -> Result<Piece, Error> {
+fn read_piece(reader: &mut VaultFieldReader<'_>, lists: bool) -> Result<FilePiece, Error> {
     let kind = reader.u8()?;
     let bytes = reader.varint()?;
     let piece = match kind {
-        0 => Piece::Chunk { bytes, id: Id(reader.array()?) },
-        1 => Piece::Hole { bytes },
-        2 if lists => Piece::List { bytes, id: Id(reader.array()?) },
+        0 => FilePiece::Chunk { bytes, id: ChunkId(reader.array()?) },
+        1 => FilePiece::Hole { bytes },
+        2 if lists => FilePiece::List { bytes, id: ChunkId(reader.array()?) },
         _ => return Err(reader.malformed()),
     };
     if bytes == 0 { Err(reader.malformed()) } else { Ok(piece) }
 }
 
 /// Reads at most `most` pieces; a count above that is refused before memory is taken.
-fn read_pieces(reader: &mut Reader<'_>, most: usize, lists: bool) -> Result<Vec<Piece>, Error> {
+fn read_pieces(
+    reader: &mut VaultFieldReader<'_>,
+    most: usize,
+    lists: bool,
+) -> Result<Vec<FilePiece>, Error> {
     let count = reader.length(most.min(reader.left() / 2))?;
     let mut pieces = Vec::with_capacity(count);
     for _ in 0..count {
@@ -211,35 +217,35 @@ fn read_pieces(reader: &mut Reader<'_>, most: usize, lists: bool) -> Result<Vec<
 }
 
 /// The pieces of a file as this machine remembers them, however many.
-pub(crate) fn read_remembered(plaintext: &[u8]) -> Result<Vec<Piece>, Error> {
-    let mut reader = Reader::new("the manifest", plaintext);
+pub(crate) fn read_remembered(plaintext: &[u8]) -> Result<Vec<FilePiece>, Error> {
+    let mut reader = VaultFieldReader::new("the manifest", plaintext);
     let pieces = read_pieces(&mut reader, usize::MAX, false)?;
     reader.end()?;
     Ok(pieces)
 }
 
 /// The pieces of a list.
-pub(crate) fn read_list(plaintext: &[u8]) -> Result<Vec<Piece>, Error> {
-    let mut reader = Reader::new("a list of chunks", plaintext);
+pub(crate) fn read_list(plaintext: &[u8]) -> Result<Vec<FilePiece>, Error> {
+    let mut reader = VaultFieldReader::new("a list of chunks", plaintext);
     let pieces = read_pieces(&mut reader, MAX_PIECES, false)?;
     reader.end()?;
     Ok(pieces)
 }
 
 /// The entries of a page.
-pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<Entry>, Error> {
-    let mut reader = Reader::new("a page", plaintext);
+pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<SnapshotEntry>, Error> {
+    let mut reader = VaultFieldReader::new("a page", plaintext);
     if reader.u8()? != VERSION {
         return Err(reader.malformed());
     }
     let count = reader.length(MAX_PAGE_ENTRIES)?;
-    let mut entries: Vec<Entry> = Vec::with_capacity(count);
+    let mut entries: Vec<SnapshotEntry> = Vec::with_capacity(count);
     let mut left = MAX_PAGE_PIECES;
     for _ in 0..count {
         let row = reader.bytes(plaintext.len())?;
         let last = entries.last().map_or(&[][..], |entry| &entry.path);
-        let entry = read_entry(Reader::new("a page", row), last, left)?;
-        if let Node::File { pieces, .. } = &entry.node {
+        let entry = read_entry(VaultFieldReader::new("a page", row), last, left)?;
+        if let SnapshotEntryKind::File { pieces, .. } = &entry.node {
             left -= pieces.len();
         }
         let sorted = last.is_empty() || compare(last, &entry.path).is_lt();
@@ -252,21 +258,26 @@ pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-fn read_entry(mut reader: Reader<'_>, last: &[u8], most: usize) -> Result<Entry, Error> {
+fn read_entry(
+    mut reader: VaultFieldReader<'_>,
+    last: &[u8],
+    most: usize,
+) -> Result<SnapshotEntry, Error> {
     let kind = reader.u8()?;
     let shared = reader.length(last.len())?;
     let rest = reader.bytes(MAX_PATH_BYTES)?;
     let path = [last.get(..shared).unwrap_or_default(), rest].concat();
-    let number =
-        |reader: &mut Reader<'_>| u32::try_from(reader.varint()?).map_err(|_| reader.malformed());
+    let number = |reader: &mut VaultFieldReader<'_>| {
+        u32::try_from(reader.varint()?).map_err(|_| reader.malformed())
+    };
     let mode = number(&mut reader)?;
     let uid = number(&mut reader)?;
     let gid = number(&mut reader)?;
     let mtime_ns = reader.i64()?;
     let node = match kind {
-        0 => Node::Folder,
+        0 => SnapshotEntryKind::Folder,
         1 => read_file(&mut reader, most)?,
-        2 => Node::Link { target: reader.bytes(MAX_PATH_BYTES)?.to_vec() },
+        2 => SnapshotEntryKind::Link { target: reader.bytes(MAX_PATH_BYTES)?.to_vec() },
         _ => return Err(reader.malformed()),
     };
     let mut hard_link = None;
@@ -280,14 +291,18 @@ fn read_entry(mut reader: Reader<'_>, last: &[u8], most: usize) -> Result<Entry,
     if mode > 0o7777 {
         return Err(reader.malformed());
     }
-    Ok(Entry { path, mode, uid, gid, mtime_ns, node, hard_link })
+    Ok(SnapshotEntry { path, mode, uid, gid, mtime_ns, node, hard_link })
 }
 
-fn read_file(reader: &mut Reader<'_>, most: usize) -> Result<Node, Error> {
+fn read_file(reader: &mut VaultFieldReader<'_>, most: usize) -> Result<SnapshotEntryKind, Error> {
     let size = reader.varint()?;
     let pieces = read_pieces(reader, most.min(MAX_FILE_LISTS), true)?;
     let sum = pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.bytes()));
-    if sum == Some(size) { Ok(Node::File { size, pieces }) } else { Err(reader.malformed()) }
+    if sum == Some(size) {
+        Ok(SnapshotEntryKind::File { size, pieces })
+    } else {
+        Err(reader.malformed())
+    }
 }
 
 #[cfg(test)]
@@ -295,22 +310,23 @@ mod tests {
     use super::*;
     use crate::format::chunk::ID_BYTES;
 
-    fn entry(path: &[u8], node: Node) -> Entry {
+    fn entry(path: &[u8], node: SnapshotEntryKind) -> SnapshotEntry {
         let path = path.to_vec();
-        Entry { path, mode: 0o644, uid: 1, gid: 2, mtime_ns: -5, node, hard_link: None }
+        SnapshotEntry { path, mode: 0o644, uid: 1, gid: 2, mtime_ns: -5, node, hard_link: None }
     }
 
     #[test]
     fn entries_come_back_as_they_were() {
-        let id = Id([7; ID_BYTES]);
-        let pieces = vec![Piece::Chunk { bytes: 5, id }, Piece::Hole { bytes: 9 }];
-        let mut linked = entry(b"a/b\xff", Node::File { size: 14, pieces: pieces.clone() });
+        let id = ChunkId([7; ID_BYTES]);
+        let pieces = vec![FilePiece::Chunk { bytes: 5, id }, FilePiece::Hole { bytes: 9 }];
+        let mut linked =
+            entry(b"a/b\xff", SnapshotEntryKind::File { size: 14, pieces: pieces.clone() });
         linked.hard_link = Some(b"a/a".to_vec());
         let entries = [
-            entry(b"a", Node::Folder),
-            entry(b"a/a", Node::File { size: 14, pieces }),
+            entry(b"a", SnapshotEntryKind::Folder),
+            entry(b"a/a", SnapshotEntryKind::File { size: 14, pieces }),
             linked,
-            entry(b"a-b", Node::Link { target: b"../x".to_vec() }),
+            entry(b"a-b", SnapshotEntryKind::Link { target: b"../x".to_vec() }),
         ];
         let mut draft = PageDraft::default();
         entries.iter().for_each(|entry| draft.push(entry));
@@ -330,29 +346,29 @@ mod tests {
 
     #[test]
     fn the_first_name_of_a_hard_link_is_a_path_and_of_a_file() {
-        let file = || Node::File { size: 0, pieces: vec![] };
-        let link = || Node::Link { target: b"x".to_vec() };
-        let read = |node: Node, first: &[u8]| {
+        let file = || SnapshotEntryKind::File { size: 0, pieces: vec![] };
+        let link = || SnapshotEntryKind::Link { target: b"x".to_vec() };
+        let read = |node: SnapshotEntryKind, first: &[u8]| {
             let mut draft = PageDraft::default();
-            draft.push(&Entry { hard_link: Some(first.to_vec()), ..entry(b"b", node) });
+            draft.push(&SnapshotEntry { hard_link: Some(first.to_vec()), ..entry(b"b", node) });
             read_page(&draft.plaintext()).unwrap().remove(0).hard_link
         };
         assert_eq!(read(file(), b"a/first").as_deref(), Some(&b"a/first"[..]));
         for way_out in [&b"../x"[..], b"/x", b"", b"a/../../x", b"a\0"] {
             assert_eq!(read(file(), way_out), None, "{way_out:?}");
         }
-        assert_eq!([read(Node::Folder, b"a"), read(link(), b"a")], [None, None]);
+        assert_eq!([read(SnapshotEntryKind::Folder, b"a"), read(link(), b"a")], [None, None]);
     }
 
     #[test]
     fn a_way_out_or_a_wrong_order_is_refused() {
         for path in [&b"/a"[..], b"a/", b"..", b"a/../b", b".", b"", b"a\0", b"a//b"] {
             let mut draft = PageDraft::default();
-            draft.push(&entry(path, Node::Folder));
+            draft.push(&entry(path, SnapshotEntryKind::Folder));
             assert!(read_page(&draft.plaintext()).is_err(), "{path:?}");
         }
         let mut draft = PageDraft::default();
-        [b"b", b"a"].iter().for_each(|path| draft.push(&entry(*path, Node::Folder)));
+        [b"b", b"a"].iter().for_each(|path| draft.push(&entry(*path, SnapshotEntryKind::Folder)));
         assert!(read_page(&draft.plaintext()).is_err());
     }
 }

@@ -1,10 +1,10 @@
-use super::header::{Kind, ObjectHeader, VaultId};
-use super::pack::Hash;
+use super::header::{ObjectHeader, ObjectKind, VaultId};
+use super::pack::ObjectHash;
 use super::snapshot::SignerId;
 use crate::Error;
-use crate::keys::{Signer, SlotKind, verify};
+use crate::keys::{SlotKind, VaultSigner, verify};
 use crate::limits::{MAX_ROSTER_BYTES, MAX_VAULT_SLOTS};
-use crate::wire::Reader;
+use crate::wire::VaultFieldReader;
 
 pub(crate) const ROSTER_PREFIX: &str = "roster/";
 /// The number that a key of `roster/` names.
@@ -22,36 +22,36 @@ pub(crate) fn roster_key(number: u64) -> String {
 
 /// The owner's signed list of the key slots: which there are, and how long writers are believed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Roster {
+pub(crate) struct VaultRoster {
     /// Rises with each list; 0 where there is none yet.
     pub(crate) number: u64,
     /// The main key whose owner signed it.
     pub(crate) generation: u8,
-    pub(crate) slots: Vec<Listed>,
+    pub(crate) slots: Vec<VaultRosterSlot>,
     /// The links with which the owners before handed over, one for each generation but the first.
-    pub(crate) handovers: Vec<(u64, Hash)>,
+    pub(crate) handovers: Vec<(u64, ObjectHash)>,
 }
 
 /// A slot of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct VaultRosterSlot {
     pub(crate) id: SignerId,
     pub(crate) kind: SlotKind,
     /// BLAKE3 of the slot's object.
-    pub(crate) hash: Hash,
+    pub(crate) hash: ObjectHash,
     /// The verifying key of a writer; zeros for others.
     pub(crate) writer: [u8; 32],
     /// The number of the last link that is believed of a writer.
     pub(crate) until: u64,
 }
 
-impl Roster {
-    pub(crate) fn listed(&self, id: &SignerId) -> Option<&Listed> {
+impl VaultRoster {
+    pub(crate) fn listed(&self, id: &SignerId) -> Option<&VaultRosterSlot> {
         self.slots.iter().find(|listed| listed.id == *id)
     }
 
-    pub(crate) fn write(&self, vault: &VaultId, owner: &Signer) -> Result<Vec<u8>, Error> {
-        let mut out = ObjectHeader::owners(Kind::Roster, vault, self.generation).write();
+    pub(crate) fn write(&self, vault: &VaultId, owner: &VaultSigner) -> Result<Vec<u8>, Error> {
+        let mut out = ObjectHeader::owners(ObjectKind::Roster, vault, self.generation).write();
         out.extend_from_slice(&self.number.to_le_bytes());
         write_slots(&mut out, &self.slots);
         for (number, hash) in &self.handovers {
@@ -66,7 +66,7 @@ impl Roster {
     }
 
     /// Whether it replaces `other`.
-    pub(crate) fn is_newer(&self, other: &Roster) -> bool {
+    pub(crate) fn is_newer(&self, other: &VaultRoster) -> bool {
         (self.generation, self.number) > (other.generation, other.number)
     }
 
@@ -76,9 +76,9 @@ impl Roster {
         bytes: &[u8],
         vault: &VaultId,
         owners: &[[u8; 32]],
-    ) -> Result<Roster, Error> {
-        let mut reader = Reader::new("a list of slots", bytes);
-        let header = ObjectHeader::read(&mut reader, key, Kind::Roster, Some(vault))?;
+    ) -> Result<VaultRoster, Error> {
+        let mut reader = VaultFieldReader::new("a list of slots", bytes);
+        let header = ObjectHeader::read(&mut reader, key, ObjectKind::Roster, Some(vault))?;
         let number = reader.u64()?;
         let named = number > 0 && roster_key(number) == key;
         if header.wrapped.is_some() || !named {
@@ -94,11 +94,11 @@ impl Roster {
         reader.end()?;
         let unknown = || Error::Signature(key.to_owned());
         verify(owners.get(usize::from(generation)).ok_or_else(unknown)?, key, bytes)?;
-        Ok(Roster { number, generation, slots, handovers })
+        Ok(VaultRoster { number, generation, slots, handovers })
     }
 }
 
-pub(crate) fn write_slots(out: &mut Vec<u8>, slots: &[Listed]) {
+pub(crate) fn write_slots(out: &mut Vec<u8>, slots: &[VaultRosterSlot]) {
     out.extend_from_slice(&(slots.len() as u16).to_le_bytes());
     for slot in slots {
         out.extend_from_slice(&slot.id);
@@ -109,14 +109,14 @@ pub(crate) fn write_slots(out: &mut Vec<u8>, slots: &[Listed]) {
     }
 }
 
-pub(crate) fn read_slots(reader: &mut Reader<'_>) -> Result<Vec<Listed>, Error> {
+pub(crate) fn read_slots(reader: &mut VaultFieldReader<'_>) -> Result<Vec<VaultRosterSlot>, Error> {
     let count = usize::from(reader.u16()?);
     if count > MAX_VAULT_SLOTS {
         return Err(reader.malformed());
     }
     let mut slots = Vec::with_capacity(count);
     for _ in 0..count {
-        slots.push(Listed {
+        slots.push(VaultRosterSlot {
             id: reader.array()?,
             kind: SlotKind::from_byte(reader.u8()?).ok_or(reader.malformed())?,
             hash: reader.array()?,

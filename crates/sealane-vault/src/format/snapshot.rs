@@ -1,13 +1,13 @@
-use super::chunk::{Compression, Descriptor, ID_BYTES, Id};
-use super::header::{Kind, ObjectHeader, VaultId};
-use super::pack::Hash;
+use super::chunk::{ChunkCompression, ChunkDescriptor, ChunkId, ID_BYTES};
+use super::header::{ObjectHeader, ObjectKind, VaultId};
+use super::pack::ObjectHash;
 use crate::Error;
-use crate::keys::{Sealing, Signer, verify};
+use crate::keys::{VaultSealingKeys, VaultSigner, verify};
 use crate::limits::{
     MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_PATH_BYTES, MAX_ROTATION_BYTES, MAX_ROTATIONS,
     MAX_SNAPSHOT_BYTES, MAX_SNAPSHOT_PATHS, MAX_TAG_BYTES, MAX_TAGS,
 };
-use crate::wire::{Reader, put_bytes, put_varint};
+use crate::wire::{VaultFieldReader, put_bytes, put_varint};
 
 /// The slot id of a signer; zeros for the owner.
 pub(crate) type SignerId = [u8; 8];
@@ -36,7 +36,7 @@ const ROTATIONS: u64 = 4;
 
 /// The counts of a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct SnapshotCounts {
     /// Files, hard links counted each.
     pub files: u64,
     /// Folders.
@@ -55,15 +55,15 @@ pub struct Counts {
 
 /// A link of the chain, before it is sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Body {
+pub(crate) struct SnapshotBody {
     pub(crate) prune: bool,
     pub(crate) time_ns: i64,
     pub(crate) source: String,
     pub(crate) note: String,
-    pub(crate) counts: Counts,
-    pub(crate) compression: Compression,
-    pub(crate) listing: Option<Hash>,
-    pub(crate) pages: Vec<Id>,
+    pub(crate) counts: SnapshotCounts,
+    pub(crate) compression: ChunkCompression,
+    pub(crate) listing: Option<ObjectHash>,
+    pub(crate) pages: Vec<ChunkId>,
     /// Where on its host the files were; empty in snapshots that do not say it.
     pub(crate) paths: Vec<Vec<u8>>,
     pub(crate) tags: Vec<String>,
@@ -76,16 +76,16 @@ pub(crate) struct Body {
 
 /// The part of a link that anyone can read and check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct SnapshotLink {
     pub(crate) number: u64,
-    pub(crate) previous: Hash,
+    pub(crate) previous: ObjectHash,
     pub(crate) signer: SignerId,
     /// In a hand-over the links that the new owner takes over, and first, with number 0, the
     /// rotation object. In others of the owner the links that were removed.
-    pub(crate) removed: Vec<(u64, Hash)>,
+    pub(crate) removed: Vec<(u64, ObjectHash)>,
 }
 
-impl Link {
+impl SnapshotLink {
     pub(crate) fn is_owners(&self) -> bool {
         [SignerId::default(), HANDOVER].contains(&self.signer)
     }
@@ -93,10 +93,10 @@ impl Link {
 
 /// A link as it was read.
 #[derive(Debug, Clone)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedSnapshotLink {
     pub(crate) header: ObjectHeader,
-    pub(crate) link: Link,
-    pub(crate) hash: Hash,
+    pub(crate) link: SnapshotLink,
+    pub(crate) hash: ObjectHash,
     bytes: Vec<u8>,
     record: std::ops::Range<usize>,
 }
@@ -104,10 +104,10 @@ pub(crate) struct Sealed {
 /// A whole snapshot object.
 pub(crate) fn write(
     header: &ObjectHeader,
-    link: &Link,
-    body: &Body,
-    sealing: &Sealing,
-    signer: &Signer,
+    link: &SnapshotLink,
+    body: &SnapshotBody,
+    sealing: &VaultSealingKeys,
+    signer: &VaultSigner,
 ) -> Result<Vec<u8>, Error> {
     let mut out = header.write();
     out.extend_from_slice(&link.number.to_le_bytes());
@@ -127,7 +127,7 @@ pub(crate) fn write(
     Ok(out)
 }
 
-fn write_body(body: &Body) -> Vec<u8> {
+fn write_body(body: &SnapshotBody) -> Vec<u8> {
     let mut out = vec![1, u8::from(body.prune)];
     out.extend_from_slice(&body.time_ns.to_le_bytes());
     put_bytes(&mut out, body.source.as_bytes());
@@ -137,7 +137,7 @@ fn write_body(body: &Body) -> Vec<u8> {
     let new = [counts.new_chunks, counts.new_bytes, counts.stored_bytes];
     rows.iter().chain(&new).for_each(|&count| put_varint(&mut out, count));
     let kind = super::chunk::ChunkKind::Data;
-    out.push(Descriptor { kind, compression: body.compression }.to_byte());
+    out.push(ChunkDescriptor { kind, compression: body.compression }.to_byte());
     put_bytes(&mut out, body.listing.as_ref().map_or(&[][..], |hash| hash));
     put_varint(&mut out, body.pages.len() as u64);
     body.pages.iter().for_each(|id| out.extend_from_slice(&id.0));
@@ -167,7 +167,7 @@ fn put_list(out: &mut Vec<u8>, tag: u64, list: &[impl AsRef<[u8]>]) {
 
 /// The most that a list may have, lest a writer asks for more memory than its link is long.
 #[derive(Clone, Copy)]
-struct Most {
+struct SnapshotListLimit {
     items: usize,
     /// Of each item.
     bytes: usize,
@@ -175,8 +175,8 @@ struct Most {
 
 /// The items of such an extension, sorted, each once. A snapshot whose list is not one is read as
 /// one without, so that what it keeps stays readable.
-fn read_list(value: &[u8], most: Most) -> Vec<Vec<u8>> {
-    let mut reader = Reader::new("a snapshot", value);
+fn read_list(value: &[u8], most: SnapshotListLimit) -> Vec<Vec<u8>> {
+    let mut reader = VaultFieldReader::new("a snapshot", value);
     let mut read = || -> Result<Vec<Vec<u8>>, Error> {
         let count = reader.length(most.items)?;
         (0..count).map(|_| Ok(reader.bytes(most.bytes)?.to_vec())).collect()
@@ -187,22 +187,26 @@ fn read_list(value: &[u8], most: Most) -> Vec<Vec<u8>> {
     list
 }
 
-impl Body {
+impl SnapshotBody {
     fn extend(&mut self, tag: u64, value: &[u8]) -> Result<(), Error> {
         match tag {
             PATHS => {
-                self.paths =
-                    read_list(value, Most { items: MAX_SNAPSHOT_PATHS, bytes: MAX_PATH_BYTES })
+                self.paths = read_list(
+                    value,
+                    SnapshotListLimit { items: MAX_SNAPSHOT_PATHS, bytes: MAX_PATH_BYTES },
+                )
             }
             TAGS => {
                 let tags =
-                    read_list(value, Most { items: MAX_TAGS, bytes: MAX_TAG_BYTES }).into_iter();
+                    read_list(value, SnapshotListLimit { items: MAX_TAGS, bytes: MAX_TAG_BYTES })
+                        .into_iter();
                 self.tags = tags.filter_map(|tag| String::from_utf8(tag).ok()).collect();
             }
-            ROSTER => self.roster = Reader::new("a snapshot", value).varint()?,
+            ROSTER => self.roster = VaultFieldReader::new("a snapshot", value).varint()?,
             ROTATIONS => {
                 let items = usize::from(MAX_ROTATIONS);
-                self.rotations = read_list(value, Most { items, bytes: MAX_ROTATION_BYTES });
+                self.rotations =
+                    read_list(value, SnapshotListLimit { items, bytes: MAX_ROTATION_BYTES });
             }
             // A later version of the format may have added it.
             _ => {}
@@ -211,12 +215,16 @@ impl Body {
     }
 }
 
-impl Sealed {
+impl SealedSnapshotLink {
     /// Reads what needs no key, and checks that the object is what its key says.
-    pub(crate) fn read(number: u64, bytes: Vec<u8>, vault: &VaultId) -> Result<Sealed, Error> {
+    pub(crate) fn read(
+        number: u64,
+        bytes: Vec<u8>,
+        vault: &VaultId,
+    ) -> Result<SealedSnapshotLink, Error> {
         let key = snapshot_key(number);
-        let mut reader = Reader::new("a snapshot", &bytes);
-        let header = ObjectHeader::read(&mut reader, &key, Kind::Snapshot, Some(vault))?;
+        let mut reader = VaultFieldReader::new("a snapshot", &bytes);
+        let header = ObjectHeader::read(&mut reader, &key, ObjectKind::Snapshot, Some(vault))?;
         let found = reader.u64()?;
         let previous = reader.array()?;
         let signer = reader.array()?;
@@ -231,8 +239,8 @@ impl Sealed {
         let left = reader.left().checked_sub(64).ok_or(reader.malformed())?;
         let start = bytes.len() - reader.left();
         let hash = *blake3::hash(&bytes).as_bytes();
-        let link = Link { number, previous, signer, removed };
-        Ok(Sealed { header, link, hash, record: start..start + left, bytes })
+        let link = SnapshotLink { number, previous, signer, removed };
+        Ok(SealedSnapshotLink { header, link, hash, record: start..start + left, bytes })
     }
 
     pub(crate) fn check_signature(&self, key: &[u8; 32]) -> Result<(), Error> {
@@ -248,7 +256,7 @@ impl Sealed {
         verify(key, &snapshot_key(self.link.number), &bytes).is_ok()
     }
 
-    pub(crate) fn open(&self, sealing: &Sealing) -> Result<Body, Error> {
+    pub(crate) fn open(&self, sealing: &VaultSealingKeys) -> Result<SnapshotBody, Error> {
         let head = self.bytes.get(..self.record.start).unwrap_or_default();
         let record = self.bytes.get(self.record.clone()).unwrap_or_default();
         let plaintext = sealing.open_record(&snapshot_key(self.link.number), head, record)?;
@@ -256,8 +264,8 @@ impl Sealed {
     }
 }
 
-pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
-    let mut reader = Reader::new("a snapshot", plaintext);
+pub(crate) fn read_body(plaintext: &[u8]) -> Result<SnapshotBody, Error> {
+    let mut reader = VaultFieldReader::new("a snapshot", plaintext);
     let (version, what) = (reader.u8()?, reader.u8()?);
     if version != 1 || what > 1 {
         return Err(reader.malformed());
@@ -265,7 +273,7 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
     let time_ns = reader.i64()?;
     let source = text(reader.bytes(MAX_HOST_BYTES)?)?;
     let note = text(reader.bytes(MAX_NOTE_BYTES)?)?;
-    let counts = Counts {
+    let counts = SnapshotCounts {
         files: reader.varint()?,
         folders: reader.varint()?,
         links: reader.varint()?,
@@ -274,7 +282,7 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
         new_bytes: reader.varint()?,
         stored_bytes: reader.varint()?,
     };
-    let descriptor = Descriptor::from_byte(reader.u8()?).ok_or(reader.malformed())?;
+    let descriptor = ChunkDescriptor::from_byte(reader.u8()?).ok_or(reader.malformed())?;
     let listing = match reader.bytes(32)? {
         [] => None,
         hash => Some(hash.try_into().map_err(|_| reader.malformed())?),
@@ -282,9 +290,9 @@ pub(crate) fn read_body(plaintext: &[u8]) -> Result<Body, Error> {
     let count = reader.length(reader.left() / ID_BYTES)?;
     let mut pages = Vec::with_capacity(count);
     for _ in 0..count {
-        pages.push(Id(reader.array()?));
+        pages.push(ChunkId(reader.array()?));
     }
-    let mut body = Body {
+    let mut body = SnapshotBody {
         prune: what == 1,
         time_ns,
         source,

@@ -2,16 +2,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::Error;
-use crate::compress::Decompressor;
-use crate::format::chunk::{ChunkHead, ChunkKind, Id};
-use crate::format::header::{Kind, ObjectHeader};
-use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::page::{Piece, read_list};
-use crate::keys::Sealing;
+use crate::compress::ChunkDecompressor;
+use crate::format::chunk::{ChunkHead, ChunkId, ChunkKind};
+use crate::format::header::{ObjectHeader, ObjectKind};
+use crate::format::pack::{ObjectHash, PackRecord, pack_key};
+use crate::format::page::{FilePiece, read_list};
+use crate::keys::VaultSealingKeys;
 use crate::limits::READ_BLOCK_BYTES;
-use crate::manifest::{Learned, Location, Manifest, State};
+use crate::manifest::{ChunkFinding, ChunkLocation, ChunkManifest, ChunkState};
 use crate::vault::{Snapshot, Vault};
-use crate::wire::Reader;
+use crate::wire::VaultFieldReader;
 
 /// Bytes that are read ahead if a reader goes through a pack in order.
 const AHEAD_BYTES: u64 = 4 << 20;
@@ -21,35 +21,35 @@ const LOOKS: usize = 3;
 const VAIN_LOOKS: usize = 3;
 
 /// Reads chunks, and gives out nothing that is not verified.
-pub(crate) struct Chunks<'a> {
+pub(crate) struct ChunkReader<'a> {
     vault: &'a Vault,
-    manifest: &'a Manifest,
-    decompressor: Decompressor,
-    keys: HashMap<Hash, Arc<Sealing>>,
-    window: Window,
+    manifest: &'a ChunkManifest,
+    decompressor: ChunkDecompressor,
+    keys: HashMap<ObjectHash, Arc<VaultSealingKeys>>,
+    window: PackWindow,
     opened: Vec<u8>,
     plain: Vec<u8>,
     /// Whether chunks of others were opened here, and which were not what they should be.
-    learned: HashMap<(Id, Hash), bool>,
+    learned: HashMap<(ChunkId, ObjectHash), bool>,
     /// The snapshot that is read, if it is one alone.
     snapshot: Option<u64>,
     /// Packs that the store lists, or did, and does not give.
-    absent: HashSet<Hash>,
+    absent: HashSet<ObjectHash>,
     /// Looks at the store that found nothing since one did.
     vain: usize,
 }
 
 /// A part of a pack as it lies in the store.
 #[derive(Default)]
-struct Window {
-    pack: Hash,
+struct PackWindow {
+    pack: ObjectHash,
     from: u64,
     bytes: Vec<u8>,
 }
 
-impl Window {
+impl PackWindow {
     /// The bytes from `offset` on, if all `length` of them are here.
-    fn get(&self, pack: &Hash, offset: u64, length: usize) -> Option<&[u8]> {
+    fn get(&self, pack: &ObjectHash, offset: u64, length: usize) -> Option<&[u8]> {
         let at = usize::try_from(offset.checked_sub(self.from)?).ok()?;
         let found = self.bytes.get(at..at.checked_add(length)?);
         found.filter(|_| self.pack == *pack)
@@ -60,15 +60,15 @@ impl Window {
     }
 }
 
-impl<'a> Chunks<'a> {
-    pub(crate) fn new(vault: &'a Vault, manifest: &'a Manifest) -> Result<Self, Error> {
+impl<'a> ChunkReader<'a> {
+    pub(crate) fn new(vault: &'a Vault, manifest: &'a ChunkManifest) -> Result<Self, Error> {
         vault.owner("read")?;
-        Ok(Chunks {
+        Ok(ChunkReader {
             vault,
             manifest,
-            decompressor: Decompressor::new()?,
+            decompressor: ChunkDecompressor::new()?,
             keys: HashMap::new(),
-            window: Window::default(),
+            window: PackWindow::default(),
             opened: Vec::new(),
             plain: Vec::new(),
             learned: HashMap::new(),
@@ -80,7 +80,7 @@ impl<'a> Chunks<'a> {
 
     /// Reads what a snapshot names, from wherever this machine knows it to lie.
     pub(crate) fn of(vault: &'a Vault, snapshot: &Snapshot) -> Result<Self, Error> {
-        let mut chunks = Chunks::new(vault, vault.manifest())?;
+        let mut chunks = ChunkReader::new(vault, vault.manifest())?;
         chunks.turn_to(snapshot);
         Ok(chunks)
     }
@@ -90,7 +90,7 @@ impl<'a> Chunks<'a> {
         self.snapshot = Some(snapshot.number);
     }
 
-    pub(crate) fn manifest(&self) -> &'a Manifest {
+    pub(crate) fn manifest(&self) -> &'a ChunkManifest {
         self.manifest
     }
 
@@ -99,14 +99,14 @@ impl<'a> Chunks<'a> {
     }
 
     /// The plaintext of a chunk, from the first of its places that gives it.
-    pub(crate) fn read(&mut self, id: &Id, kind: ChunkKind) -> Result<&[u8], Error> {
+    pub(crate) fn read(&mut self, id: &ChunkId, kind: ChunkKind) -> Result<&[u8], Error> {
         self.read_at(id, kind)?;
         Ok(&self.plain)
     }
 
     /// Reads a chunk from the first of its places that gives it. What was put since the manifest
     /// was brought up to date is found, and so is what a prune has moved.
-    fn read_at(&mut self, id: &Id, kind: ChunkKind) -> Result<Location, Error> {
+    fn read_at(&mut self, id: &ChunkId, kind: ChunkKind) -> Result<ChunkLocation, Error> {
         let absent = self.absent.len();
         let mut failed = match self.try_places(id, kind) {
             Err(error) if error.is_damage() => error,
@@ -128,7 +128,7 @@ impl<'a> Chunks<'a> {
         Err(self.why(failed)?)
     }
 
-    fn try_places(&mut self, id: &Id, kind: ChunkKind) -> Result<Location, Error> {
+    fn try_places(&mut self, id: &ChunkId, kind: ChunkKind) -> Result<ChunkLocation, Error> {
         let mut failed = None;
         for location in self.manifest.places(id)? {
             let read = self.try_read(&location, kind);
@@ -182,7 +182,7 @@ impl<'a> Chunks<'a> {
         })
     }
 
-    fn try_read(&mut self, location: &Location, kind: ChunkKind) -> Result<(), Error> {
+    fn try_read(&mut self, location: &ChunkLocation, kind: ChunkKind) -> Result<(), Error> {
         if location.head.descriptor.kind != kind {
             return Err(Error::Malformed { what: "a chunk's kind" });
         }
@@ -191,7 +191,7 @@ impl<'a> Chunks<'a> {
     }
 
     /// Whether the chunk opens in this very pack.
-    pub(crate) fn opens_in(&mut self, id: &Id, pack: &Hash) -> Result<bool, Error> {
+    pub(crate) fn opens_in(&mut self, id: &ChunkId, pack: &ObjectHash) -> Result<bool, Error> {
         for location in self.manifest.places(id)?.iter().filter(|at| at.pack == *pack) {
             match self.try_read(location, location.head.descriptor.kind) {
                 Ok(()) => return Ok(true),
@@ -203,7 +203,7 @@ impl<'a> Chunks<'a> {
     }
 
     /// Opens a chunk that stands in the window.
-    fn open(&mut self, location: &Location) -> Result<(), Error> {
+    fn open(&mut self, location: &ChunkLocation) -> Result<(), Error> {
         let head = &location.head;
         let sealing = match self.keys.get(&location.pack) {
             Some(sealing) => Arc::clone(sealing),
@@ -224,7 +224,7 @@ impl<'a> Chunks<'a> {
     /// A chunk, verified, and sealed under the vault's own key.
     pub(crate) fn seal_again(
         &mut self,
-        id: &Id,
+        id: &ChunkId,
         kind: ChunkKind,
     ) -> Result<(ChunkHead, Vec<u8>), Error> {
         let location = self.read_at(id, kind)?;
@@ -236,7 +236,7 @@ impl<'a> Chunks<'a> {
     /// Checks a chunk as it lies in a pack.
     pub(crate) fn check(
         &mut self,
-        pack: &Pack,
+        pack: &PackRecord,
         head: &ChunkHead,
         sealed: &[u8],
     ) -> Result<(), Error> {
@@ -247,18 +247,18 @@ impl<'a> Chunks<'a> {
         let header = pack.header.clone();
         let head = *head;
         let (pack, own) = (pack.hash, true);
-        let at = Location { pack, header, pack_bytes: 0, offset: 0, head, bad: false, own };
+        let at = ChunkLocation { pack, header, pack_bytes: 0, offset: 0, head, bad: false, own };
         let opened = self.open(&at);
         // The chunk does not lie there, so that nothing else may be read from what is here.
-        self.window = Window::default();
+        self.window = PackWindow::default();
         opened
     }
 
-    fn sealing(&mut self, location: &Location) -> Result<Arc<Sealing>, Error> {
+    fn sealing(&mut self, location: &ChunkLocation) -> Result<Arc<VaultSealingKeys>, Error> {
         let key = pack_key(&location.pack);
-        let mut reader = Reader::new("a pack", &location.header);
+        let mut reader = VaultFieldReader::new("a pack", &location.header);
         let header =
-            ObjectHeader::read(&mut reader, &key, Kind::Pack, Some(self.vault.vault_id()))?;
+            ObjectHeader::read(&mut reader, &key, ObjectKind::Pack, Some(self.vault.vault_id()))?;
         let sealing = self.vault.sealing_of(&header)?;
         self.keys.insert(location.pack, Arc::clone(&sealing));
         Ok(sealing)
@@ -267,7 +267,7 @@ impl<'a> Chunks<'a> {
     /// Brings a chunk into the window, and more where chunks are read in order.
     ///
     /// Reads begin and end at whole blocks: where chunks begin is not for the store to see.
-    fn fetch(&mut self, location: &Location) -> Result<(), Error> {
+    fn fetch(&mut self, location: &ChunkLocation) -> Result<(), Error> {
         let length = location.head.sealed_bytes as usize;
         if self.window.get(&location.pack, location.offset, length).is_some() {
             return Ok(());
@@ -301,15 +301,15 @@ impl<'a> Chunks<'a> {
     /// A part of a file: the pieces of a list, or the one piece that it is.
     ///
     /// One list is in memory at a time, however many a file has.
-    pub(crate) fn parts(&mut self, piece: &Piece) -> Result<Vec<Piece>, Error> {
+    pub(crate) fn parts(&mut self, piece: &FilePiece) -> Result<Vec<FilePiece>, Error> {
         match piece {
-            Piece::List { bytes, id } => self.list(*bytes, id),
+            FilePiece::List { bytes, id } => self.list(*bytes, id),
             other => Ok(vec![*other]),
         }
     }
 
     /// The pieces of a list that stands for `bytes`.
-    pub(crate) fn list(&mut self, bytes: u64, id: &Id) -> Result<Vec<Piece>, Error> {
+    pub(crate) fn list(&mut self, bytes: u64, id: &ChunkId) -> Result<Vec<FilePiece>, Error> {
         let list = self.read(id, ChunkKind::List).and_then(read_list)?;
         let sum = list.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.bytes()));
         let malformed = Error::Malformed { what: "a list of chunks" };
@@ -317,30 +317,35 @@ impl<'a> Chunks<'a> {
     }
 
     /// The plaintext of a file's piece, which must have the length that the file says.
-    pub(crate) fn data(&mut self, bytes: u64, id: &Id) -> Result<&[u8], Error> {
+    pub(crate) fn data(&mut self, bytes: u64, id: &ChunkId) -> Result<&[u8], Error> {
         let data = self.read(id, ChunkKind::Data)?;
         let malformed = Error::Malformed { what: "a chunk's length" };
         if data.len() as u64 == bytes { Ok(data) } else { Err(malformed) }
     }
 
     /// The same, in a buffer of the caller's.
-    pub(crate) fn take(&mut self, bytes: u64, id: &Id, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn take(
+        &mut self,
+        bytes: u64,
+        id: &ChunkId,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         self.data(bytes, id)?;
         std::mem::swap(&mut self.plain, out);
         Ok(())
     }
 }
 
-impl Drop for Chunks<'_> {
+impl Drop for ChunkReader<'_> {
     /// Notes what was learned, so that the next put relies on what opens and keeps anew what does
     /// not. That is a shortcut: what cannot be noted is found again.
     fn drop(&mut self) {
-        let learned = self.learned.drain().map(|((id, pack), opened)| Learned {
+        let learned = self.learned.drain().map(|((id, pack), opened)| ChunkFinding {
             id,
             pack,
-            state: if opened { State::Opened } else { State::Bad },
+            state: if opened { ChunkState::Opened } else { ChunkState::Bad },
         });
-        let learned: Vec<Learned> = learned.collect();
+        let learned: Vec<ChunkFinding> = learned.collect();
         if !learned.is_empty() {
             let _ = self.manifest.transaction(|manifest| manifest.learn(&learned));
         }
@@ -349,7 +354,7 @@ impl Drop for Chunks<'_> {
 
 /// The blocks that a chunk lies in, and those that `ahead` bytes behind it reach; none ends behind
 /// the pack.
-fn blocks(location: &Location, ahead: u64) -> (u64, u64) {
+fn blocks(location: &ChunkLocation, ahead: u64) -> (u64, u64) {
     let end = location.offset + u64::from(location.head.sealed_bytes);
     let to = end.max(location.offset + ahead).next_multiple_of(READ_BLOCK_BYTES);
     let from = location.offset - location.offset % READ_BLOCK_BYTES;
@@ -359,24 +364,32 @@ fn blocks(location: &Location, ahead: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::chunk::{Compression, Descriptor};
+    use crate::format::chunk::{ChunkCompression, ChunkDescriptor};
 
     #[test]
     fn a_read_tells_nothing_of_where_chunks_begin() {
         let block = READ_BLOCK_BYTES;
-        let descriptor = Descriptor { kind: ChunkKind::Data, compression: Compression::None };
+        let descriptor =
+            ChunkDescriptor { kind: ChunkKind::Data, compression: ChunkCompression::None };
         for (offset, sealed_bytes, ahead) in
             [(24, 17, 0), (block - 1, 2, 0), (3 * block, 4 << 20, 0), (5, 100, AHEAD_BYTES)]
         {
-            let head = ChunkHead { id: Id([1; 24]), descriptor, plain_bytes: 1, sealed_bytes };
+            let head = ChunkHead { id: ChunkId([1; 24]), descriptor, plain_bytes: 1, sealed_bytes };
             let pack_bytes = 30 << 20;
             let pack = [0; 32];
-            let at =
-                Location { pack, header: vec![], pack_bytes, offset, head, bad: false, own: true };
+            let at = ChunkLocation {
+                pack,
+                header: vec![],
+                pack_bytes,
+                offset,
+                head,
+                bad: false,
+                own: true,
+            };
             let (from, to) = blocks(&at, ahead);
             assert_eq!((from % block, to % block), (0, 0), "{offset}");
             assert!(from <= offset && offset + u64::from(sealed_bytes) <= to);
-            let small = Location { pack_bytes: offset + u64::from(sealed_bytes) + 9, ..at };
+            let small = ChunkLocation { pack_bytes: offset + u64::from(sealed_bytes) + 9, ..at };
             assert_eq!(blocks(&small, 64 << 20).1, small.pack_bytes);
         }
     }

@@ -1,25 +1,25 @@
 use std::io::Write;
 
-use super::chunks::Chunks;
+use super::chunks::ChunkReader;
 use crate::Error;
-use crate::format::page::{Entry, Node, Piece};
+use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
 
 /// A file of a snapshot, any part of which can be read without the rest.
 pub struct StoredFile<'a> {
-    chunks: Chunks<'a>,
-    entry: Entry,
+    chunks: ChunkReader<'a>,
+    entry: SnapshotEntry,
 }
 
 impl<'a> StoredFile<'a> {
-    pub(super) fn new(chunks: Chunks<'a>, entry: Entry) -> Result<Self, Error> {
+    pub(super) fn new(chunks: ChunkReader<'a>, entry: SnapshotEntry) -> Result<Self, Error> {
         match entry.node {
-            Node::File { .. } => Ok(Self { chunks, entry }),
+            SnapshotEntryKind::File { .. } => Ok(Self { chunks, entry }),
             _ => Err(Error::NoEntry(entry.shown())),
         }
     }
 
     /// The entry in the snapshot.
-    pub fn entry(&self) -> &Entry {
+    pub fn entry(&self) -> &SnapshotEntry {
         &self.entry
     }
 
@@ -40,26 +40,26 @@ impl<'a> StoredFile<'a> {
         length: u64,
         out: &mut dyn Write,
     ) -> Result<u64, Error> {
-        let Node::File { pieces, .. } = &self.entry.node else { return Ok(0) };
-        let range = Range { from: offset, to: offset.saturating_add(length) };
+        let SnapshotEntryKind::File { pieces, .. } = &self.entry.node else { return Ok(0) };
+        let range = FileRange { from: offset, to: offset.saturating_add(length) };
         let (written, _) = range.pieces(&mut self.chunks, pieces, 0, out)?;
         Ok(written)
     }
 }
 
 /// Places within a file.
-struct Range {
+struct FileRange {
     from: u64,
     to: u64,
 }
 
-impl Range {
+impl FileRange {
     /// Writes what of `pieces`, which begin at `at`, lies in the range. Gives how many bytes those
     /// were, and where the pieces end.
     fn pieces(
         &self,
-        chunks: &mut Chunks<'_>,
-        pieces: &[Piece],
+        chunks: &mut ChunkReader<'_>,
+        pieces: &[FilePiece],
         mut at: u64,
         out: &mut dyn Write,
     ) -> Result<(u64, u64), Error> {
@@ -69,14 +69,14 @@ impl Range {
             if from < to {
                 let (skip, take) = (from - at, to - from);
                 match piece {
-                    Piece::Chunk { bytes, id } => {
+                    FilePiece::Chunk { bytes, id } => {
                         let data = chunks.data(*bytes, id)?;
                         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
                         let take = usize::try_from(take).unwrap_or(usize::MAX);
                         write(out, data.get(skip..).and_then(|data| data.get(..take)))?;
                     }
-                    Piece::Hole { .. } => zeros(out, take)?,
-                    Piece::List { bytes, id } => {
+                    FilePiece::Hole { .. } => zeros(out, take)?,
+                    FilePiece::List { bytes, id } => {
                         let list = chunks.list(*bytes, id)?;
                         self.pieces(chunks, &list, at, out)?;
                     }

@@ -9,15 +9,15 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use rustix::fs::{FileType, Stat};
 
-use super::chunks::Chunks;
+use super::chunks::ChunkReader;
 use super::is_in;
-use super::target::{MARK, Target};
-use super::write::{Flush, Step, Writer, check_replaceable, ends_all, failed};
+use super::target::{MARK, RestoreTarget};
+use super::write::{RestoreFlush, RestoreStep, RestoreWriter, check_replaceable, ends_all, failed};
 use crate::Error;
-use crate::format::chunk::{ChunkKind, Id};
-use crate::format::page::{Entry, Node, Piece};
+use crate::format::chunk::{ChunkId, ChunkKind};
+use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
 use crate::limits::MAX_CHUNK_BYTES;
-use crate::put::{Progress, Skipped};
+use crate::put::{PutProgress, SkippedItem};
 
 /// Steps that wait for the writer, each with at most one chunk.
 const STEPS_AHEAD: usize = 6;
@@ -37,7 +37,7 @@ pub struct GetOptions {
     /// so that what it kept otherwise belongs to who restores.
     pub trust_modes: bool,
     /// Where to count what is done.
-    pub progress: Option<Arc<Progress>>,
+    pub progress: Option<Arc<PutProgress>>,
 }
 
 /// The outcome of a restore.
@@ -57,7 +57,7 @@ pub struct GetReport {
     /// Entries of a writer's snapshot that did not get the owner or the setuid bits that it names.
     pub withheld: u64,
     /// Entries that could not be restored.
-    pub failed: Vec<Skipped>,
+    pub failed: Vec<SkippedItem>,
 }
 
 /// Bits by which a program runs as somebody else than who starts it.
@@ -75,7 +75,7 @@ impl GetOptions {
     }
 
     /// Takes from an entry what its signer is not trusted with; gives whether it named any.
-    pub(crate) fn withhold(&self, entry: &mut Entry) -> bool {
+    pub(crate) fn withhold(&self, entry: &mut SnapshotEntry) -> bool {
         if self.trust_modes {
             return false;
         }
@@ -94,8 +94,8 @@ impl GetOptions {
 /// Restores what `entries` give. Paths of which they give nothing are named as failed, and if
 /// nothing is wanted of them at all, the target stays as it was.
 pub(crate) fn restore(
-    chunks: Chunks<'_>,
-    entries: impl Iterator<Item = Result<Entry, Error>>,
+    chunks: ChunkReader<'_>,
+    entries: impl Iterator<Item = Result<SnapshotEntry, Error>>,
     target: &Path,
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
@@ -125,24 +125,24 @@ pub(crate) fn restore(
     report.failed.extend(missing.into_iter().map(|path| {
         let path = String::from_utf8_lossy(path).into_owned();
         let error = Error::NoEntry(path.clone());
-        Skipped { path, reason: format!("{error} [{}]", error.info().code) }
+        SkippedItem { path, reason: format!("{error} [{}]", error.info().code) }
     }));
     Ok(report)
 }
 
 /// Restores all that `entries` give.
 fn write(
-    chunks: Chunks<'_>,
-    entries: impl Iterator<Item = Result<Entry, Error>>,
+    chunks: ChunkReader<'_>,
+    entries: impl Iterator<Item = Result<SnapshotEntry, Error>>,
     target: &Path,
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
     let manifest = chunks.manifest();
-    let root = Target::open(target)?;
+    let root = RestoreTarget::open(target)?;
     let interrupted = root.mark(target)?;
     let (spent, empty) = channel();
     let (flushes, flushed) = sync_channel(1);
-    let writer = Writer {
+    let writer = RestoreWriter {
         target: root.again(target)?,
         options,
         interrupted,
@@ -157,20 +157,31 @@ fn write(
     std::thread::scope(|scope| {
         let (steps, taken) = sync_channel(STEPS_AHEAD);
         let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        let flushing = named("vault flush").spawn_scoped(scope, move || Flush::run(&flushed));
+        let flushing =
+            named("vault flush").spawn_scoped(scope, move || RestoreFlush::run(&flushed));
         flushing.map_err(|_| Error::Thread)?;
         let writing = named("vault write").spawn_scoped(scope, move || writer.run(&taken, target));
         let writing = writing.map_err(|_| Error::Thread)?;
         let first_names = HashMap::new();
-        let mut restore =
-            Restore { chunks, target: root, options, interrupted, first_names, steps, empty };
+        let mut restore = RestoreFetcher {
+            chunks,
+            target: root,
+            options,
+            interrupted,
+            first_names,
+            steps,
+            empty,
+        };
         let read = manifest.view(|| {
             for entry in entries {
                 match entry {
                     Ok(entry) => restore.entry(entry)?,
                     // The entries of the other pages are restored without it.
                     Err(error) if error.is_damage() => {
-                        restore.give(Step::Failed("a page of the snapshot".to_owned(), error))?;
+                        restore.give(RestoreStep::Failed(
+                            "a page of the snapshot".to_owned(),
+                            error,
+                        ))?;
                     }
                     Err(error) => return Err(error),
                 }
@@ -188,14 +199,14 @@ fn write(
 }
 
 /// The counts of a restore into an empty target.
-fn count(entries: impl Iterator<Item = Result<Entry, Error>>) -> Result<GetReport, Error> {
+fn count(entries: impl Iterator<Item = Result<SnapshotEntry, Error>>) -> Result<GetReport, Error> {
     let mut report = GetReport::default();
     for entry in entries {
         match entry {
             Ok(entry) => report.count(&entry),
             Err(error) if error.is_damage() => {
                 let path = "a page of the snapshot".to_owned();
-                report.failed.push(Skipped { path, reason: error.named() });
+                report.failed.push(SkippedItem { path, reason: error.named() });
             }
             Err(error) => return Err(error),
         }
@@ -204,24 +215,24 @@ fn count(entries: impl Iterator<Item = Result<Entry, Error>>) -> Result<GetRepor
 }
 
 /// The half of a restore that fetches, opens and verifies, and finds out what is there already.
-struct Restore<'a> {
-    chunks: Chunks<'a>,
-    target: Target,
+struct RestoreFetcher<'a> {
+    chunks: ChunkReader<'a>,
+    target: RestoreTarget,
     options: &'a GetOptions,
     /// Whether an earlier restore into the target did not get to its end.
     interrupted: bool,
     /// For files with several names: where the one was restored to which the others refer.
     first_names: HashMap<Vec<u8>, Vec<u8>>,
-    steps: SyncSender<Step>,
+    steps: SyncSender<RestoreStep>,
     empty: Receiver<Vec<u8>>,
 }
 
 impl GetReport {
-    pub(super) fn count(&mut self, entry: &Entry) {
+    pub(super) fn count(&mut self, entry: &SnapshotEntry) {
         match entry.node {
-            Node::Folder => self.folders += 1,
-            Node::Link { .. } => self.links += 1,
-            Node::File { size, .. } => {
+            SnapshotEntryKind::Folder => self.folders += 1,
+            SnapshotEntryKind::Link { .. } => self.links += 1,
+            SnapshotEntryKind::File { size, .. } => {
                 self.files += 1;
                 self.bytes += size;
             }
@@ -229,23 +240,23 @@ impl GetReport {
     }
 }
 
-impl Restore<'_> {
-    fn entry(&mut self, entry: Entry) -> Result<(), Error> {
+impl RestoreFetcher<'_> {
+    fn entry(&mut self, entry: SnapshotEntry) -> Result<(), Error> {
         let path = entry.shown();
         let handed = match &entry.node {
             // The mark stands there, and is taken away in the end with what lies in its place.
             _ if is_in(&entry.path, MARK.as_bytes()) => Err(Error::TargetExists(path.clone())),
-            Node::Folder => match self.target.folder(&entry.path) {
-                Ok(()) => self.give(Step::Folder(entry)),
+            SnapshotEntryKind::Folder => match self.target.folder(&entry.path) {
+                Ok(()) => self.give(RestoreStep::Folder(entry)),
                 Err(error) => Err(error),
             },
-            Node::Link { .. } => self.give(Step::Link(entry)),
-            Node::File { .. } => self.file(entry),
+            SnapshotEntryKind::Link { .. } => self.give(RestoreStep::Link(entry)),
+            SnapshotEntryKind::File { .. } => self.file(entry),
         };
         match handed {
             Ok(()) => Ok(()),
             Err(error) if ends_all(&error) => Err(error),
-            Err(error) => self.give(Step::Failed(path, error)),
+            Err(error) => self.give(RestoreStep::Failed(path, error)),
         }
     }
 
@@ -254,7 +265,7 @@ impl Restore<'_> {
     fn unlinked(&mut self) -> Result<(), Error> {
         loop {
             let (answer, answered) = sync_channel(1);
-            self.give(Step::Unlinked(answer))?;
+            self.give(RestoreStep::Unlinked(answer))?;
             let entries = answered.recv().map_err(|_| Error::Stopped)?;
             if entries.is_empty() {
                 return Ok(());
@@ -269,38 +280,38 @@ impl Restore<'_> {
     }
 
     /// Waits while the writer has enough to do.
-    fn give(&self, step: Step) -> Result<(), Error> {
+    fn give(&self, step: RestoreStep) -> Result<(), Error> {
         self.steps.send(step).map_err(|_| Error::Stopped)
     }
 
-    fn file(&mut self, mut entry: Entry) -> Result<(), Error> {
+    fn file(&mut self, mut entry: SnapshotEntry) -> Result<(), Error> {
         if let Some(found) = self.target.look(&entry.path)? {
             if self.is_same(&entry, &found) && self.is_right(&entry)? {
                 self.note_name(&entry);
                 self.progress(entry.size());
-                return self.give(Step::Same);
+                return self.give(RestoreStep::Same);
             }
             check_replaceable(&entry, &found, self.options)?;
         }
         let first = entry.hard_link.as_ref().and_then(|first| self.first_names.get(first));
         if let Some(first) = first.cloned() {
-            return self.give(Step::HardLink(entry, first));
+            return self.give(RestoreStep::HardLink(entry, first));
         }
-        let Node::File { pieces, .. } = &mut entry.node else { return Ok(()) };
+        let SnapshotEntryKind::File { pieces, .. } = &mut entry.node else { return Ok(()) };
         let pieces = std::mem::take(pieces);
         let file = self.target.draft(&entry.path)?;
         let kept = self.kept(&file.file, &entry, &pieces)?;
         let name = entry.hard_link.clone().unwrap_or_else(|| entry.path.clone());
         let path = entry.path.clone();
-        self.give(Step::Begin(entry, file, kept.length))?;
+        self.give(RestoreStep::Begin(entry, file, kept.length))?;
         self.content(&pieces, kept.pieces)?;
         self.first_names.entry(name).or_insert(path);
-        self.give(Step::End)
+        self.give(RestoreStep::End)
     }
 
     /// Whether a file of the entry's size and time is there already. Where root restores, somebody
     /// else's file is not the one that would be restored, whatever it looks like.
-    fn is_same(&self, entry: &Entry, found: &Stat) -> bool {
+    fn is_same(&self, entry: &SnapshotEntry, found: &Stat) -> bool {
         let user = rustix::process::geteuid();
         let owner = if self.options.takes_owners() { entry.uid } else { user.as_raw() };
         let seconds = found.st_mtime.checked_mul(1_000_000_000);
@@ -314,8 +325,8 @@ impl Restore<'_> {
     /// Whether a file of the right size and time has the right content. That can be trusted unless
     /// a restore was interrupted: a machine that stopped then may have kept size and time, and not
     /// the content.
-    fn is_right(&mut self, entry: &Entry) -> Result<bool, Error> {
-        let Node::File { pieces, .. } = &entry.node else { return Ok(false) };
+    fn is_right(&mut self, entry: &SnapshotEntry) -> Result<bool, Error> {
+        let SnapshotEntryKind::File { pieces, .. } = &entry.node else { return Ok(false) };
         if !self.interrupted {
             return Ok(true);
         }
@@ -325,7 +336,7 @@ impl Restore<'_> {
         for piece in pieces {
             for part in self.chunks.parts(piece)? {
                 // Into a hole nothing was written that could be lost.
-                if let Piece::Chunk { bytes, id } = part {
+                if let FilePiece::Chunk { bytes, id } = part {
                     let holds = self.holds(&file, at, bytes, &id, &mut held);
                     if !holds.map_err(|cause| failed(entry, cause))? {
                         return Ok(false);
@@ -343,7 +354,7 @@ impl Restore<'_> {
         file: &File,
         at: u64,
         bytes: u64,
-        id: &Id,
+        id: &ChunkId,
         held: &mut Vec<u8>,
     ) -> io::Result<bool> {
         // No chunk is longer, whatever the snapshot says.
@@ -356,7 +367,7 @@ impl Restore<'_> {
         Ok(self.chunks.vault().naming().id(ChunkKind::Data, held) == *id)
     }
 
-    fn note_name(&mut self, entry: &Entry) {
+    fn note_name(&mut self, entry: &SnapshotEntry) {
         let first = entry.hard_link.as_ref().unwrap_or(&entry.path);
         // Only names that another entry may refer to are worth remembering, and which those are is
         // not known; a snapshot of many files with one name each needs their paths in memory.
@@ -371,16 +382,21 @@ impl Restore<'_> {
 
     /// The correct pieces of a file that an interrupted run has left. The rest is cut off, for it
     /// may stand where holes belong.
-    fn kept(&mut self, file: &File, entry: &Entry, pieces: &[Piece]) -> Result<Kept, Error> {
+    fn kept(
+        &mut self,
+        file: &File,
+        entry: &SnapshotEntry,
+        pieces: &[FilePiece],
+    ) -> Result<RestoredPieces, Error> {
         let left = file.metadata().map_err(|cause| failed(entry, cause))?.len();
-        let mut kept = Kept { pieces: 0, length: 0 };
+        let mut kept = RestoredPieces { pieces: 0, length: 0 };
         if left == 0 {
             return Ok(kept);
         }
         let mut held = Vec::new();
         'file: for piece in pieces {
             for part in self.chunks.parts(piece)? {
-                let Piece::Chunk { bytes, id } = part else { break 'file };
+                let FilePiece::Chunk { bytes, id } = part else { break 'file };
                 if kept.length + bytes > left {
                     break 'file;
                 }
@@ -388,7 +404,7 @@ impl Restore<'_> {
                 if !holds.map_err(|cause| failed(entry, cause))? {
                     break 'file;
                 }
-                kept = Kept { pieces: kept.pieces + 1, length: kept.length + bytes };
+                kept = RestoredPieces { pieces: kept.pieces + 1, length: kept.length + bytes };
             }
         }
         if kept.length < left {
@@ -398,16 +414,16 @@ impl Restore<'_> {
     }
 
     /// Hands on what of a file is not there yet.
-    fn content(&mut self, pieces: &[Piece], kept: usize) -> Result<(), Error> {
+    fn content(&mut self, pieces: &[FilePiece], kept: usize) -> Result<(), Error> {
         let (mut at, mut number) = (0, 0);
         for piece in pieces {
             for part in self.chunks.parts(piece)? {
-                if let Piece::Chunk { bytes, id } = &part
+                if let FilePiece::Chunk { bytes, id } = &part
                     && number >= kept
                 {
                     let mut data = self.empty.try_recv().unwrap_or_default();
                     self.chunks.take(*bytes, id, &mut data)?;
-                    self.give(Step::Data(at, data))?;
+                    self.give(RestoreStep::Data(at, data))?;
                 }
                 number += 1;
                 at += part.bytes();
@@ -419,7 +435,7 @@ impl Restore<'_> {
 }
 
 /// Pieces of a draft that are right, and where they end.
-struct Kept {
+struct RestoredPieces {
     pieces: usize,
     length: u64,
 }
@@ -427,17 +443,17 @@ struct Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cost, Metadata, OpenOptions, Store, Vault};
+    use crate::{Argon2Cost, OpenOptions, Vault, VaultMetadata, VaultStore};
 
     #[test]
     fn the_target_is_marked_while_a_restore_runs_and_not_after_it() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().join("vault").to_str().unwrap()).unwrap();
+        let store = VaultStore::open(folder.path().join("vault").to_str().unwrap()).unwrap();
         let state = Some(folder.path().join("state"));
         let options = OpenOptions { state, ..OpenOptions::default() };
-        let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
-        let vault = Vault::init(store, b"secret", cost, Metadata::Sealed, &options).unwrap();
-        let chunks = Chunks::new(&vault, vault.manifest()).unwrap();
+        let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+        let chunks = ChunkReader::new(&vault, vault.manifest()).unwrap();
         let target = folder.path().join("target");
         let mark = target.join(".sealane-restoring");
         let mut marked = false;

@@ -12,13 +12,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::Error;
-use crate::format::page::Entry;
+use crate::format::page::SnapshotEntry;
 use crate::keys::random;
 use crate::store::create_from;
 
 /// The folder of a restore. Nothing outside of it is ever touched: every component of every path
 /// is opened without following links, from the folder above it.
-pub(super) struct Target {
+pub(super) struct RestoreTarget {
     root: OwnedFd,
     parent: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -35,20 +35,20 @@ const NEW_DRAFT: OFlags = OFlags::RDWR
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-impl Target {
-    pub(super) fn open(path: &Path) -> Result<Target, Error> {
+impl RestoreTarget {
+    pub(super) fn open(path: &Path) -> Result<RestoreTarget, Error> {
         std::fs::create_dir_all(path).map_err(|cause| Error::file(path, cause))?;
         // The target itself may be named by a link: that is the user's own word.
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty());
         let root = root.map_err(|errno| Error::file(path, errno.into()))?;
-        Ok(Target { root, parent: None })
+        Ok(RestoreTarget { root, parent: None })
     }
 
     /// The same folder for another thread.
-    pub(super) fn again(&self, path: &Path) -> Result<Target, Error> {
+    pub(super) fn again(&self, path: &Path) -> Result<RestoreTarget, Error> {
         let root = self.root.try_clone().map_err(|cause| Error::file(path, cause))?;
-        Ok(Target { root, parent: None })
+        Ok(RestoreTarget { root, parent: None })
     }
 
     /// Marks the target as one of a restore that is not over; tells whether it was marked already.
@@ -239,7 +239,7 @@ impl Target {
     /// Gives what is at the entry's path its owner, mode and time.
     pub(super) fn finish(
         &mut self,
-        entry: &Entry,
+        entry: &SnapshotEntry,
         is_link: bool,
         owners: bool,
     ) -> Result<(), Error> {
@@ -269,7 +269,7 @@ impl Target {
 }
 
 /// Owner, mode and time of a file that is still open.
-pub(super) fn finish_file(file: &File, entry: &Entry, owners: bool) -> Result<(), Error> {
+pub(super) fn finish_file(file: &File, entry: &SnapshotEntry, owners: bool) -> Result<(), Error> {
     let failed = |errno| failed(&entry.path, errno);
     let found = rustix::fs::fstat(file).map_err(failed)?;
     let owned = (found.st_uid, found.st_gid) == (entry.uid, entry.gid);
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_draft_replaces_nothing_that_appeared_unless_it_may() {
         let folder = tempfile::tempdir().unwrap();
-        let mut target = Target::open(folder.path()).unwrap();
+        let mut target = RestoreTarget::open(folder.path()).unwrap();
         let below = folder.path().join("in/file");
         for (replace, left) in [(false, b"mine"), (true, b"kept")] {
             let mut draft = target.draft(b"in/file").unwrap();
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn a_draft_is_continued_only_if_it_is_an_own_one() {
         let folder = tempfile::tempdir().unwrap();
-        let mut target = Target::open(folder.path()).unwrap();
+        let mut target = RestoreTarget::open(folder.path()).unwrap();
         let name = folder.path().join(OsStr::from_bytes(&draft_of(b"file")));
         drop(target.draft(b"file").unwrap());
         fs::write(&name, b"begun").unwrap();

@@ -11,26 +11,26 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use rustix::fs::{Advice, FileType, Stat, fadvise};
 
 use super::restore::{GetOptions, GetReport};
-use super::target::{FileDraft, Target, finish_file};
+use super::target::{FileDraft, RestoreTarget, finish_file};
 use crate::Error;
-use crate::format::page::{Entry, Node};
-use crate::put::Skipped;
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
+use crate::put::SkippedItem;
 
 /// Bytes of a file after which they are written out while more comes: nothing would be gained by
 /// leaving gigabytes to the end, and the system's memory is needed for better things.
 const FLUSH_BYTES: u64 = 64 << 20;
 
 /// A part of a file that can be written out, and forgotten.
-pub(super) struct Flush {
+pub(super) struct RestoreFlush {
     file: File,
     from: u64,
     bytes: u64,
 }
 
-impl Flush {
+impl RestoreFlush {
     /// Whatever fails here, the end of the restore finds: it makes everything durable.
-    pub(super) fn run(flushes: &Receiver<Flush>) {
-        for Flush { file, from, bytes } in flushes {
+    pub(super) fn run(flushes: &Receiver<RestoreFlush>) {
+        for RestoreFlush { file, from, bytes } in flushes {
             if file.sync_data().is_ok() {
                 let bytes = std::num::NonZeroU64::new(bytes);
                 let _ = fadvise(&file, from, bytes, Advice::DontNeed);
@@ -40,18 +40,18 @@ impl Flush {
 }
 
 /// The next thing to write. If one entry fails, the others are still written.
-pub(super) enum Step {
+pub(super) enum RestoreStep {
     /// A folder that is there; mode and time come last.
-    Folder(Entry),
-    Link(Entry),
+    Folder(SnapshotEntry),
+    Link(SnapshotEntry),
     /// Another name of a file that was restored under the second.
-    HardLink(Entry, Vec<u8>),
+    HardLink(SnapshotEntry, Vec<u8>),
     /// Asks for the entries so far that could not become other names.
-    Unlinked(SyncSender<Vec<Entry>>),
+    Unlinked(SyncSender<Vec<SnapshotEntry>>),
     /// A file that was there already.
     Same,
     /// A draft that is so long.
-    Begin(Entry, FileDraft, u64),
+    Begin(SnapshotEntry, FileDraft, u64),
     /// Content of the draft, and where it belongs.
     Data(u64, Vec<u8>),
     /// The draft has its content.
@@ -60,34 +60,38 @@ pub(super) enum Step {
     Failed(String, Error),
 }
 
-pub(super) struct Writer<'a> {
-    pub(super) target: Target,
+pub(super) struct RestoreWriter<'a> {
+    pub(super) target: RestoreTarget,
     pub(super) options: &'a GetOptions,
     /// Whether an earlier restore into the target did not get to its end.
     pub(super) interrupted: bool,
     pub(super) report: GetReport,
     /// Their modes and times are set when nothing is written into them any more.
-    pub(super) folders: Vec<Entry>,
-    pub(super) open: Option<Draft>,
+    pub(super) folders: Vec<SnapshotEntry>,
+    pub(super) open: Option<RestoreDraft>,
     /// Paths of files that were begun and failed: what is there is not what was to be.
     pub(super) broken: HashSet<Vec<u8>>,
     /// Names of files for which there is no first name to link to.
-    pub(super) unlinked: Vec<Entry>,
+    pub(super) unlinked: Vec<SnapshotEntry>,
     /// Buffers that can be filled again.
     pub(super) spent: Sender<Vec<u8>>,
-    pub(super) flushes: SyncSender<Flush>,
+    pub(super) flushes: SyncSender<RestoreFlush>,
 }
 
-pub(super) struct Draft {
-    entry: Entry,
+pub(super) struct RestoreDraft {
+    entry: SnapshotEntry,
     draft: FileDraft,
     length: u64,
     flushed: u64,
 }
 
-impl Writer<'_> {
+impl RestoreWriter<'_> {
     /// Takes steps until there are no more, and makes all of it durable.
-    pub(super) fn run(mut self, steps: &Receiver<Step>, target: &Path) -> Result<GetReport, Error> {
+    pub(super) fn run(
+        mut self,
+        steps: &Receiver<RestoreStep>,
+        target: &Path,
+    ) -> Result<GetReport, Error> {
         for step in steps {
             self.step(step)?;
         }
@@ -106,17 +110,17 @@ impl Writer<'_> {
         Ok(self.report)
     }
 
-    fn step(&mut self, step: Step) -> Result<(), Error> {
+    fn step(&mut self, step: RestoreStep) -> Result<(), Error> {
         match step {
-            Step::Folder(entry) => {
+            RestoreStep::Folder(entry) => {
                 self.done(&entry);
                 self.folders.push(entry);
             }
-            Step::Link(entry) => {
+            RestoreStep::Link(entry) => {
                 let made = self.link(&entry);
                 self.outcome(&entry, made)?;
             }
-            Step::HardLink(entry, first) => {
+            RestoreStep::HardLink(entry, first) => {
                 if self.hard_link(&entry, &first)? {
                     if let Some(progress) = &self.options.progress {
                         progress.bytes.fetch_add(entry.size(), Ordering::Relaxed);
@@ -126,14 +130,14 @@ impl Writer<'_> {
                     self.unlinked.push(entry);
                 }
             }
-            Step::Unlinked(answer) => {
+            RestoreStep::Unlinked(answer) => {
                 let _ = answer.send(std::mem::take(&mut self.unlinked));
             }
-            Step::Same => self.same(),
-            Step::Begin(entry, draft, length) => {
-                self.open = Some(Draft { entry, draft, length, flushed: length });
+            RestoreStep::Same => self.same(),
+            RestoreStep::Begin(entry, draft, length) => {
+                self.open = Some(RestoreDraft { entry, draft, length, flushed: length });
             }
-            Step::Data(at, data) => {
+            RestoreStep::Data(at, data) => {
                 let draft = self.open.as_mut();
                 let written = draft.map_or(Ok(()), |draft| draft.write(at, &data, &self.flushes));
                 let _ = self.spent.send(data);
@@ -143,13 +147,13 @@ impl Writer<'_> {
                     self.drafted(draft.entry, written)?;
                 }
             }
-            Step::End => {
+            RestoreStep::End => {
                 if let Some(draft) = self.open.take() {
                     let finished = self.finish(&draft);
                     self.drafted(draft.entry, finished)?;
                 }
             }
-            Step::Failed(path, error) => {
+            RestoreStep::Failed(path, error) => {
                 self.open = None;
                 self.failed(path, &error);
             }
@@ -158,7 +162,11 @@ impl Writer<'_> {
     }
 
     /// Counts what came of an entry; whether it was written or there already.
-    fn outcome(&mut self, entry: &Entry, outcome: Result<bool, Error>) -> Result<(), Error> {
+    fn outcome(
+        &mut self,
+        entry: &SnapshotEntry,
+        outcome: Result<bool, Error>,
+    ) -> Result<(), Error> {
         match outcome {
             Ok(true) => self.done(entry),
             Ok(false) => self.same(),
@@ -169,7 +177,7 @@ impl Writer<'_> {
     }
 
     /// Remembers a file that has failed, for its other names.
-    fn drafted(&mut self, entry: Entry, outcome: Result<(), Error>) -> Result<(), Error> {
+    fn drafted(&mut self, entry: SnapshotEntry, outcome: Result<(), Error>) -> Result<(), Error> {
         let failed = outcome.is_err();
         self.outcome(&entry, outcome.map(|()| true))?;
         if failed {
@@ -178,7 +186,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn done(&mut self, entry: &Entry) {
+    fn done(&mut self, entry: &SnapshotEntry) {
         self.report.count(entry);
         self.count();
     }
@@ -196,11 +204,11 @@ impl Writer<'_> {
 
     fn failed(&mut self, path: String, error: &Error) {
         let reason = format!("{error} [{}]", error.info().code);
-        self.report.failed.push(Skipped { path, reason });
+        self.report.failed.push(SkippedItem { path, reason });
     }
 
-    fn link(&mut self, entry: &Entry) -> Result<bool, Error> {
-        let Node::Link { target } = &entry.node else { return Ok(false) };
+    fn link(&mut self, entry: &SnapshotEntry) -> Result<bool, Error> {
+        let SnapshotEntryKind::Link { target } = &entry.node else { return Ok(false) };
         if let Some(found) = self.target.look(&entry.path)? {
             if self.target.link_target(&entry.path).as_deref() == Some(target) {
                 return Ok(false);
@@ -215,7 +223,7 @@ impl Writer<'_> {
 
     /// Whether the file at `first` has the entry's name now. What stands in its place goes only
     /// when that file is there.
-    fn hard_link(&mut self, entry: &Entry, first: &[u8]) -> Result<bool, Error> {
+    fn hard_link(&mut self, entry: &SnapshotEntry, first: &[u8]) -> Result<bool, Error> {
         if self.broken.contains(first) {
             return Ok(false);
         }
@@ -231,7 +239,7 @@ impl Writer<'_> {
         }
     }
 
-    fn finish(&mut self, draft: &Draft) -> Result<(), Error> {
+    fn finish(&mut self, draft: &RestoreDraft) -> Result<(), Error> {
         let size = draft.entry.size();
         if draft.length != size {
             draft.draft.file.set_len(size).map_err(|cause| failed(&draft.entry, cause))?;
@@ -241,15 +249,20 @@ impl Writer<'_> {
     }
 }
 
-impl Draft {
-    fn write(&mut self, at: u64, data: &[u8], flushes: &SyncSender<Flush>) -> Result<(), Error> {
+impl RestoreDraft {
+    fn write(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        flushes: &SyncSender<RestoreFlush>,
+    ) -> Result<(), Error> {
         self.draft.file.write_all_at(data, at).map_err(|cause| failed(&self.entry, cause))?;
         self.length = at + data.len() as u64;
         let bytes = self.length - self.flushed;
         if bytes >= FLUSH_BYTES {
             let file = self.draft.file.try_clone().map_err(|cause| failed(&self.entry, cause))?;
             // A disk that is slower than what comes is waited for here.
-            let _ = flushes.send(Flush { file, from: self.flushed, bytes });
+            let _ = flushes.send(RestoreFlush { file, from: self.flushed, bytes });
             self.flushed = self.length;
         }
         Ok(())
@@ -270,7 +283,7 @@ pub(super) fn ends_all(error: &Error) -> bool {
 /// Refuses an entry in whose place stands what may not be replaced. Nothing is removed here: the
 /// old file stays until the new one is verified and takes its place.
 pub(super) fn check_replaceable(
-    entry: &Entry,
+    entry: &SnapshotEntry,
     found: &Stat,
     options: &GetOptions,
 ) -> Result<(), Error> {
@@ -281,6 +294,6 @@ pub(super) fn check_replaceable(
     Ok(())
 }
 
-pub(super) fn failed(entry: &Entry, cause: io::Error) -> Error {
+pub(super) fn failed(entry: &SnapshotEntry, cause: io::Error) -> Error {
     Error::File { path: entry.shown(), cause }
 }

@@ -3,13 +3,14 @@ use sealane_group::{Identity, PublicKey, seal_to};
 use zeroize::Zeroizing;
 
 use super::{
-    Key, RecoveryCode, Signer, WriterKey, aead, derive, open_with, random, seal_with, verify,
+    RecoveryCode, VaultSecretKey, VaultSigner, WriterKey, aead, derive, open_with, random,
+    seal_with, verify,
 };
 use crate::Error;
-use crate::format::header::{Kind, ObjectHeader, VaultId};
-use crate::keys::Sealing;
+use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
+use crate::keys::VaultSealingKeys;
 use crate::limits::{MAX_KDF_LANES, MAX_KDF_MEMORY_KIB, MAX_KDF_PASSES, MAX_LABEL_BYTES};
-use crate::wire::{Reader, hex};
+use crate::wire::{VaultFieldReader, hex};
 
 pub(crate) const SLOT_PREFIX: &str = "keys/";
 const INFO: &[u8] = b"sealane vault v1 slot";
@@ -20,7 +21,7 @@ pub(crate) fn slot_key(id: &[u8; 8]) -> String {
 
 /// The cost of Argon2id. A higher cost makes unlocking and guessing slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
+pub struct Argon2Cost {
     /// Memory in KiB.
     pub memory_kib: u32,
     /// Passes over it.
@@ -29,14 +30,14 @@ pub struct Cost {
     pub lanes: u32,
 }
 
-impl Default for Cost {
+impl Default for Argon2Cost {
     fn default() -> Self {
-        Cost { memory_kib: 64 << 10, passes: 3, lanes: 4 }
+        Argon2Cost { memory_kib: 64 << 10, passes: 3, lanes: 4 }
     }
 }
 
 /// The secret that opens a slot.
-pub enum Secret<'a> {
+pub enum SlotSecret<'a> {
     /// A passphrase, as bytes.
     Passphrase(&'a [u8]),
     /// A printed recovery code.
@@ -47,30 +48,30 @@ pub enum Secret<'a> {
     Writer(&'a WriterKey),
 }
 
-impl Secret<'_> {
+impl SlotSecret<'_> {
     /// Whether it adds and does not read.
     pub(crate) fn adds(&self) -> bool {
-        matches!(self, Secret::Writer(_))
+        matches!(self, SlotSecret::Writer(_))
     }
 
     /// Whether it may open a slot of this kind.
     pub(crate) fn opens(&self, kind: SlotKind) -> bool {
         match self {
-            Secret::Passphrase(_) => kind == SlotKind::Passphrase,
-            Secret::Recovery(_) => kind == SlotKind::Recovery,
-            Secret::Identity(_) => kind == SlotKind::Identity,
-            Secret::Writer(_) => false,
+            SlotSecret::Passphrase(_) => kind == SlotKind::Passphrase,
+            SlotSecret::Recovery(_) => kind == SlotKind::Recovery,
+            SlotSecret::Identity(_) => kind == SlotKind::Identity,
+            SlotSecret::Writer(_) => false,
         }
     }
 }
 
-impl std::fmt::Debug for Secret<'_> {
+impl std::fmt::Debug for SlotSecret<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Secret::Passphrase(_) => "Passphrase",
-            Secret::Recovery(_) => "Recovery",
-            Secret::Identity(_) => "Identity",
-            Secret::Writer(_) => "Writer",
+            SlotSecret::Passphrase(_) => "Passphrase",
+            SlotSecret::Recovery(_) => "Recovery",
+            SlotSecret::Identity(_) => "Identity",
+            SlotSecret::Writer(_) => "Writer",
         })
     }
 }
@@ -114,23 +115,26 @@ impl SlotKind {
 pub(crate) struct KeySlot {
     pub(crate) id: [u8; 8],
     pub(crate) kind: SlotKind,
-    pub(crate) cost: Option<Cost>,
+    pub(crate) cost: Option<Argon2Cost>,
     bytes: Vec<u8>,
     body: usize,
 }
 
 impl KeySlot {
     pub(crate) fn read(key: &str, bytes: Vec<u8>, vault: &VaultId) -> Result<KeySlot, Error> {
-        let mut reader = Reader::new("a key slot", &bytes);
-        ObjectHeader::read(&mut reader, key, Kind::Slot, Some(vault))?;
+        let mut reader = VaultFieldReader::new("a key slot", &bytes);
+        ObjectHeader::read(&mut reader, key, ObjectKind::Slot, Some(vault))?;
         let id = reader.array()?;
         let kind = SlotKind::from_byte(reader.u8()?).ok_or(reader.malformed())?;
         let body = bytes.len() - reader.left();
         let mut cost = None;
         if kind == SlotKind::Passphrase {
             reader.take(16)?;
-            let found =
-                Cost { memory_kib: reader.u32()?, passes: reader.u32()?, lanes: reader.u32()? };
+            let found = Argon2Cost {
+                memory_kib: reader.u32()?,
+                passes: reader.u32()?,
+                lanes: reader.u32()?,
+            };
             let bounded = found.memory_kib <= MAX_KDF_MEMORY_KIB
                 && found.passes <= MAX_KDF_PASSES
                 && found.lanes <= MAX_KDF_LANES;
@@ -147,7 +151,7 @@ impl KeySlot {
 
     fn begin(vault: &VaultId, kind: u8) -> Result<([u8; 8], Vec<u8>), Error> {
         let id = random()?;
-        let mut out = ObjectHeader::owners(Kind::Slot, vault, 0).write();
+        let mut out = ObjectHeader::owners(ObjectKind::Slot, vault, 0).write();
         out.extend_from_slice(&id);
         out.push(kind);
         Ok((id, out))
@@ -156,7 +160,7 @@ impl KeySlot {
     /// A new slot object that gives `main` to who holds `secret`.
     pub(crate) fn write(
         vault: &VaultId,
-        main: &Key,
+        main: &VaultSecretKey,
         label: &str,
         secret: &NewSecret<'_>,
     ) -> Result<([u8; 8], Vec<u8>), Error> {
@@ -199,8 +203,8 @@ impl KeySlot {
         vault: &VaultId,
         verifying: &[u8; 32],
         label: &str,
-        sealing: &Sealing,
-        owner: &Signer,
+        sealing: &VaultSealingKeys,
+        owner: &VaultSigner,
     ) -> Result<([u8; 8], Vec<u8>), Error> {
         let (id, mut out) = KeySlot::begin(vault, 4)?;
         out.extend_from_slice(verifying);
@@ -211,10 +215,14 @@ impl KeySlot {
     }
 
     /// The main key, if `secret` opens this slot.
-    pub(crate) fn open(&self, secret: &Secret<'_>, vault: &VaultId) -> Result<Option<Key>, Error> {
+    pub(crate) fn open(
+        &self,
+        secret: &SlotSecret<'_>,
+        vault: &VaultId,
+    ) -> Result<Option<VaultSecretKey>, Error> {
         let (head, body) = self.bytes.split_at_checked(self.body).unwrap_or_default();
         let opened = match (self.kind, secret) {
-            (SlotKind::Passphrase, Secret::Passphrase(passphrase)) => {
+            (SlotKind::Passphrase, SlotSecret::Passphrase(passphrase)) => {
                 let at = self.body + 28;
                 let (Some(salt), Some(cost)) = (body.first_chunk::<16>(), self.cost) else {
                     return Ok(None);
@@ -223,10 +231,10 @@ impl KeySlot {
                 let key = argon(passphrase, salt, cost)?;
                 open_with(&aead(&key)?, head, sealed)
             }
-            (SlotKind::Recovery, Secret::Recovery(code)) => {
+            (SlotKind::Recovery, SlotSecret::Recovery(code)) => {
                 open_with(&aead(&recovery_key(code, vault))?, head, body)
             }
-            (SlotKind::Identity, Secret::Identity(identity)) => {
+            (SlotKind::Identity, SlotSecret::Identity(identity)) => {
                 let info = [INFO, head].concat();
                 let wrapped = body.get(2..).unwrap_or_default();
                 identity.open(&info, wrapped).ok().map(|plain| plain.to_vec())
@@ -252,7 +260,7 @@ impl KeySlot {
     }
 
     /// A writer's label, which only the owner can read.
-    pub(crate) fn writer_label(&self, sealing: &Sealing) -> Option<String> {
+    pub(crate) fn writer_label(&self, sealing: &VaultSealingKeys) -> Option<String> {
         let at = self.body + 32;
         let end = self.bytes.len().checked_sub(64)?;
         let (head, record) = self.bytes.get(..end)?.split_at_checked(at)?;
@@ -263,12 +271,12 @@ impl KeySlot {
 
 /// The secret that is to open a new slot.
 pub(crate) enum NewSecret<'a> {
-    Passphrase(&'a [u8], Cost),
+    Passphrase(&'a [u8], Argon2Cost),
     Recovery(&'a RecoveryCode),
     Identity(&'a PublicKey),
 }
 
-fn argon(passphrase: &[u8], salt: &[u8; 16], cost: Cost) -> Result<Key, Error> {
+fn argon(passphrase: &[u8], salt: &[u8; 16], cost: Argon2Cost) -> Result<VaultSecretKey, Error> {
     let refused = |_| Error::Malformed { what: "a key slot's cost" };
     let params =
         Params::new(cost.memory_kib, cost.passes, cost.lanes, Some(32)).map_err(refused)?;
@@ -282,7 +290,7 @@ fn argon(passphrase: &[u8], salt: &[u8; 16], cost: Cost) -> Result<Key, Error> {
     Ok(key)
 }
 
-fn recovery_key(code: &RecoveryCode, vault: &VaultId) -> Key {
+fn recovery_key(code: &RecoveryCode, vault: &VaultId) -> VaultSecretKey {
     let mut hasher = blake3::Hasher::new_derive_key("sealane vault v1 recovery");
     hasher.update(code.0.as_slice());
     hasher.update(vault);
@@ -290,7 +298,7 @@ fn recovery_key(code: &RecoveryCode, vault: &VaultId) -> Key {
 }
 
 /// The owner's identity, to which writers seal.
-pub(crate) fn owner_identity(main: &Key, vault: &VaultId) -> Result<Identity, Error> {
+pub(crate) fn owner_identity(main: &VaultSecretKey, vault: &VaultId) -> Result<Identity, Error> {
     Identity::from_seed("vault", derive("identity", main, vault))
         .map_err(|_| Error::Library("cipher"))
 }

@@ -4,10 +4,10 @@ use std::str::FromStr;
 use sealane_group::PublicKey;
 use zeroize::Zeroizing;
 
-use super::{Key, Naming};
+use super::{VaultNamingKeys, VaultSecretKey};
 use crate::Error;
 use crate::format::header::VaultId;
-use crate::wire::Reader;
+use crate::wire::VaultFieldReader;
 
 const PREFIX: &str = "sealane-vault-writer1";
 
@@ -17,8 +17,8 @@ const PREFIX: &str = "sealane-vault-writer1";
 pub struct WriterKey {
     pub(crate) vault: VaultId,
     pub(crate) slot: [u8; 8],
-    pub(crate) seed: Key,
-    pub(crate) naming: Naming,
+    pub(crate) seed: VaultSecretKey,
+    pub(crate) naming: VaultNamingKeys,
     pub(crate) owner_verifying: [u8; 32],
     pub(crate) owner: PublicKey,
 }
@@ -64,13 +64,18 @@ impl FromStr for WriterKey {
         if checksum(body) != *sum {
             return Err(malformed());
         }
-        let mut reader = Reader::new("the writer's key", body);
+        let mut reader = VaultFieldReader::new("the writer's key", body);
         let vault = reader.array()?;
         let slot = reader.array()?;
         let mut key = || reader.array().map(Zeroizing::new);
         let seed = key()?;
-        let naming =
-            Naming { data: key()?, page: key()?, list: key()?, chunker: key()?, page_cuts: key()? };
+        let naming = VaultNamingKeys {
+            data: key()?,
+            page: key()?,
+            list: key()?,
+            chunker: key()?,
+            page_cuts: key()?,
+        };
         let owner_verifying = reader.array()?;
         let owner = PublicKey::from_bytes(reader.rest()).map_err(|_| malformed())?;
         Ok(WriterKey { vault, slot, seed, naming, owner_verifying, owner })

@@ -16,18 +16,18 @@ const TAG_BYTES: usize = 16;
 
 /// The cipher of a blob, which the blob does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cipher {
+pub enum N2sCipher {
     /// The cipher that the format settled on.
     ChaCha20Poly1305,
     /// The cipher of its first version.
     Aes256Gcm,
 }
 
-impl Cipher {
+impl N2sCipher {
     fn algorithm(self) -> &'static Algorithm {
         match self {
-            Cipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
-            Cipher::Aes256Gcm => &AES_256_GCM,
+            N2sCipher::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+            N2sCipher::Aes256Gcm => &AES_256_GCM,
         }
     }
 }
@@ -46,7 +46,7 @@ pub fn name(path: &str, hash: &str) -> String {
 
 /// Seals in place and appends the tag.
 pub(super) fn seal(
-    cipher: Cipher,
+    cipher: N2sCipher,
     name: &str,
     passphrase: &[u8],
     content: &mut Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) fn open(name: &str, passphrase: &[u8], sealed: &[u8]) -> Result<Vec<u
     let end = sealed.len().checked_sub(TAG_BYTES).ok_or(Error::NotAuthentic)?;
     let (content, tag) = sealed.split_at_checked(end).ok_or(Error::NotAuthentic)?;
     let mut plain = vec![0; content.len()];
-    for cipher in [Cipher::ChaCha20Poly1305, Cipher::Aes256Gcm] {
+    for cipher in [N2sCipher::ChaCha20Poly1305, N2sCipher::Aes256Gcm] {
         let key = key_of(cipher, &key)?;
         let nonce = Nonce::assume_unique_for_key(nonce);
         if key.open_separate_gather(nonce, Aad::empty(), content, tag, &mut plain).is_ok() {
@@ -73,7 +73,7 @@ pub(super) fn open(name: &str, passphrase: &[u8], sealed: &[u8]) -> Result<Vec<u
     Err(Error::NotAuthentic)
 }
 
-fn key_of(cipher: Cipher, key: &[u8; 32]) -> Result<LessSafeKey, Error> {
+fn key_of(cipher: N2sCipher, key: &[u8; 32]) -> Result<LessSafeKey, Error> {
     let key = UnboundKey::new(cipher.algorithm(), key).map_err(|_| Error::Cipher)?;
     Ok(LessSafeKey::new(key))
 }

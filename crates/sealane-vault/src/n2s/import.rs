@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{Content, Error, MAX_N2S_BLOB_BYTES, is_blob_name, open, parse, safe_path};
-use crate::format::page::{Entry, Node, compare};
-use crate::put::{self, PutOptions, PutReport, Skipped, Source};
+use super::{Error, MAX_N2S_BLOB_BYTES, N2sContent, is_blob_name, open, parse, safe_path};
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind, compare};
+use crate::put::{self, PutOptions, PutReport, PutSource, SkippedItem};
 use crate::vault::Vault;
 
 /// A blob whose path in the snapshot is known, and nothing else.
-struct Found {
+struct N2sImportBlob {
     file: PathBuf,
     name: String,
     modified_s: f64,
@@ -37,10 +37,10 @@ impl Vault {
         let mut skipped = vec![];
         let mut found = BTreeMap::new();
         look(store, &mut found, &mut skipped);
-        let mut blobs: Vec<(Vec<u8>, Found)> = paths_of(found);
+        let mut blobs: Vec<(Vec<u8>, N2sImportBlob)> = paths_of(found);
         blobs.sort_by(|(a, _), (b, _)| compare(a, b));
         let mut blobs = blobs.into_iter();
-        let mut next = |skipped: &mut Vec<Skipped>| {
+        let mut next = |skipped: &mut Vec<SkippedItem>| {
             for (path, found) in blobs.by_ref() {
                 match read(&found, path, passphrase) {
                     Ok(entry) => return Some(entry),
@@ -49,19 +49,23 @@ impl Vault {
             }
             None
         };
-        let mut report = put::put(self, Source::Each { from: store, next: &mut next }, options)?;
+        let mut report = put::put(self, PutSource::Each { from: store, next: &mut next }, options)?;
         skipped.append(&mut report.skipped);
         Ok(PutReport { skipped, ..report })
     }
 }
 
 /// Finds every blob by its path. Of what is no blob by its name, nothing is said.
-fn look(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<Found>>, skipped: &mut Vec<Skipped>) {
+fn look(
+    folder: &Path,
+    found: &mut BTreeMap<PathBuf, Vec<N2sImportBlob>>,
+    skipped: &mut Vec<SkippedItem>,
+) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
             let (path, reason) = (folder.display().to_string(), error.to_string());
-            return skipped.push(Skipped { path, reason });
+            return skipped.push(SkippedItem { path, reason });
         }
     };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -76,7 +80,7 @@ fn look(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<Found>>, skipped: &mut 
             let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             match glance(&file, name) {
                 Ok((at, modified_s)) => {
-                    let blob = Found { name: name.to_owned(), file, modified_s };
+                    let blob = N2sImportBlob { name: name.to_owned(), file, modified_s };
                     found.entry(at).or_default().push(blob);
                 }
                 Err(error) => skipped.push(failed(&file, error)),
@@ -89,8 +93,8 @@ fn look(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<Found>>, skipped: &mut 
 fn glance(file: &Path, name: &str) -> Result<(PathBuf, f64), Error> {
     let (parsed, _) = parse::parse(&bytes(file)?)?;
     let path = match parsed.body {
-        parse::Body::Sealed { path, .. } | parse::Body::Symlink { path, .. } => Some(path),
-        parse::Body::Open { path, .. } => path,
+        parse::N2sBody::Sealed { path, .. } | parse::N2sBody::Symlink { path, .. } => Some(path),
+        parse::N2sBody::Open { path, .. } => path,
     };
     Ok((safe_path(path.as_deref().unwrap_or(name))?, parsed.modified_s))
 }
@@ -108,7 +112,7 @@ fn bytes(file: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// One path for each blob. What would lie where a folder has to be lies beside it.
-fn paths_of(found: BTreeMap<PathBuf, Vec<Found>>) -> Vec<(Vec<u8>, Found)> {
+fn paths_of(found: BTreeMap<PathBuf, Vec<N2sImportBlob>>) -> Vec<(Vec<u8>, N2sImportBlob)> {
     let parents = found.keys().flat_map(|path| path.ancestors().skip(1));
     let folders: BTreeSet<PathBuf> = parents.map(Path::to_path_buf).collect();
     let mut all = vec![];
@@ -128,20 +132,22 @@ fn paths_of(found: BTreeMap<PathBuf, Vec<Found>>) -> Vec<(Vec<u8>, Found)> {
 
 /// Opens a blob and makes an entry of it, with the content of a file.
 fn read(
-    found: &Found,
+    found: &N2sImportBlob,
     path: Vec<u8>,
     passphrase: Option<&[u8]>,
-) -> Result<(Entry, Vec<u8>), Error> {
+) -> Result<(SnapshotEntry, Vec<u8>), Error> {
     let entry = open(&found.name, &bytes(&found.file)?, passphrase)?;
     let mtime_ns = entry.modified_ns()?;
     let (mode, node, content) = match entry.content {
-        Content::File(content) => (0o644, Node::Folder, content),
-        Content::Symlink(target) => (0o777, Node::Link { target: target.into_bytes() }, vec![]),
+        N2sContent::File(content) => (0o644, SnapshotEntryKind::Folder, content),
+        N2sContent::Symlink(target) => {
+            (0o777, SnapshotEntryKind::Link { target: target.into_bytes() }, vec![])
+        }
     };
-    Ok((Entry { path, mode, uid: 0, gid: 0, mtime_ns, node, hard_link: None }, content))
+    Ok((SnapshotEntry { path, mode, uid: 0, gid: 0, mtime_ns, node, hard_link: None }, content))
 }
 
-fn failed(file: &Path, error: Error) -> Skipped {
+fn failed(file: &Path, error: Error) -> SkippedItem {
     let reason = format!("{error} [{}]", error.info().code);
-    Skipped { path: file.display().to_string(), reason }
+    SkippedItem { path: file.display().to_string(), reason }
 }

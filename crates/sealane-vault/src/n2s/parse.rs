@@ -13,15 +13,15 @@ const MAX_TRIES: usize = 8;
 
 /// A blob before anything in it was compared.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct N2sParsedBlob {
     pub(super) form: u8,
     pub(super) size: u64,
     pub(super) modified_s: f64,
-    pub(super) body: Body,
+    pub(super) body: N2sBody,
 }
 
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum N2sBody {
     /// Form 2: ciphertext and tag.
     Sealed { path: String, hash: String, content: Vec<u8> },
     /// Form 2: the target of a symbolic link.
@@ -31,7 +31,7 @@ pub(super) enum Body {
 }
 
 /// Reads the JSON; says whether it had to be repaired.
-pub(super) fn parse(bytes: &[u8]) -> Result<(Parsed, bool), Error> {
+pub(super) fn parse(bytes: &[u8]) -> Result<(N2sParsedBlob, bool), Error> {
     if bytes.starts_with(b"age-encryption.org/") {
         return Err(Error::Age);
     }
@@ -39,11 +39,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Parsed, bool), Error> {
         return Err(Error::Gzip);
     }
     let text = simdutf8::basic::from_utf8(bytes).map_err(|_| Error::Malformed)?;
-    if let Ok(raw) = serde_json::from_str::<Raw>(text) {
+    if let Ok(raw) = serde_json::from_str::<N2sRawBlob>(text) {
         return Ok((raw.into_parsed()?, false));
     }
     let parsed = repairs(text).find_map(|repaired| {
-        let raw = serde_json::from_str::<Raw>(&repaired).ok()?;
+        let raw = serde_json::from_str::<N2sRawBlob>(&repaired).ok()?;
         raw.into_parsed().ok()
     });
     Ok((parsed.ok_or(Error::Malformed)?, true))
@@ -82,17 +82,17 @@ fn ends_there(value: &str, at: usize) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Raw<'a> {
-    encrypted_content: Option<Base64>,
+struct N2sRawBlob<'a> {
+    encrypted_content: Option<N2sBase64>,
     #[serde(borrow)]
     symlink_target: Option<Cow<'a, str>>,
-    content: Option<Frames>,
+    content: Option<N2sLz4Frames>,
     #[serde(borrow)]
-    metadata: Metadata<'a>,
+    metadata: N2sMetadata<'a>,
 }
 
 #[derive(Deserialize)]
-struct Metadata<'a> {
+struct N2sMetadata<'a> {
     #[serde(borrow)]
     path: Option<Cow<'a, str>>,
     size: u64,
@@ -103,53 +103,53 @@ struct Metadata<'a> {
     encryption: Option<bool>,
 }
 
-impl Raw<'_> {
-    fn into_parsed(self) -> Result<Parsed, Error> {
-        let Metadata { path, size, timestamp, mtime, file_hash, encryption } = self.metadata;
+impl N2sRawBlob<'_> {
+    fn into_parsed(self) -> Result<N2sParsedBlob, Error> {
+        let N2sMetadata { path, size, timestamp, mtime, file_hash, encryption } = self.metadata;
         let path = path.map(Cow::into_owned);
         let (form, modified_s, body) = match (self.encrypted_content, self.symlink_target) {
-            (Some(Base64(content)), None) if self.content.is_none() => {
+            (Some(N2sBase64(content)), None) if self.content.is_none() => {
                 let (path, hash) = path.zip(file_hash).ok_or(Error::Malformed)?;
-                (2, timestamp, Body::Sealed { path, hash: hash.into_owned(), content })
+                (2, timestamp, N2sBody::Sealed { path, hash: hash.into_owned(), content })
             }
             (None, Some(target)) if self.content.is_none() => {
                 let (path, hash) = path.zip(file_hash).ok_or(Error::Malformed)?;
                 let (hash, target) = (hash.into_owned(), target.into_owned());
-                (2, timestamp, Body::Symlink { path, hash, target })
+                (2, timestamp, N2sBody::Symlink { path, hash, target })
             }
             (None, None) if encryption != Some(true) => {
-                let Frames(frames) = self.content.ok_or(Error::Malformed)?;
-                (if path.is_some() { 4 } else { 3 }, mtime, Body::Open { path, frames })
+                let N2sLz4Frames(frames) = self.content.ok_or(Error::Malformed)?;
+                (if path.is_some() { 4 } else { 3 }, mtime, N2sBody::Open { path, frames })
             }
             _ => return Err(Error::Malformed),
         };
-        Ok(Parsed { form, size, modified_s: modified_s.ok_or(Error::Malformed)?, body })
+        Ok(N2sParsedBlob { form, size, modified_s: modified_s.ok_or(Error::Malformed)?, body })
     }
 }
 
 /// A text of base64, decoded while it is read.
-struct Base64(Vec<u8>);
+struct N2sBase64(Vec<u8>);
 
-impl<'de> Deserialize<'de> for Base64 {
+impl<'de> Deserialize<'de> for N2sBase64 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Pieces(vec![])).map(Self)
+        deserializer.deserialize_str(N2sFramesVisitor(vec![])).map(Self)
     }
 }
 
 /// LZ4 frames: one text, or an object that names its encoding and lists pieces. Whether the pieces
 /// are frames or parts of one frame makes no difference once they lie one after the other.
-struct Frames(Vec<u8>);
+struct N2sLz4Frames(Vec<u8>);
 
-impl<'de> Deserialize<'de> for Frames {
+impl<'de> Deserialize<'de> for N2sLz4Frames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Pieces(vec![])).map(Self)
+        deserializer.deserialize_any(N2sFramesVisitor(vec![])).map(Self)
     }
 }
 
 /// The bytes decoded so far. Nothing is kept in base64.
-struct Pieces(Vec<u8>);
+struct N2sFramesVisitor(Vec<u8>);
 
-impl<'de> Visitor<'de> for Pieces {
+impl<'de> Visitor<'de> for N2sFramesVisitor {
     type Value = Vec<u8>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,7 +163,7 @@ impl<'de> Visitor<'de> for Pieces {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut pieces: A) -> Result<Vec<u8>, A::Error> {
-        while pieces.next_element_seed(Piece(&mut self.0))?.is_some() {}
+        while pieces.next_element_seed(N2sBase64Seed(&mut self.0))?.is_some() {}
         Ok(self.0)
     }
 
@@ -176,7 +176,7 @@ impl<'de> Visitor<'de> for Pieces {
                     known = matches!(&*encoding, "lz4-multiframe" | "lz4+base64-chunked");
                 }
                 "frames" | "chunks" if pieces.is_none() => {
-                    pieces = Some(map.next_value::<List>()?.0);
+                    pieces = Some(map.next_value::<N2sBase64List>()?.0);
                 }
                 _ => return Err(de::Error::custom("an unknown part of the content")),
             }
@@ -189,23 +189,23 @@ impl<'de> Visitor<'de> for Pieces {
 }
 
 /// Texts of base64, decoded one after the other into the same bytes.
-struct List(Vec<u8>);
+struct N2sBase64List(Vec<u8>);
 
-impl<'de> Deserialize<'de> for List {
+impl<'de> Deserialize<'de> for N2sBase64List {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Pieces(vec![])).map(Self)
+        deserializer.deserialize_seq(N2sFramesVisitor(vec![])).map(Self)
     }
 }
 
 /// One of them.
-struct Piece<'a>(&'a mut Vec<u8>);
+struct N2sBase64Seed<'a>(&'a mut Vec<u8>);
 
-impl<'de> de::DeserializeSeed<'de> for Piece<'_> {
+impl<'de> de::DeserializeSeed<'de> for N2sBase64Seed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         let bytes = std::mem::take(self.0);
-        *self.0 = deserializer.deserialize_str(Pieces(bytes))?;
+        *self.0 = deserializer.deserialize_str(N2sFramesVisitor(bytes))?;
         Ok(())
     }
 }

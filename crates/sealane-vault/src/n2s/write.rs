@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Blob, Cipher, Error, check_size, compression, crypto};
+use super::{Error, N2sBlob, N2sCipher, check_size, compression, crypto};
 
 /// Writes the blob of a regular file. `modified_s` is its time in seconds since 1970.
 ///
@@ -14,8 +14,8 @@ pub fn seal(
     content: &[u8],
     modified_s: f64,
     passphrase: &[u8],
-    cipher: Cipher,
-) -> Result<Blob, Error> {
+    cipher: N2sCipher,
+) -> Result<N2sBlob, Error> {
     check_size(content)?;
     let hash = crypto::file_hash(content);
     let name = crypto::name(path, &hash);
@@ -25,7 +25,7 @@ pub fn seal(
     let size = content.len() as u64;
     let metadata = metadata(path, size, modified_s, &hash, None)?;
     let json = format!("{{\n  \"encrypted_content\": \"{content_base64}\",\n{metadata}\n}}");
-    Ok(Blob { name, bytes: json.into_bytes() })
+    Ok(N2sBlob { name, bytes: json.into_bytes() })
 }
 
 /// Writes the blob of a symbolic link, which the format does not seal.
@@ -33,12 +33,12 @@ pub fn seal(
 /// # Errors
 ///
 /// [`Error::Time`] if the time is not finite.
-pub fn symlink(path: &str, target: &str, modified_s: f64) -> Result<Blob, Error> {
+pub fn symlink(path: &str, target: &str, modified_s: f64) -> Result<N2sBlob, Error> {
     let hash = crypto::file_hash(target.as_bytes());
     let name = crypto::name(path, &hash);
     let metadata = metadata(path, target.len() as u64, modified_s, &hash, Some("symlink"))?;
     let json = format!("{{\n  \"symlink_target\": {},\n{metadata}\n}}", text(target));
-    Ok(Blob { name, bytes: json.into_bytes() })
+    Ok(N2sBlob { name, bytes: json.into_bytes() })
 }
 
 fn metadata(

@@ -11,7 +11,7 @@ use super::PutOptions;
 use crate::Error;
 
 /// What is left out. Of several lists the last one decides that has a pattern for a path.
-pub(super) struct Excludes {
+pub(super) struct PutExcludes {
     lists: Vec<ExcludeList>,
     malformed: Vec<String>,
 }
@@ -40,12 +40,12 @@ struct ExcludeLines {
     lines: Vec<String>,
 }
 
-impl Excludes {
+impl PutExcludes {
     /// The patterns of `options` for a put of `roots`, which are absolute.
     ///
     /// Those of the command line begin at each root, those of a file where the file stands. If
     /// that is neither in a root nor above it, they begin at the root, too.
-    pub(super) fn new(options: &PutOptions, roots: &[PathBuf]) -> Result<Excludes, Error> {
+    pub(super) fn new(options: &PutOptions, roots: &[PathBuf]) -> Result<PutExcludes, Error> {
         let mut sources = Vec::new();
         for file in &options.exclude_from {
             let bytes = std::fs::read(file).map_err(|cause| Error::file(file, cause))?;
@@ -54,7 +54,7 @@ impl Excludes {
             sources.push(ExcludeLines { from: Some(file.clone()), lines });
         }
         sources.push(ExcludeLines { from: None, lines: options.exclude.clone() });
-        let mut excludes = Excludes { lists: Vec::new(), malformed: Vec::new() };
+        let mut excludes = PutExcludes { lists: Vec::new(), malformed: Vec::new() };
         for source in &sources {
             for root in roots {
                 let list = excludes.list(source, root)?;

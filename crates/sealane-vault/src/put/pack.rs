@@ -3,21 +3,21 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::claim::Claims;
+use super::claim::ChunkClaims;
 use super::seal::ChunkSealer;
-use super::upload::Uploader;
-use super::{Content, Found, IdHash, Job, Step};
+use super::upload::PackUploader;
+use super::{IdHash, PutContent, PutEntry, PutJob, PutStep};
 use crate::Error;
-use crate::format::chunk::{ChunkHead, ChunkKind, Id};
-use crate::format::header::{Kind, ObjectHeader};
-use crate::format::pack::{Pack, seal_trailer};
-use crate::format::page::{Entry, Node, PageDraft, Piece, write_pieces};
-use crate::format::snapshot::Counts;
+use crate::format::chunk::{ChunkHead, ChunkId, ChunkKind};
+use crate::format::header::{ObjectHeader, ObjectKind};
+use crate::format::pack::{PackRecord, seal_trailer};
+use crate::format::page::{FilePiece, PageDraft, SnapshotEntry, SnapshotEntryKind, write_pieces};
+use crate::format::snapshot::SnapshotCounts;
 use crate::limits::{
     MAX_FILE_LISTS, MAX_PACK_CHUNKS, MAX_PAGE_ENTRIES, MAX_PIECES, PACK_TARGET_BYTES,
 };
-use crate::listing::Listing;
-use crate::manifest::{Look, Manifest};
+use crate::listing::ListingWriter;
+use crate::manifest::{ChunkManifest, VaultFileStat};
 use crate::store::spool_name;
 
 /// Bytes at which a page ends in any case.
@@ -31,38 +31,38 @@ const BLOCK_BYTES: usize = 256 << 10;
 const SEEN_BATCH: usize = 4096;
 
 /// Puts sealed chunks into packs, in order, and entries into pages.
-pub(super) struct Packer<'a> {
+pub(super) struct ChunkPacker<'a> {
     sealer: ChunkSealer<'a>,
-    claims: &'a Claims,
+    claims: &'a ChunkClaims,
     header: ObjectHeader,
     spool: PathBuf,
     dry: bool,
     open: Option<OpenPack>,
-    written: HashSet<Id, IdHash>,
-    relied: HashSet<Id, IdHash>,
+    written: HashSet<ChunkId, IdHash>,
+    relied: HashSet<ChunkId, IdHash>,
     page: PageDraft,
-    pages: Vec<Id>,
-    file: Option<(Found, Vec<Piece>)>,
-    first_names: HashMap<Vec<u8>, Vec<Piece>>,
-    seen: Vec<(Vec<u8>, Look, Vec<Piece>)>,
-    manifest: Option<Manifest>,
-    listing: Option<Listing>,
+    pages: Vec<ChunkId>,
+    file: Option<(PutEntry, Vec<FilePiece>)>,
+    first_names: HashMap<Vec<u8>, Vec<FilePiece>>,
+    seen: Vec<(Vec<u8>, VaultFileStat, Vec<FilePiece>)>,
+    manifest: Option<ChunkManifest>,
+    listing: Option<ListingWriter>,
     scratch: Vec<u8>,
-    counts: Counts,
+    counts: SnapshotCounts,
 }
 
 /// The outcome of all jobs.
-pub(crate) struct Packed {
-    pub(crate) pages: Vec<Id>,
-    pub(crate) counts: Counts,
-    pub(crate) relied: HashSet<Id, IdHash>,
-    pub(crate) listing: Option<Listing>,
+pub(crate) struct PackerOutput {
+    pub(crate) pages: Vec<ChunkId>,
+    pub(crate) counts: SnapshotCounts,
+    pub(crate) relied: HashSet<ChunkId, IdHash>,
+    pub(crate) listing: Option<ListingWriter>,
 }
 
 /// A pack that is being written.
 struct OpenPack {
     file: File,
-    path: Spooled,
+    path: SpoolFile,
     hasher: blake3::Hasher,
     /// Bytes that are neither hashed nor written yet.
     block: Vec<u8>,
@@ -73,27 +73,27 @@ struct OpenPack {
 
 /// A file that is on its way to be an object. What does not get there takes no room: on a full disk
 /// it would keep the next run from completing.
-pub(super) struct Spooled(pub(super) PathBuf);
+pub(super) struct SpoolFile(pub(super) PathBuf);
 
-impl Drop for Spooled {
+impl Drop for SpoolFile {
     fn drop(&mut self) {
         // After an upload there is nothing left to remove.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-impl<'a> Packer<'a> {
+impl<'a> ChunkPacker<'a> {
     pub(super) fn new(
         sealer: ChunkSealer<'a>,
-        claims: &'a Claims,
+        claims: &'a ChunkClaims,
         header: ObjectHeader,
         spool: &Path,
-        listing: Option<Listing>,
+        listing: Option<ListingWriter>,
     ) -> Self {
-        Packer {
+        ChunkPacker {
             sealer,
             claims,
-            header: ObjectHeader { kind: Kind::Pack, ..header },
+            header: ObjectHeader { kind: ObjectKind::Pack, ..header },
             spool: spool.to_owned(),
             dry: false,
             open: None,
@@ -107,7 +107,7 @@ impl<'a> Packer<'a> {
             manifest: None,
             listing,
             scratch: Vec::new(),
-            counts: Counts::default(),
+            counts: SnapshotCounts::default(),
         }
     }
 
@@ -117,56 +117,64 @@ impl<'a> Packer<'a> {
     }
 
     /// Remembers what files looked like.
-    pub(super) fn remembering(self, manifest: Manifest) -> Self {
+    pub(super) fn remembering(self, manifest: ChunkManifest) -> Self {
         Self { manifest: Some(manifest), ..self }
     }
 
     /// Does what a job says.
-    pub(super) fn job(&mut self, job: &mut Job, uploader: &Uploader<'_>) -> Result<(), Error> {
+    pub(super) fn job(
+        &mut self,
+        job: &mut PutJob,
+        uploader: &PackUploader<'_>,
+    ) -> Result<(), Error> {
         for step in job.steps.drain(..) {
             match step {
-                Step::Entry(found) => self.entry(*found, uploader)?,
-                Step::Chunk { plain, id, sealed } => {
+                PutStep::Entry(found) => self.entry(*found, uploader)?,
+                PutStep::Chunk { plain, id, sealed } => {
                     let bytes = plain.len() as u64;
                     let sealed = sealed.and_then(|(head, range)| {
                         job.sealed.get(range).map(|sealed| (head, sealed))
                     });
                     self.chunk(id, sealed, uploader)?;
-                    self.piece(Piece::Chunk { bytes, id });
+                    self.piece(FilePiece::Chunk { bytes, id });
                 }
-                Step::Hole(bytes) => self.piece(Piece::Hole { bytes }),
-                Step::End(look) => self.end(look, uploader)?,
-                Step::Abandon => self.file = None,
+                PutStep::Hole(bytes) => self.piece(FilePiece::Hole { bytes }),
+                PutStep::End(look) => self.end(look, uploader)?,
+                PutStep::Abandon => self.file = None,
             }
         }
         Ok(())
     }
 
-    fn piece(&mut self, piece: Piece) {
+    fn piece(&mut self, piece: FilePiece) {
         if let Some((_, pieces)) = &mut self.file {
             pieces.push(piece);
         }
     }
 
-    fn entry(&mut self, mut found: Found, uploader: &Uploader<'_>) -> Result<(), Error> {
+    fn entry(&mut self, mut found: PutEntry, uploader: &PackUploader<'_>) -> Result<(), Error> {
         debug_assert!(self.file.is_none(), "the file before has ended");
-        match std::mem::replace(&mut found.content, Content::Whole) {
-            Content::Follows => {
+        match std::mem::replace(&mut found.content, PutContent::Whole) {
+            PutContent::Follows => {
                 self.file = Some((found, Vec::new()));
                 Ok(())
             }
-            Content::Whole => self.whole(found, uploader),
-            Content::Same(first) => {
+            PutContent::Whole => self.whole(found, uploader),
+            PutContent::Same(first) => {
                 let pieces = self.first_names.get(&first).cloned().unwrap_or_default();
-                let size = pieces.iter().map(Piece::bytes).sum();
-                found.entry.node = Node::File { size, pieces };
+                let size = pieces.iter().map(FilePiece::bytes).sum();
+                found.entry.node = SnapshotEntryKind::File { size, pieces };
                 found.entry.hard_link = Some(first);
                 self.whole(found, uploader)
             }
         }
     }
 
-    fn end(&mut self, look: Option<Look>, uploader: &Uploader<'_>) -> Result<(), Error> {
+    fn end(
+        &mut self,
+        look: Option<VaultFileStat>,
+        uploader: &PackUploader<'_>,
+    ) -> Result<(), Error> {
         let Some((mut found, pieces)) = self.file.take() else { return Ok(()) };
         if let Some(look) = look {
             self.seen.push((std::mem::take(&mut found.absolute), look, pieces.clone()));
@@ -174,22 +182,22 @@ impl<'a> Packer<'a> {
                 self.remember()?;
             }
         }
-        let size = pieces.iter().map(Piece::bytes).sum();
-        found.entry.node = Node::File { size, pieces };
+        let size = pieces.iter().map(FilePiece::bytes).sum();
+        found.entry.node = SnapshotEntryKind::File { size, pieces };
         self.whole(found, uploader)
     }
 
     /// An entry with all its pieces.
-    fn whole(&mut self, found: Found, uploader: &Uploader<'_>) -> Result<(), Error> {
+    fn whole(&mut self, found: PutEntry, uploader: &PackUploader<'_>) -> Result<(), Error> {
         let mut entry = found.entry;
         match &mut entry.node {
-            Node::Folder => self.counts.folders += 1,
-            Node::Link { .. } => self.counts.links += 1,
-            Node::File { size, pieces } => {
+            SnapshotEntryKind::Folder => self.counts.folders += 1,
+            SnapshotEntryKind::Link { .. } => self.counts.links += 1,
+            SnapshotEntryKind::File { size, pieces } => {
                 self.counts.files += 1;
                 self.counts.bytes += *size;
                 for piece in pieces.iter() {
-                    if let Piece::Chunk { id, .. } = piece
+                    if let FilePiece::Chunk { id, .. } = piece
                         && self.claims.is_kept(id)
                     {
                         self.relied.insert(*id);
@@ -208,19 +216,23 @@ impl<'a> Packer<'a> {
     }
 
     /// The pieces of a large file, as lists in chunks of their own.
-    fn lists(&mut self, pieces: &[Piece], uploader: &Uploader<'_>) -> Result<Vec<Piece>, Error> {
+    fn lists(
+        &mut self,
+        pieces: &[FilePiece],
+        uploader: &PackUploader<'_>,
+    ) -> Result<Vec<FilePiece>, Error> {
         let mut lists = Vec::new();
         for part in pieces.chunks(MAX_PIECES) {
-            let bytes = part.iter().map(Piece::bytes).sum();
+            let bytes = part.iter().map(FilePiece::bytes).sum();
             let mut plaintext = Vec::new();
             write_pieces(&mut plaintext, part);
             let id = self.record(ChunkKind::List, &plaintext, uploader)?;
-            lists.push(Piece::List { bytes, id });
+            lists.push(FilePiece::List { bytes, id });
         }
         Ok(lists)
     }
 
-    fn push(&mut self, entry: &Entry, uploader: &Uploader<'_>) -> Result<(), Error> {
+    fn push(&mut self, entry: &SnapshotEntry, uploader: &PackUploader<'_>) -> Result<(), Error> {
         if let Some(listing) = &mut self.listing {
             listing.add(entry)?;
         }
@@ -232,7 +244,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    fn end_page(&mut self, uploader: &Uploader<'_>) -> Result<(), Error> {
+    fn end_page(&mut self, uploader: &PackUploader<'_>) -> Result<(), Error> {
         if self.page.count() > 0 {
             let plaintext = self.page.plaintext();
             self.page.clear();
@@ -247,8 +259,8 @@ impl<'a> Packer<'a> {
         &mut self,
         kind: ChunkKind,
         plaintext: &[u8],
-        uploader: &Uploader<'_>,
-    ) -> Result<Id, Error> {
+        uploader: &PackUploader<'_>,
+    ) -> Result<ChunkId, Error> {
         let id = self.sealer.naming().id(kind, plaintext);
         if self.claims.is_kept(&id) || self.written.contains(&id) {
             self.relied.insert(id);
@@ -264,9 +276,9 @@ impl<'a> Packer<'a> {
 
     fn chunk(
         &mut self,
-        id: Id,
+        id: ChunkId,
         sealed: Option<(ChunkHead, &[u8])>,
-        uploader: &Uploader<'_>,
+        uploader: &PackUploader<'_>,
     ) -> Result<(), Error> {
         if self.claims.is_kept(&id) || self.written.contains(&id) {
             return Ok(());
@@ -281,7 +293,7 @@ impl<'a> Packer<'a> {
         &mut self,
         head: ChunkHead,
         sealed: &[u8],
-        uploader: &Uploader<'_>,
+        uploader: &PackUploader<'_>,
     ) -> Result<(), Error> {
         if head.descriptor.kind == ChunkKind::Data {
             self.counts.new_chunks += 1;
@@ -295,7 +307,7 @@ impl<'a> Packer<'a> {
         let pack = match &mut self.open {
             Some(pack) => pack,
             None => {
-                let path = Spooled(self.spool.join(spool_name("pack")));
+                let path = SpoolFile(self.spool.join(spool_name("pack")));
                 self.open.insert(OpenPack::create(path, &self.header)?)
             }
         };
@@ -307,7 +319,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Ends the open pack, with the entries of the page that is not complete yet.
-    fn close(&mut self, uploader: &Uploader<'_>) -> Result<(), Error> {
+    fn close(&mut self, uploader: &PackUploader<'_>) -> Result<(), Error> {
         let Some(mut pack) = self.open.take() else { return Ok(()) };
         if self.page.count() > 0 {
             let plaintext = self.page.plaintext();
@@ -335,18 +347,18 @@ impl<'a> Packer<'a> {
     }
 
     /// Ends the last page and the last pack.
-    pub(super) fn finish(mut self, uploader: &Uploader<'_>) -> Result<Packed, Error> {
+    pub(super) fn finish(mut self, uploader: &PackUploader<'_>) -> Result<PackerOutput, Error> {
         self.end_page(uploader)?;
         self.close(uploader)?;
         self.remember()?;
         debug_assert!(self.file.is_none() && self.page.count() == 0, "nothing is left to be kept");
-        let Packer { pages, counts, relied, listing, .. } = self;
-        Ok(Packed { pages, counts, relied, listing })
+        let ChunkPacker { pages, counts, relied, listing, .. } = self;
+        Ok(PackerOutput { pages, counts, relied, listing })
     }
 }
 
 impl OpenPack {
-    fn create(path: Spooled, header: &ObjectHeader) -> Result<OpenPack, Error> {
+    fn create(path: SpoolFile, header: &ObjectHeader) -> Result<OpenPack, Error> {
         let file = File::create(&path.0).map_err(|cause| Error::store("tmp", cause))?;
         let hasher = blake3::Hasher::new();
         let block = Vec::with_capacity(BLOCK_BYTES);
@@ -389,12 +401,12 @@ impl OpenPack {
         Ok(())
     }
 
-    fn finish(mut self, end: &[u8]) -> Result<(Spooled, Pack), Error> {
+    fn finish(mut self, end: &[u8]) -> Result<(SpoolFile, PackRecord), Error> {
         debug_assert!(self.holds_together());
         self.write(end)?;
         self.write_block()?;
         let hash = *self.hasher.finalize().as_bytes();
-        let pack = Pack { hash, size: self.size, header: self.header, chunks: self.chunks };
+        let pack = PackRecord { hash, size: self.size, header: self.header, chunks: self.chunks };
         Ok((self.path, pack))
     }
 

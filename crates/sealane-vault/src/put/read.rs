@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::claim::Claims;
+use super::claim::ChunkClaims;
 use super::walk;
-use super::{Content, Found, Job, Progress, Skipped, Step};
+use super::{PutContent, PutEntry, PutJob, PutProgress, PutStep, SkippedItem};
 use crate::Error;
 use crate::chunker::Chunker;
-use crate::format::chunk::Id;
-use crate::format::page::{Entry, Node, Piece, is_path};
+use crate::format::chunk::ChunkId;
+use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind, is_path};
 use crate::limits::MAX_CHUNK_BYTES;
-use crate::manifest::{Look, Manifest};
+use crate::manifest::{ChunkManifest, VaultFileStat};
 
 /// Plaintext at which a job is handed on.
 const JOB_BYTES: usize = 1 << 20;
@@ -29,12 +29,12 @@ const WINDOW_BYTES: usize = 2 * MAX_CHUNK_BYTES;
 const TICK_NS: i64 = 50_000_000;
 
 /// Reads contents and cuts them, and hands them on in jobs.
-pub(super) struct Reader<'a> {
+pub(super) struct PutReader<'a> {
     pub(super) chunker: &'a Chunker,
-    pub(super) manifest: &'a Manifest,
-    pub(super) claims: &'a Claims,
-    pub(super) progress: Option<&'a Progress>,
-    jobs: Jobs,
+    pub(super) manifest: &'a ChunkManifest,
+    pub(super) claims: &'a ChunkClaims,
+    pub(super) progress: Option<&'a PutProgress>,
+    jobs: PutJobQueue,
     window: Vec<u8>,
     names: HashMap<(u64, u64), Vec<u8>>,
     /// Files that changed while they were read.
@@ -42,15 +42,15 @@ pub(super) struct Reader<'a> {
 }
 
 /// Empty jobs in, full ones out, in turn.
-pub(super) struct Jobs {
-    pub(super) empty: Receiver<Job>,
-    pub(super) full: Vec<Sender<Job>>,
+pub(super) struct PutJobQueue {
+    pub(super) empty: Receiver<PutJob>,
+    pub(super) full: Vec<Sender<PutJob>>,
     pub(super) next: u64,
-    pub(super) open: Option<Job>,
+    pub(super) open: Option<PutJob>,
 }
 
-impl Jobs {
-    fn open(&mut self) -> Result<&mut Job, Error> {
+impl PutJobQueue {
+    fn open(&mut self) -> Result<&mut PutJob, Error> {
         match &mut self.open {
             Some(job) => Ok(job),
             open => {
@@ -71,7 +71,7 @@ impl Jobs {
         thread.send(job).map_err(|_| Error::Stopped)
     }
 
-    fn step(&mut self, step: Step) -> Result<(), Error> {
+    fn step(&mut self, step: PutStep) -> Result<(), Error> {
         let job = self.open()?;
         job.steps.push(step);
         if job.steps.len() >= JOB_STEPS { self.hand_on() } else { Ok(()) }
@@ -86,17 +86,17 @@ impl Jobs {
         let from = job.plain.len();
         job.plain.extend_from_slice(data);
         let plain = from..job.plain.len();
-        self.step(Step::Chunk { plain, id: Id([0; 24]), sealed: None })
+        self.step(PutStep::Chunk { plain, id: ChunkId([0; 24]), sealed: None })
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PutReader<'a> {
     pub(super) fn new(
         chunker: &'a Chunker,
-        manifest: &'a Manifest,
-        claims: &'a Claims,
-        progress: Option<&'a Progress>,
-        jobs: Jobs,
+        manifest: &'a ChunkManifest,
+        claims: &'a ChunkClaims,
+        progress: Option<&'a PutProgress>,
+        jobs: PutJobQueue,
     ) -> Self {
         let (window, names) = (vec![0; WINDOW_BYTES], HashMap::new());
         let changed = Vec::new();
@@ -112,12 +112,12 @@ impl<'a> Reader<'a> {
     /// Takes what the walk came by.
     pub(super) fn visit(
         &mut self,
-        step: &walk::Step<'_>,
-        skipped: &mut Vec<Skipped>,
+        step: &walk::WalkStep<'_>,
+        skipped: &mut Vec<SkippedItem>,
     ) -> Result<(), Error> {
         let mut skip = |reason: &str| {
             let path = step.absolute.display().to_string();
-            skipped.push(Skipped { path, reason: reason.to_owned() });
+            skipped.push(SkippedItem { path, reason: reason.to_owned() });
         };
         if !is_path(step.path) {
             skip("its path is too long");
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
             match std::fs::read_link(step.absolute) {
                 Ok(target) => {
                     let target = target.as_os_str().as_bytes().to_vec();
-                    entry.node = Node::Link { target };
+                    entry.node = SnapshotEntryKind::Link { target };
                 }
                 Err(error) => {
                     skip(&error.to_string());
@@ -149,21 +149,21 @@ impl<'a> Reader<'a> {
             skip("devices, sockets and pipes are not kept");
             return Ok(());
         }
-        self.entry(entry, Content::Whole, Vec::new(), false)
+        self.entry(entry, PutContent::Whole, Vec::new(), false)
     }
 
     fn entry(
         &mut self,
-        entry: Entry,
-        content: Content,
+        entry: SnapshotEntry,
+        content: PutContent,
         absolute: Vec<u8>,
         has_other_names: bool,
     ) -> Result<(), Error> {
-        let found = Found { entry, content, absolute, has_other_names };
-        self.jobs.step(Step::Entry(Box::new(found)))
+        let found = PutEntry { entry, content, absolute, has_other_names };
+        self.jobs.step(PutStep::Entry(Box::new(found)))
     }
 
-    fn file(&mut self, step: &walk::Step<'_>, mut entry: Entry) -> Result<(), Error> {
+    fn file(&mut self, step: &walk::WalkStep<'_>, mut entry: SnapshotEntry) -> Result<(), Error> {
         let metadata = step.metadata;
         let has_other_names = metadata.nlink() > 1;
         if has_other_names {
@@ -171,13 +171,13 @@ impl<'a> Reader<'a> {
             if let Some(first) = self.names.get(&key) {
                 let first = first.clone();
                 self.count(metadata.len());
-                return self.entry(entry, Content::Same(first), Vec::new(), false);
+                return self.entry(entry, PutContent::Same(first), Vec::new(), false);
             }
         }
         let absolute = step.absolute.as_os_str().as_bytes();
         if let Some(pieces) = self.unchanged(absolute, &look(metadata))? {
-            entry.node = Node::File { size: metadata.len(), pieces };
-            self.entry(entry, Content::Whole, Vec::new(), has_other_names)?;
+            entry.node = SnapshotEntryKind::File { size: metadata.len(), pieces };
+            self.entry(entry, PutContent::Whole, Vec::new(), has_other_names)?;
             self.count(metadata.len());
         } else {
             let mut file = open(step.absolute)?;
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
             }
             let started = now_ns();
             let entry = self::entry(step.path, &opened);
-            self.entry(entry, Content::Follows, absolute.to_vec(), has_other_names)?;
+            self.entry(entry, PutContent::Follows, absolute.to_vec(), has_other_names)?;
             let read = self.content(&mut file, &opened, step.absolute);
             let after = metadata_of(&file, step.absolute).map(|metadata| look(&metadata)).ok();
             if after.as_ref().is_some_and(|after| *after != look(&opened)) {
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
             }
             let settled =
                 after.filter(|after| *after == look(&opened) && after.ctime_ns + TICK_NS < started);
-            self.jobs.step(if read.is_ok() { Step::End(settled) } else { Step::Abandon })?;
+            self.jobs.step(if read.is_ok() { PutStep::End(settled) } else { PutStep::Abandon })?;
             read?;
         }
         if has_other_names {
@@ -207,12 +207,16 @@ impl<'a> Reader<'a> {
     }
 
     /// The pieces of a file that looks as it did when it was kept, if all of them are still there.
-    fn unchanged(&self, absolute: &[u8], look: &Look) -> Result<Option<Vec<Piece>>, Error> {
+    fn unchanged(
+        &self,
+        absolute: &[u8],
+        look: &VaultFileStat,
+    ) -> Result<Option<Vec<FilePiece>>, Error> {
         let seen = self.manifest.seen(absolute)?.filter(|(seen, _)| seen == look);
-        let is_kept = |piece: &Piece| match piece {
-            Piece::Chunk { id, .. } => self.claims.is_kept(id),
-            Piece::Hole { .. } => true,
-            Piece::List { .. } => false,
+        let is_kept = |piece: &FilePiece| match piece {
+            FilePiece::Chunk { id, .. } => self.claims.is_kept(id),
+            FilePiece::Hole { .. } => true,
+            FilePiece::List { .. } => false,
         };
         Ok(seen.map(|(_, pieces)| pieces).filter(|pieces| pieces.iter().all(is_kept)))
     }
@@ -227,18 +231,18 @@ impl<'a> Reader<'a> {
     fn content(&mut self, file: &mut File, metadata: &Metadata, path: &Path) -> Result<(), Error> {
         let failed = |cause| Error::file(path, cause);
         if metadata.blocks() * 512 >= metadata.len() {
-            self.stream(&mut Named { read: file, path })?;
+            self.stream(&mut NamedReader { read: file, path })?;
         } else {
             let mut at = 0;
             while at < metadata.len() {
                 let data = seek(file, SeekFrom::Start(at), true, metadata.len()).map_err(failed)?;
                 if data > at {
-                    self.jobs.step(Step::Hole(data - at))?;
+                    self.jobs.step(PutStep::Hole(data - at))?;
                 }
                 let hole = seek(file, SeekFrom::Start(data), false, metadata.len());
                 let hole = hole.map_err(failed)?;
                 file.seek(SeekFrom::Start(data)).map_err(failed)?;
-                self.stream(&mut Named { read: &mut file.take(hole - data), path })?;
+                self.stream(&mut NamedReader { read: &mut file.take(hole - data), path })?;
                 if hole <= at {
                     break;
                 }
@@ -250,14 +254,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Cuts and hands on all that `source` has.
-    pub(super) fn stream(&mut self, source: &mut Named<'_>) -> Result<(), Error> {
+    pub(super) fn stream(&mut self, source: &mut NamedReader<'_>) -> Result<(), Error> {
         let mut window = std::mem::take(&mut self.window);
         let outcome = self.stream_through(source, &mut window);
         self.window = window;
         outcome
     }
 
-    fn stream_through(&mut self, source: &mut Named<'_>, window: &mut [u8]) -> Result<(), Error> {
+    fn stream_through(
+        &mut self,
+        source: &mut NamedReader<'_>,
+        window: &mut [u8],
+    ) -> Result<(), Error> {
         let mut held = 0;
         let mut ended = false;
         while !ended {
@@ -286,27 +294,31 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes one entry that has no content.
-    pub(super) fn whole(&mut self, entry: Entry) -> Result<(), Error> {
-        self.entry(entry, Content::Whole, Vec::new(), false)
+    pub(super) fn whole(&mut self, entry: SnapshotEntry) -> Result<(), Error> {
+        self.entry(entry, PutContent::Whole, Vec::new(), false)
     }
 
     /// Takes one entry whose content comes from a reader.
-    pub(super) fn reader(&mut self, entry: Entry, source: &mut dyn Read) -> Result<(), Error> {
+    pub(super) fn reader(
+        &mut self,
+        entry: SnapshotEntry,
+        source: &mut dyn Read,
+    ) -> Result<(), Error> {
         let path = entry.shown();
-        self.entry(entry, Content::Follows, Vec::new(), false)?;
-        self.stream(&mut Named { read: source, path: Path::new(&path) })?;
+        self.entry(entry, PutContent::Follows, Vec::new(), false)?;
+        self.stream(&mut NamedReader { read: source, path: Path::new(&path) })?;
         self.count(0);
-        self.jobs.step(Step::End(None))
+        self.jobs.step(PutStep::End(None))
     }
 }
 
 /// A reader whose errors say what it reads.
-pub(super) struct Named<'a> {
+pub(super) struct NamedReader<'a> {
     pub(super) read: &'a mut dyn Read,
     pub(super) path: &'a Path,
 }
 
-impl Named<'_> {
+impl NamedReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> Result<usize, Error> {
         loop {
             match self.read.read(out) {
@@ -341,20 +353,20 @@ fn seek(file: &File, at: SeekFrom, data: bool, end: u64) -> io::Result<u64> {
     }
 }
 
-fn entry(path: &[u8], metadata: &Metadata) -> Entry {
-    Entry {
+fn entry(path: &[u8], metadata: &Metadata) -> SnapshotEntry {
+    SnapshotEntry {
         path: path.to_vec(),
         mode: metadata.mode() & 0o7777,
         uid: metadata.uid(),
         gid: metadata.gid(),
         mtime_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-        node: Node::Folder,
+        node: SnapshotEntryKind::Folder,
         hard_link: None,
     }
 }
 
-fn look(metadata: &Metadata) -> Look {
-    Look {
+fn look(metadata: &Metadata) -> VaultFileStat {
+    VaultFileStat {
         size: metadata.len(),
         mtime_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
         ctime_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),

@@ -4,32 +4,32 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use super::claim::Claims;
-use super::exclude::Excludes;
-use super::pack::{Packed, Packer};
-use super::read::{Jobs, Reader};
+use super::claim::ChunkClaims;
+use super::exclude::PutExcludes;
+use super::pack::{ChunkPacker, PackerOutput};
+use super::read::{PutJobQueue, PutReader};
 use super::seal::ChunkSealer;
-use super::upload::Uploader;
-use super::walk::{Walk, absolute, places};
-use super::{Job, PutOptions, PutReport, Skipped};
+use super::upload::PackUploader;
+use super::walk::{FileWalk, absolute, places};
+use super::{PutJob, PutOptions, PutReport, SkippedItem};
 use crate::Error;
 use crate::chunker::Chunker;
-use crate::format::chunk::{ChunkHead, Compression};
-use crate::format::config::Metadata;
-use crate::format::pack::Pack;
-use crate::format::page::{Entry, Node};
-use crate::format::snapshot::Counts;
+use crate::format::chunk::{ChunkCompression, ChunkHead};
+use crate::format::config::VaultMetadata;
+use crate::format::pack::PackRecord;
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
+use crate::format::snapshot::SnapshotCounts;
 use crate::limits::{MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_TAG_BYTES, MAX_TAGS, MAX_VAULT_THREADS};
-use crate::listing::Listing;
-use crate::manifest::Manifest;
+use crate::listing::ListingWriter;
+use crate::manifest::ChunkManifest;
 use crate::vault::Vault;
 
 /// Where entries come from.
-pub(crate) enum Source<'a> {
+pub(crate) enum PutSource<'a> {
     /// Files and folders, each under its last component.
     Paths(&'a [PathBuf]),
     /// One file, from a reader.
-    Reader(Entry, &'a mut dyn Read),
+    Reader(SnapshotEntry, &'a mut dyn Read),
     /// Entries in their order, each with its content unless it is a link, until there are none.
     Each {
         /// Where they come from on this machine.
@@ -39,26 +39,26 @@ pub(crate) enum Source<'a> {
     },
 }
 
-impl Source<'_> {
+impl PutSource<'_> {
     /// The places that tell the snapshots of this source from those of other sources of the same
     /// host.
     fn places(&self) -> Result<Vec<Vec<u8>>, Error> {
         match self {
-            Source::Paths(roots) => places(roots),
-            Source::Reader(entry, _) => Ok(vec![entry.path.clone()]),
-            Source::Each { from, .. } => places(&[(*from).to_owned()]),
+            PutSource::Paths(roots) => places(roots),
+            PutSource::Reader(entry, _) => Ok(vec![entry.path.clone()]),
+            PutSource::Each { from, .. } => places(&[(*from).to_owned()]),
         }
     }
 }
 
 /// Gives the next entry, and names what is left out.
 pub(crate) type NextEntry<'a> =
-    dyn FnMut(&mut Vec<Skipped>) -> Option<(Entry, Vec<u8>)> + Send + 'a;
+    dyn FnMut(&mut Vec<SkippedItem>) -> Option<(SnapshotEntry, Vec<u8>)> + Send + 'a;
 
 /// Keeps `source` as the next snapshot.
 pub(crate) fn put(
     vault: &Vault,
-    source: Source<'_>,
+    source: PutSource<'_>,
     options: &PutOptions,
 ) -> Result<PutReport, Error> {
     check_words(options)?;
@@ -69,14 +69,14 @@ pub(crate) fn put(
         vault.store().check_condition()?;
     }
     vault.sync()?;
-    let claims = Claims::new(vault.manifest().kept_ids(vault.reads())?);
+    let claims = ChunkClaims::new(vault.manifest().kept_ids(vault.reads())?);
     let spool = vault.store().spool()?;
-    let plain = vault.metadata() == Metadata::Plain && !options.dry_run;
-    let listing = if plain { Some(Listing::create(&spool)?) } else { None };
+    let plain = vault.metadata() == VaultMetadata::Plain && !options.dry_run;
+    let listing = if plain { Some(ListingWriter::create(&spool)?) } else { None };
     let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
-    let packer = Packer::new(sealer, &claims, vault.header(), &spool, listing)
+    let packer = ChunkPacker::new(sealer, &claims, vault.header(), &spool, listing)
         .dry(options.dry_run)
-        .remembering(Manifest::open(vault.state()?, vault.reads())?);
+        .remembering(ChunkManifest::open(vault.state()?, vault.reads())?);
     let (mut packed, packs, notes) = pipeline(vault, source, options, &claims, packer)?;
     if options.dry_run {
         let head = vault.head_text()?;
@@ -109,13 +109,13 @@ fn check_words(options: &PutOptions) -> Result<(), Error> {
 pub(crate) fn repack(
     vault: &Vault,
     next: &mut dyn FnMut() -> Result<Option<(ChunkHead, Vec<u8>)>, Error>,
-) -> Result<Vec<Pack>, Error> {
-    let claims = Claims::new(HashSet::default());
+) -> Result<Vec<PackRecord>, Error> {
+    let claims = ChunkClaims::new(HashSet::default());
     let spool = vault.store().spool()?;
     std::thread::scope(|scope| {
-        let uploader = Uploader::start(scope, vault.store());
+        let uploader = PackUploader::start(scope, vault.store());
         let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
-        let mut packer = Packer::new(sealer, &claims, vault.header(), &spool, None);
+        let mut packer = ChunkPacker::new(sealer, &claims, vault.header(), &spool, None);
         while let Some((head, sealed)) = next()? {
             packer.append(head, &sealed, &uploader)?;
         }
@@ -124,18 +124,18 @@ pub(crate) fn repack(
     })
 }
 
-type Outcome = (Packed, Vec<Pack>, PutNotes);
+type PutOutcome = (PackerOutput, Vec<PackRecord>, PutNotes);
 
 /// What there is to tell of a put beside what it kept.
 #[derive(Default)]
 struct PutNotes {
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedItem>,
     changed: Vec<String>,
     unmatched: Vec<String>,
 }
 
 impl PutNotes {
-    fn report(self, snapshot: u64, head: String, counts: Counts, packs: u64) -> PutReport {
+    fn report(self, snapshot: u64, head: String, counts: SnapshotCounts, packs: u64) -> PutReport {
         let PutNotes { skipped, changed, unmatched } = self;
         PutReport { snapshot, head, counts, packs, skipped, changed, unmatched }
     }
@@ -143,16 +143,16 @@ impl PutNotes {
 
 fn pipeline(
     vault: &Vault,
-    source: Source<'_>,
+    source: PutSource<'_>,
     options: &PutOptions,
-    claims: &Claims,
-    packer: Packer<'_>,
-) -> Result<Outcome, Error> {
+    claims: &ChunkClaims,
+    packer: ChunkPacker<'_>,
+) -> Result<PutOutcome, Error> {
     let roots = match &source {
-        Source::Paths(roots) => absolute(roots)?,
+        PutSource::Paths(roots) => absolute(roots)?,
         _ => Vec::new(),
     };
-    let excludes = Excludes::new(options, &roots)?;
+    let excludes = PutExcludes::new(options, &roots)?;
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -161,9 +161,11 @@ fn pipeline(
     let chunker = Chunker::new(&vault.naming().chunker);
     let (give, empty) = channel();
     // Two jobs per thread, one that is being filled and one that is being packed.
-    (0..2 * threads + 2).try_for_each(|_| give.send(Job::default())).map_err(|_| Error::Stopped)?;
+    (0..2 * threads + 2)
+        .try_for_each(|_| give.send(PutJob::default()))
+        .map_err(|_| Error::Stopped)?;
     std::thread::scope(|scope| {
-        let uploader = Uploader::start(scope, vault.store());
+        let uploader = PackUploader::start(scope, vault.store());
         let mut full = Vec::new();
         let mut done = Vec::new();
         for _ in 0..threads {
@@ -176,9 +178,9 @@ fn pipeline(
             done.push(sealed_jobs);
         }
         let packing = spawn(scope, "vault pack", move || pack(packer, &done, &give, uploader))?;
-        let jobs = Jobs { empty, full, next: 0, open: None };
+        let jobs = PutJobQueue { empty, full, next: 0, open: None };
         let progress = options.progress.as_deref();
-        let mut reader = Reader::new(&chunker, vault.manifest(), claims, progress, jobs);
+        let mut reader = PutReader::new(&chunker, vault.manifest(), claims, progress, jobs);
         let read = vault.manifest().view(|| read(&mut reader, source, &excludes));
         let read = read.and_then(|skipped| {
             let changed = reader.finish()?;
@@ -202,25 +204,25 @@ fn spawn<'scope, T: Send + 'scope>(
 }
 
 fn read(
-    reader: &mut Reader<'_>,
-    source: Source<'_>,
-    excludes: &Excludes,
-) -> Result<Vec<Skipped>, Error> {
+    reader: &mut PutReader<'_>,
+    source: PutSource<'_>,
+    excludes: &PutExcludes,
+) -> Result<Vec<SkippedItem>, Error> {
     match source {
-        Source::Paths(roots) => {
-            let mut walk = Walk::new(excludes);
+        PutSource::Paths(roots) => {
+            let mut walk = FileWalk::new(excludes);
             walk.run(roots, &mut |step, skipped| reader.visit(&step, skipped))?;
             Ok(walk.skipped)
         }
-        Source::Reader(entry, source) => {
+        PutSource::Reader(entry, source) => {
             reader.reader(entry, source)?;
             Ok(Vec::new())
         }
-        Source::Each { next, .. } => {
+        PutSource::Each { next, .. } => {
             let mut skipped = Vec::new();
             while let Some((entry, content)) = next(&mut skipped) {
                 match entry.node {
-                    Node::Link { .. } => reader.whole(entry)?,
+                    SnapshotEntryKind::Link { .. } => reader.whole(entry)?,
                     _ => reader.reader(entry, &mut &*content)?,
                 }
             }
@@ -232,10 +234,10 @@ fn read(
 /// One of the threads that compress and seal.
 fn seal(
     mut sealer: ChunkSealer<'_>,
-    claims: &Claims,
-    compression: Compression,
-    jobs: &Receiver<Job>,
-    done: &Sender<Result<Job, Error>>,
+    claims: &ChunkClaims,
+    compression: ChunkCompression,
+    jobs: &Receiver<PutJob>,
+    done: &Sender<Result<PutJob, Error>>,
 ) {
     for mut job in jobs {
         let outcome = sealer.job(&mut job, claims, compression);
@@ -248,11 +250,11 @@ fn seal(
 
 /// The thread that packs: takes from the others in turn.
 fn pack(
-    mut packer: Packer<'_>,
-    done: &[Receiver<Result<Job, Error>>],
-    give: &Sender<Job>,
-    uploader: Uploader<'_>,
-) -> Result<(Packed, Vec<Pack>), Error> {
+    mut packer: ChunkPacker<'_>,
+    done: &[Receiver<Result<PutJob, Error>>],
+    give: &Sender<PutJob>,
+    uploader: PackUploader<'_>,
+) -> Result<(PackerOutput, Vec<PackRecord>), Error> {
     let mut work = || {
         for jobs in done.iter().cycle() {
             // The thread whose turn it is has ended: there is no job behind it.

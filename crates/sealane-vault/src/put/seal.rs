@@ -1,32 +1,32 @@
-use super::claim::Claims;
-use super::{Job, Step};
+use super::claim::ChunkClaims;
+use super::{PutJob, PutStep};
 use crate::Error;
-use crate::compress::Compressor;
-use crate::format::chunk::{ChunkHead, ChunkKind, Compression, Descriptor, TAG_BYTES};
-use crate::keys::{Naming, Sealing};
+use crate::compress::ChunkCompressor;
+use crate::format::chunk::{ChunkCompression, ChunkDescriptor, ChunkHead, ChunkKind, TAG_BYTES};
+use crate::keys::{VaultNamingKeys, VaultSealingKeys};
 
 /// Names, compresses and seals chunks. Each thread has its own.
 pub(crate) struct ChunkSealer<'a> {
-    naming: &'a Naming,
-    sealing: &'a Sealing,
-    compressor: Compressor,
+    naming: &'a VaultNamingKeys,
+    sealing: &'a VaultSealingKeys,
+    compressor: ChunkCompressor,
 }
 
 impl<'a> ChunkSealer<'a> {
-    pub(crate) fn new(naming: &'a Naming, sealing: &'a Sealing) -> Self {
-        Self { naming, sealing, compressor: Compressor::new() }
+    pub(crate) fn new(naming: &'a VaultNamingKeys, sealing: &'a VaultSealingKeys) -> Self {
+        Self { naming, sealing, compressor: ChunkCompressor::new() }
     }
 
     /// Seals all chunks of a job that nobody has.
     pub(super) fn job(
         &mut self,
-        job: &mut Job,
-        claims: &Claims,
-        compression: Compression,
+        job: &mut PutJob,
+        claims: &ChunkClaims,
+        compression: ChunkCompression,
     ) -> Result<(), Error> {
         job.sealed.clear();
         for step in &mut job.steps {
-            let Step::Chunk { plain, id, sealed } = step else { continue };
+            let PutStep::Chunk { plain, id, sealed } = step else { continue };
             let plaintext = job.plain.get(plain.clone()).unwrap_or_default();
             *id = self.naming.id(ChunkKind::Data, plaintext);
             if !claims.claim(id, job.number) {
@@ -35,7 +35,7 @@ impl<'a> ChunkSealer<'a> {
             let from = job.sealed.len();
             let head = ChunkHead {
                 id: *id,
-                descriptor: Descriptor { kind: ChunkKind::Data, compression },
+                descriptor: ChunkDescriptor { kind: ChunkKind::Data, compression },
                 plain_bytes: plaintext.len() as u32,
                 sealed_bytes: 0,
             };
@@ -69,18 +69,18 @@ impl<'a> ChunkSealer<'a> {
     ) -> Result<ChunkHead, Error> {
         let head = ChunkHead {
             id: self.naming.id(kind, plaintext),
-            descriptor: Descriptor { kind, compression: Compression::Zstd(3) },
+            descriptor: ChunkDescriptor { kind, compression: ChunkCompression::Zstd(3) },
             plain_bytes: plaintext.len() as u32,
             sealed_bytes: 0,
         };
         self.append(head, plaintext, out)
     }
 
-    pub(super) fn naming(&self) -> &'a Naming {
+    pub(super) fn naming(&self) -> &'a VaultNamingKeys {
         self.naming
     }
 
-    pub(super) fn sealing(&self) -> &'a Sealing {
+    pub(super) fn sealing(&self) -> &'a VaultSealingKeys {
         self.sealing
     }
 }

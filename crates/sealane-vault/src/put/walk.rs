@@ -3,12 +3,12 @@ use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::exclude::Excludes;
-use super::{PutOptions, Skipped};
+use super::exclude::PutExcludes;
+use super::{PutOptions, SkippedItem};
 use crate::Error;
 
 /// Something that the walk came by.
-pub(super) struct Step<'a> {
+pub(super) struct WalkStep<'a> {
     /// Where it is on this machine.
     pub(super) absolute: &'a Path,
     /// Its path in the snapshot.
@@ -17,21 +17,25 @@ pub(super) struct Step<'a> {
 }
 
 /// Takes what the walk comes by, and names what it leaves out.
-type Visit<'a> = dyn FnMut(Step<'_>, &mut Vec<Skipped>) -> Result<(), Error> + 'a;
+type WalkVisitor<'a> = dyn FnMut(WalkStep<'_>, &mut Vec<SkippedItem>) -> Result<(), Error> + 'a;
 
 /// Walks files and folders in the order of a snapshot's entries.
-pub(super) struct Walk<'a> {
-    excludes: &'a Excludes,
-    pub(super) skipped: Vec<Skipped>,
+pub(super) struct FileWalk<'a> {
+    excludes: &'a PutExcludes,
+    pub(super) skipped: Vec<SkippedItem>,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(excludes: &'a Excludes) -> Self {
+impl<'a> FileWalk<'a> {
+    pub(super) fn new(excludes: &'a PutExcludes) -> Self {
         Self { excludes, skipped: Vec::new() }
     }
 
     /// Walks `roots`, each of which stands in the snapshot under its last component.
-    pub(super) fn run(&mut self, roots: &[PathBuf], visit: &mut Visit<'_>) -> Result<(), Error> {
+    pub(super) fn run(
+        &mut self,
+        roots: &[PathBuf],
+        visit: &mut WalkVisitor<'_>,
+    ) -> Result<(), Error> {
         for (name, root) in named(roots)? {
             let metadata = root.symlink_metadata().map_err(|cause| Error::file(&root, cause))?;
             self.visit(&root, name, &metadata, visit)?;
@@ -44,9 +48,9 @@ impl<'a> Walk<'a> {
         absolute: &Path,
         path: Vec<u8>,
         metadata: &Metadata,
-        visit: &mut Visit<'_>,
+        visit: &mut WalkVisitor<'_>,
     ) -> Result<(), Error> {
-        visit(Step { absolute, path: &path, metadata }, &mut self.skipped)?;
+        visit(WalkStep { absolute, path: &path, metadata }, &mut self.skipped)?;
         if !metadata.is_dir() {
             return Ok(());
         }
@@ -79,7 +83,7 @@ impl<'a> Walk<'a> {
 
     fn skip(&mut self, path: &Path, reason: &str) {
         let path = path.display().to_string();
-        self.skipped.push(Skipped { path, reason: reason.to_owned() });
+        self.skipped.push(SkippedItem { path, reason: reason.to_owned() });
     }
 }
 
@@ -128,9 +132,9 @@ pub(super) fn absolute(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 /// [`Error::Pattern`], [`Error::File`] for a root that is not there.
 pub fn measure(roots: &[PathBuf], options: &PutOptions) -> Result<(u64, u64), Error> {
-    let excludes = Excludes::new(options, &absolute(roots)?)?;
+    let excludes = PutExcludes::new(options, &absolute(roots)?)?;
     let (mut files, mut bytes) = (0, 0);
-    Walk::new(&excludes).run(roots, &mut |step, _| {
+    FileWalk::new(&excludes).run(roots, &mut |step, _| {
         if step.metadata.is_file() {
             files += 1;
             bytes += step.metadata.len();

@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::{Object, Put, spool_name};
+use super::{CreateOutcome, ListedObject, spool_name};
 use crate::Error;
 
 /// Reads and writes from which on the system is told that it need not keep them in memory: a vault
@@ -29,15 +29,15 @@ const RESERVE_FROM_BYTES: u64 = 1 << 20;
 
 /// Objects as files of one folder.
 #[derive(Debug)]
-pub struct Folder {
+pub struct FolderStore {
     root: PathBuf,
     swept: OnceLock<()>,
 }
 
-impl Folder {
+impl FolderStore {
     /// The store in `root`, which need not exist yet.
-    pub fn new(root: &Path) -> Folder {
-        Folder { root: root.to_owned(), swept: OnceLock::new() }
+    pub fn new(root: &Path) -> FolderStore {
+        FolderStore { root: root.to_owned(), swept: OnceLock::new() }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -69,9 +69,9 @@ impl Folder {
         }
     }
 
-    pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
+    pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, Error> {
         if self.root.join(key).exists() {
-            return Ok(Put::Existed);
+            return Ok(CreateOutcome::Existed);
         }
         let file = self.spool()?.join(spool_name("object"));
         let written = File::create(&file).and_then(|mut file| file.write_all(bytes));
@@ -83,11 +83,11 @@ impl Folder {
         self.put_file(key, &file)
     }
 
-    pub(crate) fn put_file(&self, key: &str, file: &Path) -> Result<Put, Error> {
+    pub(crate) fn put_file(&self, key: &str, file: &Path) -> Result<CreateOutcome, Error> {
         self.publish(key, file).map_err(|cause| Error::store(key, cause))
     }
 
-    fn publish(&self, key: &str, file: &Path) -> io::Result<Put> {
+    fn publish(&self, key: &str, file: &Path) -> io::Result<CreateOutcome> {
         let written = File::open(file)?;
         written.sync_all()?;
         let size = written.metadata()?.size();
@@ -99,10 +99,10 @@ impl Folder {
             sync_up(parent, &self.root)?;
         }
         let outcome = match create_from(CWD, file, &target) {
-            Ok(()) => Put::Created,
+            Ok(()) => CreateOutcome::Created,
             Err(Errno::EXIST) => {
                 fs::remove_file(file)?;
-                Put::Existed
+                CreateOutcome::Existed
             }
             Err(errno) => return Err(errno.into()),
         };
@@ -147,7 +147,7 @@ impl Folder {
         }
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, Error> {
         let mut objects = Vec::new();
         let mut folders = vec![prefix.trim_end_matches('/').to_owned()];
         while let Some(folder) = folders.pop() {
@@ -162,7 +162,7 @@ impl Folder {
         &self,
         folder: &str,
         folders: &mut Vec<String>,
-        objects: &mut Vec<Object>,
+        objects: &mut Vec<ListedObject>,
     ) -> io::Result<()> {
         let entries = match fs::read_dir(self.root.join(folder)) {
             Ok(entries) => entries,
@@ -187,7 +187,7 @@ impl Folder {
                 }
             } else {
                 let modified_ms = found.mtime() * 1000 + found.mtime_nsec() / 1_000_000;
-                objects.push(Object { key, size: found.size(), modified_ms });
+                objects.push(ListedObject { key, size: found.size(), modified_ms });
             }
         }
         Ok(())
@@ -246,11 +246,11 @@ mod tests {
     fn a_little_room_is_kept_for_what_makes_room() {
         let folder = tempfile::tempdir().unwrap();
         let reserve = folder.path().join("tmp/reserve");
-        Folder::new(folder.path()).spool().unwrap();
+        FolderStore::new(folder.path()).spool().unwrap();
         // It is older than anything that a run left behind.
         let old = std::time::SystemTime::now() - std::time::Duration::from_secs(9 * 24 * 3600);
         File::open(&reserve).unwrap().set_modified(old).unwrap();
-        let store = Folder::new(folder.path());
+        let store = FolderStore::new(folder.path());
         store.spool().unwrap();
         assert_eq!(fs::metadata(&reserve).unwrap().len(), RESERVE_BYTES as u64);
         assert_eq!(store.list("").unwrap(), []);
@@ -261,14 +261,14 @@ mod tests {
     #[test]
     fn creates_once_lists_and_removes() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Folder::new(folder.path());
-        assert_eq!(store.put("keys/ab", b"one").unwrap(), Put::Created);
-        assert_eq!(store.put("keys/ab", b"two").unwrap(), Put::Existed);
+        let store = FolderStore::new(folder.path());
+        assert_eq!(store.put("keys/ab", b"one").unwrap(), CreateOutcome::Created);
+        assert_eq!(store.put("keys/ab", b"two").unwrap(), CreateOutcome::Existed);
         assert_eq!(store.get("keys/ab", 3).unwrap(), b"one");
         assert!(matches!(store.get("keys/ab", 2), Err(Error::TooLarge { .. })));
         let spooled = store.spool().unwrap().join("x");
         fs::write(&spooled, b"pack").unwrap();
-        assert_eq!(store.put_file("packs/ab/cd", &spooled).unwrap(), Put::Created);
+        assert_eq!(store.put_file("packs/ab/cd", &spooled).unwrap(), CreateOutcome::Created);
         assert!(!spooled.exists());
         let keys: Vec<String> = store.list("").unwrap().into_iter().map(|o| o.key).collect();
         assert_eq!(keys, ["keys/ab", "packs/ab/cd"]);

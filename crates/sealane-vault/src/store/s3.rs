@@ -22,9 +22,9 @@ use object_store::path::Path as Location;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
 use tokio::runtime::{Handle, Runtime};
 
-use self::dial::Road;
-use self::http::Connector;
-use super::{Object, Put};
+use self::dial::S3DialConfig;
+use self::http::S3Connector;
+use super::{CreateOutcome, ListedObject};
 use crate::Error;
 
 /// Objects in an S3-compatible bucket, under a prefix.
@@ -35,7 +35,7 @@ use crate::Error;
 /// way to it, unless `NO_PROXY` has its name; `AWS_CA_BUNDLE` takes the place of the certificates
 /// that the system trusts. Its calls block the thread that makes them, within a runtime too.
 #[derive(Debug)]
-pub struct S3 {
+pub struct S3Store {
     location: String,
     /// The location behind the address of its server, as far as one is named.
     place: String,
@@ -48,14 +48,14 @@ pub struct S3 {
     asked: OnceLock<()>,
 }
 
-impl S3 {
+impl S3Store {
     /// The store at `s3://bucket/prefix`. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`Error::Store`] when the address or the environment makes no client.
-    pub fn new(location: &str) -> Result<S3, Error> {
+    /// [`Error::VaultStore`] when the address or the environment makes no client.
+    pub fn new(location: &str) -> Result<S3Store, Error> {
         let variables = std::env::vars_os();
-        S3::with_environment(
+        S3Store::with_environment(
             location,
             variables.filter_map(|(key, value)| {
                 Some((key.into_string().ok()?, value.into_string().ok()?))
@@ -66,13 +66,13 @@ impl S3 {
     /// The same with `variables` in the place of the environment's.
     ///
     /// # Errors
-    /// As [`S3::new`].
+    /// As [`S3Store::new`].
     pub fn with_environment(
         location: &str,
         variables: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<S3, Error> {
+    ) -> Result<S3Store, Error> {
         let silence = Duration::from_millis(MAX_S3_SILENCE_MS);
-        S3::with_patience(location, variables, silence)
+        S3Store::with_patience(location, variables, silence)
     }
 
     /// The same with a server that may be silent for no longer than `silence`: tests do not wait
@@ -82,13 +82,13 @@ impl S3 {
         location: &str,
         variables: impl IntoIterator<Item = (String, String)>,
         silence: Duration,
-    ) -> Result<S3, Error> {
+    ) -> Result<S3Store, Error> {
         let variables: BTreeMap<String, String> = variables.into_iter().collect();
         let invalid = |what: &str| Error::store(location, io::Error::other(what.to_owned()));
         let rest = location.strip_prefix("s3://").ok_or_else(|| invalid("not an s3:// address"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = Location::parse(prefix).map_err(|_| invalid("the prefix is malformed"))?;
-        let road = Road::new(&variables).map_err(|cause| Error::store(location, cause))?;
+        let road = S3DialConfig::new(&variables).map_err(|cause| Error::store(location, cause))?;
         let builder = builder(&variables);
         let place = match endpoint(&builder) {
             Some(endpoint) => format!("{} {location}", endpoint.trim_end_matches('/')),
@@ -100,7 +100,7 @@ impl S3 {
         let spool = spool_folder(location, &variables);
         let location = location.to_owned();
         let (swept, asked) = (OnceLock::new(), OnceLock::new());
-        Ok(S3 { location, place, bucket, prefix, runtime, spool, swept, asked })
+        Ok(S3Store { location, place, bucket, prefix, runtime, spool, swept, asked })
     }
 
     pub(crate) fn location(&self) -> &str {
@@ -122,44 +122,44 @@ impl S3 {
         Ok(self.spool.clone())
     }
 
-    pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<Put, Error> {
+    pub(crate) fn put(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, Error> {
         match self.create(key, bytes) {
             // The first of two attempts may have arrived although its answer did not.
-            Ok(Put::Existed) => match self.get(key, bytes.len()) {
-                Ok(found) if found == bytes => Ok(Put::Created),
-                Ok(_) | Err(Error::TooLarge { .. }) => Ok(Put::Existed),
+            Ok(CreateOutcome::Existed) => match self.get(key, bytes.len()) {
+                Ok(found) if found == bytes => Ok(CreateOutcome::Created),
+                Ok(_) | Err(Error::TooLarge { .. }) => Ok(CreateOutcome::Existed),
                 Err(error) => Err(error),
             },
-            Ok(Put::Created) => Ok(Put::Created),
+            Ok(CreateOutcome::Created) => Ok(CreateOutcome::Created),
             Err(cause) => Err(failure(key, cause)),
         }
     }
 
     /// Asks for an object where none is, and gives the server's answer as it was.
-    fn create(&self, key: &str, bytes: &[u8]) -> object_store::Result<Put> {
+    fn create(&self, key: &str, bytes: &[u8]) -> object_store::Result<CreateOutcome> {
         let at = self.at(key);
         let payload = bytes.to_vec().into();
         match self.wait(self.bucket.put_opts(&at, payload, PutMode::Create.into())) {
-            Ok(_) => Ok(Put::Created),
-            Err(object_store::Error::AlreadyExists { .. }) => Ok(Put::Existed),
+            Ok(_) => Ok(CreateOutcome::Created),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(CreateOutcome::Existed),
             Err(cause) => Err(cause),
         }
     }
 
     /// Packs are named by the hash of what they hold: a bucket that has the name has the bytes, and
     /// two uploads of one pack write the same.
-    pub(crate) fn put_file(&self, key: &str, file: &Path) -> Result<Put, Error> {
+    pub(crate) fn put_file(&self, key: &str, file: &Path) -> Result<CreateOutcome, Error> {
         let size = fs::metadata(file).map_err(|cause| Error::store(key, cause))?.len();
         let outcome = if size <= S3_SINGLE_PUT_BYTES {
             let bytes = fs::read(file).map_err(|cause| Error::store(key, cause))?;
             self.put(key, &bytes)?
         } else if self.size(key)?.is_some() {
-            Put::Existed
+            CreateOutcome::Existed
         } else {
             let journal = self.spool()?.join(upload::journal_name(key));
-            let upload = upload::Upload { bucket: &self.bucket, at: self.at(key), file, size };
+            let upload = upload::S3Upload { bucket: &self.bucket, at: self.at(key), file, size };
             self.wait(upload.run(&journal)).map_err(|cause| cause.into_error(key))?;
-            Put::Created
+            CreateOutcome::Created
         };
         fs::remove_file(file).map_err(|cause| Error::store(key, cause))?;
         Ok(outcome)
@@ -202,7 +202,7 @@ impl S3 {
         }
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
+    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, Error> {
         let under = self.at(prefix);
         let found = self.wait(self.bucket.list(Some(&under)).try_collect::<Vec<_>>());
         let found = found.map_err(|cause| failure(prefix, cause))?;
@@ -213,9 +213,9 @@ impl S3 {
         let object = |found: object_store::ObjectMeta| {
             let key = found.location.as_ref().strip_prefix(&own)?.to_owned();
             let modified_ms = found.last_modified.timestamp_millis();
-            Some(Object { key, size: found.size, modified_ms })
+            Some(ListedObject { key, size: found.size, modified_ms })
         };
-        let mut objects: Vec<Object> = found.into_iter().filter_map(object).collect();
+        let mut objects: Vec<ListedObject> = found.into_iter().filter_map(object).collect();
         objects.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(objects)
     }
@@ -249,7 +249,7 @@ impl S3 {
     /// Gives up what nobody came back for. A bucket keeps parts, and bills them, until told.
     fn sweep(&self) {
         super::sweep(&self.spool, |file| {
-            if let Some(unfinished) = upload::Unfinished::read(file) {
+            if let Some(unfinished) = upload::S3PendingUpload::read(file) {
                 // The bucket may have given it up by itself, which is as good.
                 let _ = self.wait(unfinished.abort(&self.bucket));
             }
@@ -292,7 +292,7 @@ fn endpoint(builder: &AmazonS3Builder) -> Option<String> {
 fn client(
     builder: AmazonS3Builder,
     variables: &BTreeMap<String, String>,
-    road: Road,
+    road: S3DialConfig,
     silence: Duration,
 ) -> object_store::Result<AmazonS3> {
     let endpoint = endpoint(&builder);
@@ -308,7 +308,7 @@ fn client(
         ..RetryConfig::default()
     };
     builder
-        .with_http_connector(Connector { road })
+        .with_http_connector(S3Connector { road })
         .with_client_options(options)
         .with_retry(retry)
         .build()

@@ -4,14 +4,16 @@ use super::Vault;
 use super::trust::SignerKey;
 use super::unread::UnreadLink;
 use crate::Error;
-use crate::format::pack::Hash;
+use crate::format::pack::ObjectHash;
 use crate::format::roster::roster_key;
-use crate::format::snapshot::{Body, Counts, Sealed, SignerId, snapshot_number};
-use crate::put::Skipped;
+use crate::format::snapshot::{
+    SealedSnapshotLink, SignerId, SnapshotBody, SnapshotCounts, snapshot_number,
+};
+use crate::put::SkippedItem;
 use crate::wire::{from_hex, hex};
 
 /// The newest link: its number, and the hash of its object.
-pub(crate) type Head = (u64, Hash);
+pub(crate) type ChainHead = (u64, ObjectHash);
 
 /// The properties of a snapshot, as it states them.
 #[derive(Debug, Clone)]
@@ -26,7 +28,7 @@ pub struct Snapshot {
     /// The note of the user.
     pub note: String,
     /// The counts of its content.
-    pub counts: Counts,
+    pub counts: SnapshotCounts,
     /// Whether a writer's key made it.
     pub by_writer: bool,
     /// The slot of the writer that signed it; none is the owner.
@@ -35,7 +37,7 @@ pub struct Snapshot {
     pub paths: Vec<Vec<u8>>,
     /// Its tags, sorted.
     pub tags: Vec<String>,
-    pub(crate) body: Body,
+    pub(crate) body: SnapshotBody,
 }
 
 impl Vault {
@@ -79,7 +81,7 @@ impl Vault {
             Err(Error::Missing(_)) => Ok(None),
             Err(error) if error.is_damage() => {
                 let path = format!("snapshot {number}");
-                self.warn([Skipped { path, reason: error.named() }]);
+                self.warn([SkippedItem { path, reason: error.named() }]);
                 Ok(None)
             }
             other => other,
@@ -95,10 +97,10 @@ impl Vault {
     }
 
     /// What a link that is believed keeps; none for a prune.
-    pub(super) fn read_body(&self, sealed: &Sealed) -> Result<Option<Snapshot>, Error> {
+    pub(super) fn read_body(&self, sealed: &SealedSnapshotLink) -> Result<Option<Snapshot>, Error> {
         let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
         if sealed.link.signer == SignerId::default() && body.roster > self.roster().number {
-            self.warn([Skipped {
+            self.warn([SkippedItem {
                 path: roster_key(body.roster),
                 reason: "the owner's list of slots was rolled back: a writer that was removed may \
                          be believed"
@@ -189,7 +191,10 @@ impl Vault {
             Err(Error::Missing(_) | Error::WriterEnded { .. }) => return Ok(None),
             Err(error) if error.is_damage() => {
                 let reason = error.named();
-                self.warn([Skipped { path: format!("snapshot {number}"), reason: reason.clone() }]);
+                self.warn([SkippedItem {
+                    path: format!("snapshot {number}"),
+                    reason: reason.clone(),
+                }]);
                 if !unread.iter().any(|one| (one.from..=one.to).contains(&number)) {
                     unread.push(UnreadLink::at(number, reason));
                 }
@@ -200,7 +205,10 @@ impl Vault {
         match self.read_body(&sealed) {
             Err(error) if error.is_damage() => {
                 let reason = error.named();
-                self.warn([Skipped { path: format!("snapshot {number}"), reason: reason.clone() }]);
+                self.warn([SkippedItem {
+                    path: format!("snapshot {number}"),
+                    reason: reason.clone(),
+                }]);
                 // A writer that signs what nobody can open hides no snapshot.
                 if sealed.link.is_owners() {
                     unread.push(UnreadLink::at(number, reason));
@@ -247,7 +255,7 @@ impl Vault {
     }
 
     /// The newest link, checked back to what was seen here, which it then is.
-    pub(crate) fn head(&self) -> Result<Option<Head>, Error> {
+    pub(crate) fn head(&self) -> Result<Option<ChainHead>, Error> {
         Ok(self.behind()?.head)
     }
 
@@ -260,16 +268,16 @@ impl Vault {
     }
 }
 
-pub(super) fn head_text((number, hash): Head) -> String {
+pub(super) fn head_text((number, hash): ChainHead) -> String {
     format!("{number}:{}", hex(&hash))
 }
 
-pub(super) fn parse_head(text: &str) -> Option<Head> {
+pub(super) fn parse_head(text: &str) -> Option<ChainHead> {
     let (number, hash) = text.split_once(':')?;
     Some((number.parse().ok()?, from_hex(hash)?))
 }
 
-fn snapshot(sealed: &Sealed, body: Body) -> Snapshot {
+fn snapshot(sealed: &SealedSnapshotLink, body: SnapshotBody) -> Snapshot {
     let signer = sealed.link.signer;
     let signer = (signer != SignerId::default()).then(|| hex(&signer));
     Snapshot {

@@ -1,15 +1,15 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Vault;
-use super::chain::{Head, head_text};
+use super::chain::{ChainHead, head_text};
 use crate::Error;
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
-use crate::format::pack::{Hash, Pack, pack_key};
-use crate::format::snapshot::{self, Body, Link, snapshot_key};
-use crate::manifest::Origin;
-use crate::put::{Packed, PutOptions, now_ns};
-use crate::store::Put;
+use crate::format::pack::{ObjectHash, PackRecord, pack_key};
+use crate::format::snapshot::{self, SnapshotBody, SnapshotLink, snapshot_key};
+use crate::manifest::PackOrigin;
+use crate::put::{PackerOutput, PutOptions, now_ns};
+use crate::store::CreateOutcome;
 
 /// Races for the next number that are lost before giving up.
 const TRIES: usize = 1000;
@@ -18,9 +18,9 @@ impl Vault {
     /// Makes what was packed the next snapshot. All packs are durable.
     pub(crate) fn commit(
         &self,
-        packed: &Packed,
-        packs: &[Pack],
-        listing: Option<Hash>,
+        packed: &PackerOutput,
+        packs: &[PackRecord],
+        listing: Option<ObjectHash>,
         paths: Vec<Vec<u8>>,
         options: &PutOptions,
     ) -> Result<(u64, String), Error> {
@@ -28,7 +28,7 @@ impl Vault {
         self.check_writer()?;
         self.keep_packs(packs)?;
         self.check_relied(packed, packs)?;
-        let body = Body {
+        let body = SnapshotBody {
             prune: false,
             time_ns: options.time_ns.unwrap_or_else(now_ns),
             source: options.host.clone().unwrap_or_else(host),
@@ -47,7 +47,7 @@ impl Vault {
     }
 
     /// Writes the index of new packs, and tells the manifest of them.
-    pub(crate) fn keep_packs(&self, packs: &[Pack]) -> Result<(), Error> {
+    pub(crate) fn keep_packs(&self, packs: &[PackRecord]) -> Result<(), Error> {
         let indexes = write_indexes(&self.sealing, &self.header(), packs)?;
         let mut hashes = Vec::new();
         for object in indexes {
@@ -57,7 +57,7 @@ impl Vault {
         }
         self.manifest.transaction(|manifest| {
             for pack in packs {
-                manifest.add_pack(pack, Origin::Owner)?;
+                manifest.add_pack(pack, PackOrigin::Owner)?;
                 manifest.trust_pack(&pack.hash)?;
             }
             hashes.iter().try_for_each(|hash| manifest.index_read(hash))
@@ -66,11 +66,11 @@ impl Vault {
 
     /// Refuses to refer to chunks whose pack a prune will remove, and to `new` packs that the store
     /// took and does not have.
-    fn check_relied(&self, packed: &Packed, new: &[Pack]) -> Result<(), Error> {
+    fn check_relied(&self, packed: &PackerOutput, new: &[PackRecord]) -> Result<(), Error> {
         let condemned = self.condemned()?;
-        let there: HashMap<Hash, u64> = self.pack_objects()?.into_iter().collect();
+        let there: HashMap<ObjectHash, u64> = self.pack_objects()?.into_iter().collect();
         let lost = new.iter().find(|pack| there.get(&pack.hash) != Some(&pack.size));
-        let gone: Vec<Hash> =
+        let gone: Vec<ObjectHash> =
             self.manifest.packs()?.into_iter().filter(|hash| !there.contains_key(hash)).collect();
         if condemned.is_empty() && gone.is_empty() && lost.is_none() {
             return Ok(());
@@ -95,10 +95,15 @@ impl Vault {
     /// Appends a link to the chain, behind whatever others append at the same time. One of the
     /// owner that names what was `removed` names what others have removed meanwhile, too: what the
     /// newest such link does not name counts as lost.
-    pub(crate) fn append(&self, body: &Body, removed: Vec<(u64, Hash)>) -> Result<Head, Error> {
+    pub(crate) fn append(
+        &self,
+        body: &SnapshotBody,
+        removed: Vec<(u64, ObjectHash)>,
+    ) -> Result<ChainHead, Error> {
         self.check_writable()?;
-        let header = ObjectHeader { kind: Kind::Snapshot, ..self.header() };
-        let mut link = Link { number: 0, previous: [0; 32], signer: self.signer_id, removed };
+        let header = ObjectHeader { kind: ObjectKind::Snapshot, ..self.header() };
+        let mut link =
+            SnapshotLink { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         let mut named: HashSet<u64> = link.removed.iter().map(|(number, _)| *number).collect();
         for _ in 0..TRIES {
             let mut behind = self.behind()?;
@@ -117,7 +122,7 @@ impl Vault {
             link.number = behind.next;
             link.previous = behind.head.unwrap_or_default().1;
             let object = snapshot::write(&header, &link, body, &self.sealing, &self.signer)?;
-            if self.put_link(&snapshot_key(link.number), &object, body)? == Put::Created {
+            if self.put_link(&snapshot_key(link.number), &object, body)? == CreateOutcome::Created {
                 let head = (link.number, *blake3::hash(&object).as_bytes());
                 self.remember_head(head)?;
                 return Ok(head);
@@ -130,7 +135,12 @@ impl Vault {
 impl Vault {
     /// Creates a link. A prune may take the room that the store keeps in reserve, since it makes
     /// more room than that.
-    fn put_link(&self, key: &str, object: &[u8], body: &Body) -> Result<Put, Error> {
+    fn put_link(
+        &self,
+        key: &str,
+        object: &[u8],
+        body: &SnapshotBody,
+    ) -> Result<CreateOutcome, Error> {
         match self.store.put_and_read(key, object) {
             Err(Error::StoreFull { .. }) if body.prune && self.store.use_reserve()? => {
                 self.store.put_and_read(key, object)

@@ -2,16 +2,16 @@ use sealane_group::PublicKey;
 
 use super::Vault;
 use crate::Error;
-use crate::format::chunk::Compression;
+use crate::format::chunk::ChunkCompression;
 use crate::format::roster::NO_END;
-use crate::format::snapshot::{Body, Counts};
+use crate::format::snapshot::{SnapshotBody, SnapshotCounts};
 use crate::keys::{
-    Cost, Key, KeySlot, NewSecret, RecoveryCode, Signer, SlotKind, WriterKey, owner_identity,
-    random, slot_key,
+    Argon2Cost, KeySlot, NewSecret, RecoveryCode, SlotKind, VaultSecretKey, VaultSigner, WriterKey,
+    owner_identity, random, slot_key,
 };
 use crate::limits::MAX_VAULT_SLOTS;
 use crate::put::now_ns;
-use crate::store::Put;
+use crate::store::CreateOutcome;
 use crate::wire::{from_hex, hex};
 
 /// The visible properties of a key slot.
@@ -23,7 +23,7 @@ pub struct SlotInfo {
     /// The kind of the slot.
     pub kind: SlotKind,
     /// The cost of a passphrase's slot.
-    pub cost: Option<Cost>,
+    pub cost: Option<Argon2Cost>,
     /// A writer's label.
     pub label: Option<String>,
     /// For a writer that was removed: the number of its last snapshot that is believed.
@@ -66,7 +66,7 @@ impl Vault {
     pub fn add_passphrase(
         &self,
         passphrase: &[u8],
-        cost: Cost,
+        cost: Argon2Cost,
         label: &str,
     ) -> Result<String, Error> {
         self.add(label, &NewSecret::Passphrase(passphrase, cost))
@@ -102,7 +102,7 @@ impl Vault {
             return Err(Error::TooLarge { what: "keys/".to_owned() });
         }
         let key = slot_key(id);
-        if self.store.put_and_read(&key, object)? == Put::Existed {
+        if self.store.put_and_read(&key, object)? == CreateOutcome::Existed {
             return Err(Error::Library("randomness"));
         }
         let slot = KeySlot::read(&key, object.to_vec(), &self.config.vault)?;
@@ -123,8 +123,8 @@ impl Vault {
     pub fn add_writer(&self, label: &str) -> Result<WriterKey, Error> {
         let main = self.owner("add keys")?;
         let vault = &self.config.vault;
-        let seed = Key::new(random()?);
-        let verifying = Signer::from_seed(&seed)?.verifying_key();
+        let seed = VaultSecretKey::new(random()?);
+        let verifying = VaultSigner::from_seed(&seed)?.verifying_key();
         let (slot, object) =
             KeySlot::write_writer(vault, &verifying, label, &self.sealing, &self.signer)?;
         self.add_slot(&slot, &object)?;
@@ -178,14 +178,14 @@ impl Vault {
     }
 
     /// A link that keeps no files: the owner's remark on the chain.
-    pub(crate) fn remark(&self) -> Body {
-        Body {
+    pub(crate) fn remark(&self) -> SnapshotBody {
+        SnapshotBody {
             prune: true,
             time_ns: now_ns(),
             source: String::new(),
             note: String::new(),
-            counts: Counts::default(),
-            compression: Compression::None,
+            counts: SnapshotCounts::default(),
+            compression: ChunkCompression::None,
             listing: None,
             pages: Vec::new(),
             paths: Vec::new(),

@@ -5,21 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use super::chain::{Head, head_text, parse_head};
+use super::chain::{ChainHead, head_text, parse_head};
 use super::pin::{self, place_name};
-use super::walk::Chain;
+use super::walk::SnapshotChain;
 use super::{OpenOptions, Vault};
 use crate::Error;
-use crate::put::Skipped;
+use crate::put::SkippedItem;
 use crate::wire::hex;
 
 /// How a store stands to what this machine has seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StoreLag {
     /// The newest link that was seen, in this place or another, if the store lacks it.
-    behind: Option<Head>,
+    behind: Option<ChainHead>,
     /// The head from which on the user takes the store as it is.
-    accepted: Option<Head>,
+    accepted: Option<ChainHead>,
 }
 
 impl Vault {
@@ -54,7 +54,7 @@ impl Vault {
     }
 
     /// Takes a store as it is from a head on, which it must have.
-    fn accept(&self, accepted: Head) -> Result<(), Error> {
+    fn accept(&self, accepted: ChainHead) -> Result<(), Error> {
         let chain = self.walk_from(accepted)?;
         let seen = self.seen_head()?;
         self.set_lag(StoreLag { behind: seen, accepted: Some(accepted) });
@@ -66,14 +66,14 @@ impl Vault {
         }
     }
 
-    fn warn_of_lag(&self, seen: Head) {
+    fn warn_of_lag(&self, seen: ChainHead) {
         let reason = format!("it lacks links up to {} that were seen here: a copy lags", seen.0);
-        self.warn([Skipped { path: self.store.location(), reason }]);
+        self.warn([SkippedItem { path: self.store.location(), reason }]);
     }
 
     /// The chain from the head that was seen here. Where that was seen in another place, this one
     /// is a copy that lags, and has to have what it had itself.
-    pub(super) fn behind(&self) -> Result<Chain, Error> {
+    pub(super) fn behind(&self) -> Result<SnapshotChain, Error> {
         if let Some(accepted) = self.lag().accepted {
             let mut chain = self.walk_from(accepted)?;
             self.warn(chain.problems.drain(..));
@@ -107,7 +107,7 @@ impl Vault {
         Ok(chain)
     }
 
-    fn walk_from(&self, head: Head) -> Result<Chain, Error> {
+    fn walk_from(&self, head: ChainHead) -> Result<SnapshotChain, Error> {
         match self.walk(Some(head)) {
             Err(Error::RolledBack { .. }) => Err(self.rolled_back(head)?),
             other => other,
@@ -115,7 +115,7 @@ impl Vault {
     }
 
     /// What the store has instead of a head.
-    fn rolled_back(&self, seen: Head) -> Result<Error, Error> {
+    fn rolled_back(&self, seen: ChainHead) -> Result<Error, Error> {
         let there = self.walk(None)?.head.unwrap_or_default();
         Ok(Error::RolledBack { seen: seen.0, found: there.0, head: head_text(there) })
     }
@@ -136,7 +136,7 @@ impl Vault {
     }
 
     /// The newest link that was seen anywhere.
-    pub(super) fn seen_head(&self) -> Result<Option<Head>, Error> {
+    pub(super) fn seen_head(&self) -> Result<Option<ChainHead>, Error> {
         match &self.state {
             Some(state) => read_head(&state.join("head")),
             None => Ok(None),
@@ -144,7 +144,7 @@ impl Vault {
     }
 
     /// The newest link that was seen in this place.
-    fn place_head(&self) -> Result<Option<Head>, Error> {
+    fn place_head(&self) -> Result<Option<ChainHead>, Error> {
         self.place_file().map_or(Ok(None), |file| read_head(&file))
     }
 
@@ -152,19 +152,19 @@ impl Vault {
         Some(self.state.as_ref()?.join("heads").join(hex(&place_name(&self.store))))
     }
 
-    fn remember_place(&self, head: Head) -> Result<(), Error> {
+    fn remember_place(&self, head: ChainHead) -> Result<(), Error> {
         let text = format!("{}\n", head_text(head));
         self.place_file().map_or(Ok(()), |file| pin::write(&file, text))
     }
 
-    pub(crate) fn remember_head(&self, head: Head) -> Result<(), Error> {
+    pub(crate) fn remember_head(&self, head: ChainHead) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
         self.remember_place(head)?;
         pin::write(&state.join("head"), format!("{}\n", head_text(head)))
     }
 }
 
-fn read_head(path: &Path) -> Result<Option<Head>, Error> {
+fn read_head(path: &Path) -> Result<Option<ChainHead>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => {
             let malformed = Error::Malformed { what: "the head in the state folder" };

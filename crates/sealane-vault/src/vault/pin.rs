@@ -10,78 +10,78 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::OpenOptions;
-use super::succession::Succession;
+use super::succession::OwnerSuccession;
 use crate::Error;
 use crate::format::header::VaultId;
 use crate::manifest::{private_folder, state_base};
-use crate::store::{Store, spool_name};
+use crate::store::{VaultStore, spool_name};
 use crate::wire::{from_hex, hex};
 
 /// A vault and its owner: what a place is pinned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Anchor {
+pub(crate) struct PinAnchor {
     vault: VaultId,
     owner: [u8; 16],
 }
 
-impl Anchor {
-    pub(crate) fn of(vault: &VaultId, owner: &[u8; 32]) -> Anchor {
+impl PinAnchor {
+    pub(crate) fn of(vault: &VaultId, owner: &[u8; 32]) -> PinAnchor {
         let hash = blake3::derive_key("sealane vault v1 owner fingerprint", owner);
         let (owner, _) = hash.split_first_chunk().unwrap_or((&[0; 16], &[]));
-        Anchor { vault: *vault, owner: *owner }
+        PinAnchor { vault: *vault, owner: *owner }
     }
 }
 
-impl fmt::Display for Anchor {
+impl fmt::Display for PinAnchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", hex(&self.vault), hex(&self.owner))
     }
 }
 
-impl FromStr for Anchor {
+impl FromStr for PinAnchor {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Anchor, Error> {
+    fn from_str(text: &str) -> Result<PinAnchor, Error> {
         let parse = || {
             let (vault, owner) = text.trim().split_once(':')?;
-            Some(Anchor { vault: from_hex(vault)?, owner: from_hex(owner)? })
+            Some(PinAnchor { vault: from_hex(vault)?, owner: from_hex(owner)? })
         };
         parse().ok_or(Error::Malformed { what: "the vault and owner that are expected" })
     }
 }
 
 /// The memory of a machine about a place, and about a vault wherever it is.
-pub(super) struct Pin {
+pub(super) struct VaultPin {
     files: Option<[PathBuf; 2]>,
     /// Where versions that did not look at a bucket's server remembered the place.
     before_servers: Option<PathBuf>,
     place: String,
-    found: Anchor,
+    found: PinAnchor,
     /// Those of the owners before, who have signed each other up to the one that was found.
-    before: Vec<Anchor>,
+    before: Vec<PinAnchor>,
     expected: bool,
     /// Whether the place was used here before.
     known: bool,
 }
 
-impl Pin {
+impl VaultPin {
     /// Compares what `store` holds with what the user expects and what is remembered here.
     ///
-    /// Without anything remembered the first use is trusted; [`Pin::keep`] remembers it then.
+    /// Without anything remembered the first use is trusted; [`VaultPin::keep`] remembers it then.
     pub(super) fn check(
-        store: &Store,
+        store: &VaultStore,
         vault: &VaultId,
-        succession: &Succession,
+        succession: &OwnerSuccession,
         options: &OpenOptions,
-    ) -> Result<Pin, Error> {
+    ) -> Result<VaultPin, Error> {
         let owners = succession.owners().iter();
-        let mut before: Vec<Anchor> = owners.map(|owner| Anchor::of(vault, owner)).collect();
-        let found = before.pop().unwrap_or(Anchor { vault: *vault, owner: [0; 16] });
-        let pin = Pin { before, ..Pin::new(store, found, options)? };
-        let expected = options.expect.as_deref().map(Anchor::from_str).transpose()?;
+        let mut before: Vec<PinAnchor> = owners.map(|owner| PinAnchor::of(vault, owner)).collect();
+        let found = before.pop().unwrap_or(PinAnchor { vault: *vault, owner: [0; 16] });
+        let pin = VaultPin { before, ..VaultPin::new(store, found, options)? };
+        let expected = options.expect.as_deref().map(PinAnchor::from_str).transpose()?;
         if let Some(expected) = expected {
             pin.compare(expected)?;
-            return Ok(Pin { expected: true, ..pin });
+            return Ok(VaultPin { expected: true, ..pin });
         }
         let [place, vault] = match &pin.files {
             Some(files) => files.each_ref().map(|file| read(file)),
@@ -92,10 +92,10 @@ impl Pin {
         for pinned in [place, vault?].into_iter().flatten() {
             pin.compare(pinned)?;
         }
-        Ok(Pin { known: place.is_some(), ..pin })
+        Ok(VaultPin { known: place.is_some(), ..pin })
     }
 
-    fn new(store: &Store, found: Anchor, options: &OpenOptions) -> Result<Pin, Error> {
+    fn new(store: &VaultStore, found: PinAnchor, options: &OpenOptions) -> Result<VaultPin, Error> {
         let place = store.location();
         let base = match state_base(options.state.as_deref()) {
             Ok(base) => Some(base),
@@ -107,10 +107,10 @@ impl Pin {
             .as_ref()
             .map(|base| [at(base, place_name(store)), base.join(hex(&found.vault)).join("owner")]);
         let before_servers = match store {
-            Store::S3(_) => base.as_ref().map(|base| at(base, named(place.as_bytes()))),
-            Store::Folder(_) => None,
+            VaultStore::S3(_) => base.as_ref().map(|base| at(base, named(place.as_bytes()))),
+            VaultStore::Folder(_) => None,
         };
-        Ok(Pin {
+        Ok(VaultPin {
             files,
             before_servers,
             place,
@@ -121,7 +121,7 @@ impl Pin {
         })
     }
 
-    fn compare(&self, pinned: Anchor) -> Result<(), Error> {
+    fn compare(&self, pinned: PinAnchor) -> Result<(), Error> {
         if pinned == self.found || self.before.contains(&pinned) {
             return Ok(());
         }
@@ -133,8 +133,11 @@ impl Pin {
     }
 
     /// What this machine remembers of a place, whatever is there now.
-    pub(super) fn of_place(store: &Store, options: &OpenOptions) -> Result<Option<Anchor>, Error> {
-        let pin = Pin::new(store, Anchor { vault: [0; 16], owner: [0; 16] }, options)?;
+    pub(super) fn of_place(
+        store: &VaultStore,
+        options: &OpenOptions,
+    ) -> Result<Option<PinAnchor>, Error> {
+        let pin = VaultPin::new(store, PinAnchor { vault: [0; 16], owner: [0; 16] }, options)?;
         let place = pin.files.as_ref().map(|[place, _]| place.as_path());
         for file in [place, pin.before_servers.as_deref()].into_iter().flatten() {
             if let Some(pinned) = read(file)? {
@@ -156,18 +159,22 @@ impl Pin {
     }
 
     /// Remembers a vault that was made here just now, whatever was in the place before.
-    pub(super) fn made(store: &Store, anchor: Anchor, options: &OpenOptions) -> Result<(), Error> {
-        Pin { expected: true, ..Pin::new(store, anchor, options)? }.keep().map(|_| ())
+    pub(super) fn made(
+        store: &VaultStore,
+        anchor: PinAnchor,
+        options: &OpenOptions,
+    ) -> Result<(), Error> {
+        VaultPin { expected: true, ..VaultPin::new(store, anchor, options)? }.keep().map(|_| ())
     }
 }
 
 /// One name for all ways to write a place.
-pub(super) fn place_name(store: &Store) -> [u8; 16] {
+pub(super) fn place_name(store: &VaultStore) -> [u8; 16] {
     let place = match store {
-        Store::Folder(folder) => std::path::absolute(folder.root())
+        VaultStore::Folder(folder) => std::path::absolute(folder.root())
             .map(|path| path.canonicalize().unwrap_or(path).into_os_string())
             .unwrap_or_else(|_| folder.root().into()),
-        Store::S3(bucket) => bucket.place().into(),
+        VaultStore::S3(bucket) => bucket.place().into(),
     };
     named(place.as_encoded_bytes())
 }
@@ -178,7 +185,7 @@ fn named(place: &[u8]) -> [u8; 16] {
     *name
 }
 
-fn read(file: &Path) -> Result<Option<Anchor>, Error> {
+fn read(file: &Path) -> Result<Option<PinAnchor>, Error> {
     match fs::read_to_string(file) {
         Ok(text) => text.lines().next().unwrap_or_default().parse().map(Some),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -7,19 +7,19 @@ use sealane_group::PublicKey;
 use super::unread::UnreadLink;
 use super::{OpenOptions, Vault};
 use crate::Error;
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
-use crate::format::pack::Pack;
-use crate::format::roster::{Listed, NO_END};
-use crate::format::rotation::{Rotation, SealedRotation, Signers, rotation_key};
-use crate::format::snapshot::{self, Body, HANDOVER, Link, snapshot_key};
+use crate::format::pack::PackRecord;
+use crate::format::roster::{NO_END, VaultRosterSlot};
+use crate::format::rotation::{RotationSigners, SealedRotation, VaultRotation, rotation_key};
+use crate::format::snapshot::{self, HANDOVER, SnapshotBody, SnapshotLink, snapshot_key};
 use crate::keys::{
-    Cost, Key, KeySlot, NewSecret, RecoveryCode, Sealing, Secret, Signer, SlotKind, derive,
-    owner_identity, random, slot_key,
+    Argon2Cost, KeySlot, NewSecret, RecoveryCode, SlotKind, SlotSecret, VaultSealingKeys,
+    VaultSecretKey, VaultSigner, derive, owner_identity, random, slot_key,
 };
 use crate::limits::{MAX_ROTATION_BYTES, MAX_ROTATIONS, MAX_VAULT_SLOTS};
-use crate::put::Skipped;
-use crate::store::Put;
+use crate::put::SkippedItem;
+use crate::store::CreateOutcome;
 use crate::wire::hex;
 
 /// Races for the next number that are lost before giving up.
@@ -38,7 +38,7 @@ pub struct RotateOptions {
 /// The outcome of a change of the main key.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Rotated {
+pub struct RotatedVault {
     /// The vault under its new main key.
     pub vault: Vault,
     /// The new recovery code, if one was asked for.
@@ -48,11 +48,11 @@ pub struct Rotated {
 }
 
 /// The main key that comes, and what is derived from it.
-struct Next {
-    main: Key,
+struct NextMainKey {
+    main: VaultSecretKey,
     generation: u8,
-    sealing: Sealing,
-    signer: Signer,
+    sealing: VaultSealingKeys,
+    signer: VaultSigner,
 }
 
 impl Vault {
@@ -65,21 +65,21 @@ impl Vault {
     /// done again or completed.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::Rotated`] when another machine was
+    /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::RotatedVault`] when another machine was
     /// faster, and errors of the store.
     pub fn rotate(
         self,
-        secret: &Secret<'_>,
+        secret: &SlotSecret<'_>,
         open: &OpenOptions,
         options: &RotateOptions,
-    ) -> Result<Rotated, Error> {
+    ) -> Result<RotatedVault, Error> {
         self.owner("change the main key")?;
         self.check_writable()?;
         self.store.check_condition()?;
         self.ledger(&BTreeSet::new())?;
         self.sync()?;
         self.opens(secret)?;
-        let next = Next::draw(&self)?;
+        let next = NextMainKey::draw(&self)?;
         let before = self.roster();
         let NewSlots { listed, objects, recovery } = self.make_slots(&next, secret, options)?;
         self.vouch_for_packs(&next)?;
@@ -88,18 +88,19 @@ impl Vault {
         let rotation = self.propose(&next, listed)?;
         self.write_slots(&objects)?;
         self.hand_over(&next, &rotation)?;
-        let kept = |slot: &Listed| rotation.rotation.slots.iter().any(|new| new.id == slot.id);
+        let kept =
+            |slot: &VaultRosterSlot| rotation.rotation.slots.iter().any(|new| new.id == slot.id);
         let gone = before.slots.iter().filter(|slot| !kept(slot));
         let dropped = gone.map(|slot| hex(&slot.id)).collect();
         let Vault { store, .. } = self;
         let vault = Vault::open(store, secret, open)?;
-        Ok(Rotated { vault, recovery, dropped })
+        Ok(RotatedVault { vault, recovery, dropped })
     }
 
     /// Refuses a secret that does not open this vault: the new key would be locked away with it.
-    fn opens(&self, secret: &Secret<'_>) -> Result<(), Error> {
+    fn opens(&self, secret: &SlotSecret<'_>) -> Result<(), Error> {
         let main = self.owner("change the main key")?;
-        let mut same = |found: &Key| Ok(found == main);
+        let mut same = |found: &VaultSecretKey| Ok(found == main);
         super::unlock(&self.store, &self.config.vault, secret, &self.roster(), &mut same)?;
         Ok(())
     }
@@ -107,8 +108,8 @@ impl Vault {
     /// Makes the slots of the new main key, and lists them with the writers.
     fn make_slots(
         &self,
-        next: &Next,
-        secret: &Secret<'_>,
+        next: &NextMainKey,
+        secret: &SlotSecret<'_>,
         options: &RotateOptions,
     ) -> Result<NewSlots, Error> {
         let code = options.recovery.then(RecoveryCode::generate).transpose()?;
@@ -117,7 +118,7 @@ impl Vault {
         secrets.extend(options.identities.iter().map(NewSecret::Identity));
         let vault = &self.config.vault;
         let writers = self.roster().slots.into_iter().filter(|slot| slot.kind == SlotKind::Writer);
-        let (mut listed, mut objects) = (writers.collect::<Vec<Listed>>(), vec![]);
+        let (mut listed, mut objects) = (writers.collect::<Vec<VaultRosterSlot>>(), vec![]);
         if listed.len() + secrets.len() > MAX_VAULT_SLOTS {
             return Err(Error::TooLarge { what: "keys/".to_owned() });
         }
@@ -125,7 +126,7 @@ impl Vault {
             let (id, object) = KeySlot::write(vault, &next.main, "", secret)?;
             let slot = KeySlot::read(&slot_key(&id), object.clone(), vault)?;
             let (hash, writer) = (slot.hash(), [0; 32]);
-            listed.push(Listed { id, kind: slot.kind, hash, writer, until: NO_END });
+            listed.push(VaultRosterSlot { id, kind: slot.kind, hash, writer, until: NO_END });
             objects.push((slot_key(&id), object));
         }
         Ok(NewSlots { listed, objects, recovery: code })
@@ -133,7 +134,7 @@ impl Vault {
 
     fn write_slots(&self, objects: &[(String, Vec<u8>)]) -> Result<(), Error> {
         for (key, object) in objects {
-            if self.store.put_and_read(key, object)? == Put::Existed {
+            if self.store.put_and_read(key, object)? == CreateOutcome::Existed {
                 return Err(Error::Library("randomness"));
             }
         }
@@ -141,26 +142,26 @@ impl Vault {
     }
 
     /// The same secret for a new slot; a passphrase costs as much as it does in the dearest slot.
-    fn again<'a>(&self, secret: &'a Secret<'_>) -> Result<NewSecret<'a>, Error> {
+    fn again<'a>(&self, secret: &'a SlotSecret<'_>) -> Result<NewSecret<'a>, Error> {
         Ok(match secret {
-            Secret::Passphrase(passphrase) => {
+            SlotSecret::Passphrase(passphrase) => {
                 let slots = self.all_slots()?.into_iter().filter_map(|slot| slot.cost);
                 let dearest = slots.max_by_key(|cost| {
                     (u64::from(cost.memory_kib) * u64::from(cost.passes), cost.lanes)
                 });
-                NewSecret::Passphrase(passphrase, dearest.unwrap_or(Cost::default()))
+                NewSecret::Passphrase(passphrase, dearest.unwrap_or(Argon2Cost::default()))
             }
-            Secret::Recovery(code) => NewSecret::Recovery(code),
-            Secret::Identity(identity) => NewSecret::Identity(identity.public()),
-            Secret::Writer(_) => return Err(Error::NotOwner("change the main key")),
+            SlotSecret::Recovery(code) => NewSecret::Recovery(code),
+            SlotSecret::Identity(identity) => NewSecret::Identity(identity.public()),
+            SlotSecret::Writer(_) => return Err(Error::NotOwner("change the main key")),
         })
     }
 
     /// Names the owner's packs in indexes of the new key. What the old key seals from here on may
     /// be a thief's, and counts as little as what a writer says.
-    fn vouch_for_packs(&self, next: &Next) -> Result<(), Error> {
+    fn vouch_for_packs(&self, next: &NextMainKey) -> Result<(), Error> {
         let own = self.manifest.own_packs()?;
-        let mut packs: Vec<Pack> = Vec::new();
+        let mut packs: Vec<PackRecord> = Vec::new();
         for (hash, size) in self.pack_objects()? {
             if !own.contains(&hash) {
                 continue;
@@ -171,7 +172,7 @@ impl Vault {
                 Err(error) => return Err(error),
             }
         }
-        let header = ObjectHeader::owners(Kind::Index, &self.config.vault, next.generation);
+        let header = ObjectHeader::owners(ObjectKind::Index, &self.config.vault, next.generation);
         for object in write_indexes(&next.sealing, &header, &packs)? {
             self.store.put(&index_key(blake3::hash(&object).as_bytes()), &object)?;
         }
@@ -179,10 +180,14 @@ impl Vault {
     }
 
     /// Writes the object in which both owners sign. It holds once a link of the chain names it.
-    fn propose(&self, next: &Next, slots: Vec<Listed>) -> Result<SealedRotation, Error> {
+    fn propose(
+        &self,
+        next: &NextMainKey,
+        slots: Vec<VaultRosterSlot>,
+    ) -> Result<SealedRotation, Error> {
         let vault = &self.config.vault;
         let key = rotation_key(next.generation);
-        let rotation = Rotation {
+        let rotation = VaultRotation {
             generation: next.generation,
             before: self.signer.verifying_key(),
             after: next.signer.verifying_key(),
@@ -191,20 +196,20 @@ impl Vault {
             list: self.roster().number,
             slots,
         };
-        let signers = Signers { before: &self.signer, after: &next.signer };
+        let signers = RotationSigners { before: &self.signer, after: &next.signer };
         let object = rotation.write(vault, &self.mains, &next.sealing, &signers)?;
         // One that is there belongs to a change that was given up before it held.
         self.store.delete(&key)?;
-        if self.store.put_and_read(&key, &object)? == Put::Existed {
+        if self.store.put_and_read(&key, &object)? == CreateOutcome::Existed {
             return Err(Error::Rotated);
         }
         SealedRotation::read(&key, object, vault)
     }
 
     /// Appends the link from which on the new owner's signature counts.
-    fn hand_over(&self, next: &Next, rotation: &SealedRotation) -> Result<(), Error> {
+    fn hand_over(&self, next: &NextMainKey, rotation: &SealedRotation) -> Result<(), Error> {
         let vault = &self.config.vault;
-        let header = ObjectHeader::owners(Kind::Snapshot, vault, next.generation);
+        let header = ObjectHeader::owners(ObjectKind::Snapshot, vault, next.generation);
         let changes = self.succession.rotations().iter().chain([rotation]);
         let rotations: Vec<Vec<u8>> = changes.map(|change| change.bytes().to_vec()).collect();
         for _ in 0..TRIES {
@@ -221,10 +226,10 @@ impl Vault {
             let mut links = vec![(0, rotation.hash)];
             links.extend(chain.vouched);
             let (number, previous) = (chain.next, chain.head.unwrap_or_default().1);
-            let link = Link { number, previous, signer: HANDOVER, removed: links };
-            let body = Body { rotations: rotations.clone(), ..self.remark() };
+            let link = SnapshotLink { number, previous, signer: HANDOVER, removed: links };
+            let body = SnapshotBody { rotations: rotations.clone(), ..self.remark() };
             let object = snapshot::write(&header, &link, &body, &next.sealing, &self.signer)?;
-            if self.store.put_and_read(&snapshot_key(number), &object)? == Put::Created {
+            if self.store.put_and_read(&snapshot_key(number), &object)? == CreateOutcome::Created {
                 return self.remember_head((number, *blake3::hash(&object).as_bytes()));
             }
         }
@@ -254,7 +259,7 @@ impl Vault {
     pub(super) fn complete_rotation(&self) -> Result<(), Error> {
         let unfinished = |reason: &str| {
             let path = rotation_key(self.generation());
-            self.warn([Skipped { path, reason: reason.to_owned() }]);
+            self.warn([SkippedItem { path, reason: reason.to_owned() }]);
             Ok(())
         };
         let Some(rotation) = self.succession.rotation() else { return Ok(()) };
@@ -283,7 +288,7 @@ impl Vault {
     /// change that was given up, or is one of the next change, which has begun elsewhere: without
     /// that one nobody would open the vault again. A change is proposed before its slots are
     /// written, so that a proposal is seen here if one of its slots is.
-    fn sign_over(&self, slots: &[Listed]) -> Result<(), Error> {
+    fn sign_over(&self, slots: &[VaultRosterSlot]) -> Result<(), Error> {
         let before = self.roster();
         let there = super::slots(&self.store, &self.config.vault, &before)?.slots;
         let has_next = self.is_rotating()?;
@@ -304,21 +309,21 @@ impl Vault {
 
 /// The slots of a new main key, as they are listed and as they will be stored.
 struct NewSlots {
-    listed: Vec<Listed>,
+    listed: Vec<VaultRosterSlot>,
     objects: Vec<(String, Vec<u8>)>,
     recovery: Option<RecoveryCode>,
 }
 
-impl Next {
-    fn draw(vault: &Vault) -> Result<Next, Error> {
+impl NextMainKey {
+    fn draw(vault: &Vault) -> Result<NextMainKey, Error> {
         let id = &vault.config.vault;
         let generation = vault.generation() + 1;
         if generation > MAX_ROTATIONS {
             return Err(Error::TooLarge { what: rotation_key(generation) });
         }
-        let main = Key::new(random()?);
-        let sealing = Sealing::derive(&main, id)?;
-        let signer = Signer::from_seed(&derive("signing", &main, id))?;
-        Ok(Next { main, generation, sealing, signer })
+        let main = VaultSecretKey::new(random()?);
+        let sealing = VaultSealingKeys::derive(&main, id)?;
+        let signer = VaultSigner::from_seed(&derive("signing", &main, id))?;
+        Ok(NextMainKey { main, generation, sealing, signer })
     }
 }

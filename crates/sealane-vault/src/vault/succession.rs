@@ -1,39 +1,39 @@
 //! The owners of a vault, one after the other: whose signature counts from which link on.
 
-use super::chain::Head;
+use super::chain::ChainHead;
 use super::{Vault, trust};
 use crate::Error;
-use crate::format::config::Config;
+use crate::format::config::VaultConfig;
 use crate::format::header::VaultId;
-use crate::format::roster::Roster;
-use crate::format::rotation::{ROTATION_PREFIX, Rotation, SealedRotation, rotation_key};
-use crate::format::snapshot::{HANDOVER, Sealed, snapshot_key, snapshot_number};
-use crate::keys::{Key, Sealing, Secret, Signer, derive};
+use crate::format::roster::VaultRoster;
+use crate::format::rotation::{ROTATION_PREFIX, SealedRotation, VaultRotation, rotation_key};
+use crate::format::snapshot::{HANDOVER, SealedSnapshotLink, snapshot_key, snapshot_number};
+use crate::keys::{SlotSecret, VaultSealingKeys, VaultSecretKey, VaultSigner, derive};
 use crate::limits::{MAX_ROTATION_BYTES, MAX_ROTATIONS, MAX_SNAPSHOT_BYTES};
-use crate::put::Skipped;
-use crate::store::Store;
+use crate::put::SkippedItem;
+use crate::store::VaultStore;
 
 /// The owners of a vault.
 #[derive(Debug, Clone)]
-pub(crate) struct Succession {
+pub(crate) struct OwnerSuccession {
     /// The first is the config's.
     owners: Vec<[u8; 32]>,
     /// The link with which each but the first began.
-    handovers: Vec<Head>,
+    handovers: Vec<ChainHead>,
     /// Of these changes.
     rotations: Vec<SealedRotation>,
 }
 
 /// The keys that may sign in a vault, according to its store and this machine.
-pub(super) struct Trusted {
-    pub(super) succession: Succession,
-    pub(super) roster: Roster,
-    pub(super) foreign: Vec<Skipped>,
+pub(super) struct VaultTrust {
+    pub(super) succession: OwnerSuccession,
+    pub(super) roster: VaultRoster,
+    pub(super) foreign: Vec<SkippedItem>,
 }
 
-impl Succession {
-    pub(super) fn of_one(owner: [u8; 32]) -> Succession {
-        Succession { owners: vec![owner], handovers: Vec::new(), rotations: Vec::new() }
+impl OwnerSuccession {
+    pub(super) fn of_one(owner: [u8; 32]) -> OwnerSuccession {
+        OwnerSuccession { owners: vec![owner], handovers: Vec::new(), rotations: Vec::new() }
     }
 
     /// How often the main key was changed.
@@ -66,7 +66,7 @@ impl Succession {
     }
 
     /// The links with which owners handed over, oldest first.
-    pub(crate) fn handovers(&self) -> &[Head] {
+    pub(crate) fn handovers(&self) -> &[ChainHead] {
         &self.handovers
     }
 
@@ -82,17 +82,17 @@ impl Succession {
     /// link that was stands in every list that the new owner signs; until there is one, the chain
     /// is searched.
     pub(super) fn read(
-        store: &Store,
-        config: &Config,
+        store: &VaultStore,
+        config: &VaultConfig,
         remembered: Option<&[u8]>,
-    ) -> Result<Trusted, Error> {
+    ) -> Result<VaultTrust, Error> {
         let mut foreign = Vec::new();
         let mut proposed = rotations(store, config, &mut foreign)?.into_iter();
         let mut owners = vec![config.owner];
         owners.extend(proposed.as_slice().iter().map(|next| next.rotation.after));
         let newest = trust::newest(store, &config.vault, &owners, remembered)?;
         foreign.extend(newest.foreign);
-        let mut succession = Succession::of_one(config.owner);
+        let mut succession = OwnerSuccession::of_one(config.owner);
         for &head in &newest.roster.handovers {
             proposed.next().into_iter().for_each(|next| succession.push(next, head));
         }
@@ -101,19 +101,23 @@ impl Succession {
             let Some(head) = find_handover(store, &config.vault, &next, from)? else { break };
             succession.push(next, head);
         }
-        Ok(Trusted { succession, roster: newest.roster, foreign })
+        Ok(VaultTrust { succession, roster: newest.roster, foreign })
     }
 
-    fn push(&mut self, next: SealedRotation, head: Head) {
+    fn push(&mut self, next: SealedRotation, head: ChainHead) {
         self.owners.push(next.rotation.after);
         self.handovers.push(head);
         self.rotations.push(next);
     }
 
     /// The main keys of all generations, oldest first, for who has the newest.
-    pub(super) fn mains(&self, main: &Key, vault: &VaultId) -> Result<Vec<Key>, Error> {
+    pub(super) fn mains(
+        &self,
+        main: &VaultSecretKey,
+        vault: &VaultId,
+    ) -> Result<Vec<VaultSecretKey>, Error> {
         let mut mains = match self.rotation() {
-            Some(rotation) => rotation.open(&Sealing::derive(main, vault)?)?,
+            Some(rotation) => rotation.open(&VaultSealingKeys::derive(main, vault)?)?,
             None => Vec::new(),
         };
         mains.push(main.clone());
@@ -127,19 +131,23 @@ impl Succession {
 }
 
 /// The verifying key of the owner whose main key this is.
-pub(super) fn owner_of(main: &Key, vault: &VaultId) -> Result<[u8; 32], Error> {
-    Ok(Signer::from_seed(&derive("signing", main, vault))?.verifying_key())
+pub(super) fn owner_of(main: &VaultSecretKey, vault: &VaultId) -> Result<[u8; 32], Error> {
+    Ok(VaultSigner::from_seed(&derive("signing", main, vault))?.verifying_key())
 }
 
 /// The owner of a vault's config, for who has a main key of it and no config.
-pub(super) fn first_owner(store: &Store, vault: &VaultId, main: &Key) -> Result<[u8; 32], Error> {
+pub(super) fn first_owner(
+    store: &VaultStore,
+    vault: &VaultId,
+    main: &VaultSecretKey,
+) -> Result<[u8; 32], Error> {
     let owner = owner_of(main, vault)?;
     for object in store.list(ROTATION_PREFIX)? {
         let read = store.get(&object.key, MAX_ROTATION_BYTES);
         let read = read.and_then(|bytes| SealedRotation::read(&object.key, bytes, vault));
         let Ok(rotation) = read else { continue };
         if rotation.rotation.after == owner {
-            let mains = rotation.open(&Sealing::derive(main, vault)?)?;
+            let mains = rotation.open(&VaultSealingKeys::derive(main, vault)?)?;
             return mains.first().map_or(Ok(owner), |first| owner_of(first, vault));
         }
     }
@@ -148,9 +156,9 @@ pub(super) fn first_owner(store: &Store, vault: &VaultId, main: &Key) -> Result<
 
 /// The changes that follow each other from the config's owner on, in force or not.
 fn rotations(
-    store: &Store,
-    config: &Config,
-    foreign: &mut Vec<Skipped>,
+    store: &VaultStore,
+    config: &VaultConfig,
+    foreign: &mut Vec<SkippedItem>,
 ) -> Result<Vec<SealedRotation>, Error> {
     let mut found: Vec<SealedRotation> = Vec::new();
     for object in store.list(ROTATION_PREFIX)? {
@@ -163,10 +171,10 @@ fn rotations(
             }
             Ok(_) => {
                 let reason = "it follows no owner of this vault".to_owned();
-                foreign.push(Skipped { path: object.key, reason });
+                foreign.push(SkippedItem { path: object.key, reason });
             }
             Err(error) if error.is_damage() => {
-                foreign.push(Skipped { path: object.key, reason: error.named() });
+                foreign.push(SkippedItem { path: object.key, reason: error.named() });
             }
             Err(error) => return Err(error),
         }
@@ -179,17 +187,17 @@ fn rotations(
 
 /// The first link behind `from` that puts a change into force.
 fn find_handover(
-    store: &Store,
+    store: &VaultStore,
     vault: &VaultId,
     next: &SealedRotation,
     from: u64,
-) -> Result<Option<Head>, Error> {
+) -> Result<Option<ChainHead>, Error> {
     for object in store.list("snapshots/")? {
         let Some(number) = snapshot_number(&object.key).filter(|number| *number > from) else {
             continue;
         };
         let read = store.get(&object.key, MAX_SNAPSHOT_BYTES);
-        let sealed = match read.and_then(|bytes| Sealed::read(number, bytes, vault)) {
+        let sealed = match read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, vault)) {
             Ok(sealed) => sealed,
             Err(error) if error.is_damage() => continue,
             Err(error) => return Err(error),
@@ -208,13 +216,13 @@ fn find_handover(
 /// Writes changes again that the store has lost: hand-overs hold copies, which the new main key
 /// opens. Gives whether there were any.
 pub(super) fn mend_rotations(
-    store: &Store,
-    config: &Config,
-    secret: &Secret<'_>,
-    roster: &Roster,
+    store: &VaultStore,
+    config: &VaultConfig,
+    secret: &SlotSecret<'_>,
+    roster: &VaultRoster,
 ) -> Result<bool, Error> {
     let mut mains = Vec::new();
-    let mut collect = |main: &Key| {
+    let mut collect = |main: &VaultSecretKey| {
         mains.push(main.clone());
         Ok(false)
     };
@@ -225,7 +233,9 @@ pub(super) fn mend_rotations(
     for object in store.list("snapshots/")?.iter().rev() {
         let Some(number) = snapshot_number(&object.key) else { continue };
         let read = store.get(&object.key, MAX_SNAPSHOT_BYTES);
-        let Ok(sealed) = read.and_then(|bytes| Sealed::read(number, bytes, &config.vault)) else {
+        let Ok(sealed) =
+            read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, &config.vault))
+        else {
             continue;
         };
         for main in mains.iter().filter(|_| sealed.link.signer == HANDOVER) {
@@ -239,12 +249,12 @@ pub(super) fn mend_rotations(
 
 /// The changes from the config's owner on to that of `main`, as a hand-over has them.
 fn copies(
-    config: &Config,
-    sealed: &Sealed,
-    main: &Key,
+    config: &VaultConfig,
+    sealed: &SealedSnapshotLink,
+    main: &VaultSecretKey,
 ) -> Result<Option<Vec<SealedRotation>>, Error> {
     let vault = &config.vault;
-    let Ok(body) = sealed.open(&Sealing::derive(main, vault)?) else { return Ok(None) };
+    let Ok(body) = sealed.open(&VaultSealingKeys::derive(main, vault)?) else { return Ok(None) };
     let mut owner = config.owner;
     let mut copies = Vec::new();
     for (generation, copy) in (1..=MAX_ROTATIONS).zip(body.rotations) {
@@ -259,7 +269,7 @@ fn copies(
     Ok((owner == owner_of(main, vault)?).then_some(copies))
 }
 
-fn write_again(store: &Store, copies: &[SealedRotation]) -> Result<bool, Error> {
+fn write_again(store: &VaultStore, copies: &[SealedRotation]) -> Result<bool, Error> {
     let mut written = false;
     for copy in copies {
         let key = rotation_key(copy.rotation.generation);
@@ -275,19 +285,20 @@ fn write_again(store: &Store, copies: &[SealedRotation]) -> Result<bool, Error> 
 
 impl Vault {
     /// All changes of the main key, oldest first.
-    pub(crate) fn rotations(&self) -> impl Iterator<Item = &Rotation> {
+    pub(crate) fn rotations(&self) -> impl Iterator<Item = &VaultRotation> {
         self.succession.rotations.iter().map(|change| &change.rotation)
     }
 
     /// The problems with the changes of the main key.
-    pub(crate) fn check_rotations(&self) -> Result<Vec<Skipped>, Error> {
+    pub(crate) fn check_rotations(&self) -> Result<Vec<SkippedItem>, Error> {
         let mut problems = Vec::new();
         let there = rotations(&self.store, &self.config, &mut problems)?;
         for known in &self.succession.rotations {
             if !there.iter().any(|found| found.hash == known.hash) {
                 let path = rotation_key(known.rotation.generation);
                 if !problems.iter().any(|problem| problem.path == path) {
-                    problems.push(Skipped { reason: Error::Missing(path.clone()).named(), path });
+                    problems
+                        .push(SkippedItem { reason: Error::Missing(path.clone()).named(), path });
                 }
             }
         }
@@ -305,13 +316,13 @@ pub(super) struct TakenOver {
 impl TakenOver {
     /// Reads the list of a hand-over; none if the link is lost.
     pub(super) fn read(
-        store: &Store,
+        store: &VaultStore,
         vault: &VaultId,
-        head: Head,
+        head: ChainHead,
     ) -> Result<Option<TakenOver>, Error> {
         let (upto, hash) = head;
         let read = store.get(&snapshot_key(upto), MAX_SNAPSHOT_BYTES);
-        let sealed = match read.and_then(|bytes| Sealed::read(upto, bytes, vault)) {
+        let sealed = match read.and_then(|bytes| SealedSnapshotLink::read(upto, bytes, vault)) {
             Ok(sealed) => sealed,
             Err(error) if error.is_damage() => return Ok(None),
             Err(error) => return Err(error),

@@ -2,19 +2,19 @@ use std::collections::HashSet;
 
 use super::Vault;
 use crate::Error;
-use crate::format::header::{Kind, ObjectHeader};
+use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
-use crate::format::pack::{Hash, Pack, pack_key, read_pack};
+use crate::format::pack::{ObjectHash, PackRecord, pack_key, read_pack};
 use crate::limits::MAX_INDEX_BYTES;
-use crate::manifest::{Manifest, Origin};
-use crate::store::Object;
+use crate::manifest::{ChunkManifest, PackOrigin};
+use crate::store::ListedObject;
 use crate::wire::from_hex;
 
 impl Vault {
     /// Brings the manifest up to date with the packs that the store has. Gives whether it was not.
     pub(crate) fn sync(&self) -> Result<bool, Error> {
         let packs = self.pack_objects()?;
-        let there: HashSet<Hash> = packs.iter().map(|(hash, _)| *hash).collect();
+        let there: HashSet<ObjectHash> = packs.iter().map(|(hash, _)| *hash).collect();
         let condemned = self.condemned()?;
         self.manifest.transaction(|manifest| {
             let known = manifest.packs()?;
@@ -29,9 +29,9 @@ impl Vault {
     }
 
     /// The same for a manifest that is made from the packs alone.
-    pub(crate) fn sync_packs(&self, manifest: &Manifest) -> Result<bool, Error> {
+    pub(crate) fn sync_packs(&self, manifest: &ChunkManifest) -> Result<bool, Error> {
         let packs = self.pack_objects()?;
-        let there: HashSet<Hash> = packs.iter().map(|(hash, _)| *hash).collect();
+        let there: HashSet<ObjectHash> = packs.iter().map(|(hash, _)| *hash).collect();
         manifest.transaction(|manifest| {
             let known = manifest.packs()?;
             known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
@@ -41,7 +41,11 @@ impl Vault {
     }
 
     /// Reads the trailers of those packs that a manifest lacks.
-    fn add_packs(&self, manifest: &Manifest, packs: &[(Hash, u64)]) -> Result<(), Error> {
+    fn add_packs(
+        &self,
+        manifest: &ChunkManifest,
+        packs: &[(ObjectHash, u64)],
+    ) -> Result<(), Error> {
         let known = manifest.packs()?;
         for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
             match self.read_pack(hash, *size) {
@@ -55,7 +59,11 @@ impl Vault {
         Ok(())
     }
 
-    fn read_indexes(&self, manifest: &Manifest, there: &HashSet<Hash>) -> Result<(), Error> {
+    fn read_indexes(
+        &self,
+        manifest: &ChunkManifest,
+        there: &HashSet<ObjectHash>,
+    ) -> Result<(), Error> {
         for object in self.store.list("index/")? {
             let Some(hash) = hash_of(&object) else { continue };
             if manifest.has_read_index(&hash)? {
@@ -86,7 +94,7 @@ impl Vault {
                 if there.contains(&pack.hash) {
                     // A holder of the newest main key vouches for everything that an older key
                     // sealed.
-                    manifest.add_pack(&pack, Origin::Owner)?;
+                    manifest.add_pack(&pack, PackOrigin::Owner)?;
                 }
             }
             manifest.index_read(&hash)?;
@@ -95,19 +103,19 @@ impl Vault {
     }
 
     /// Whether the owner wrote a pack, as far as its header tells.
-    pub(crate) fn origin(&self, pack: &Pack) -> Origin {
-        let own = ObjectHeader::owners(Kind::Pack, &self.config.vault, self.generation());
-        if pack.header == own.write() { Origin::Owner } else { Origin::Other }
+    pub(crate) fn origin(&self, pack: &PackRecord) -> PackOrigin {
+        let own = ObjectHeader::owners(ObjectKind::Pack, &self.config.vault, self.generation());
+        if pack.header == own.write() { PackOrigin::Owner } else { PackOrigin::Other }
     }
 
     /// A pack's header and trailer.
-    pub(crate) fn read_pack(&self, hash: &Hash, size: u64) -> Result<Pack, Error> {
+    pub(crate) fn read_pack(&self, hash: &ObjectHash, size: u64) -> Result<PackRecord, Error> {
         let open = |header: &ObjectHeader| self.sealing_of(header);
         read_pack(&self.store, hash, size, &self.config.vault, open)
     }
 
     /// The packs that the store has, and their sizes.
-    pub(crate) fn pack_objects(&self) -> Result<Vec<(Hash, u64)>, Error> {
+    pub(crate) fn pack_objects(&self) -> Result<Vec<(ObjectHash, u64)>, Error> {
         let objects = self.store.list("packs/")?;
         let packs = objects.iter().filter_map(|object| {
             let hash = hash_of(object)?;
@@ -117,19 +125,19 @@ impl Vault {
     }
 
     /// The packs that a prune will remove.
-    pub(crate) fn condemned(&self) -> Result<HashSet<Hash>, Error> {
+    pub(crate) fn condemned(&self) -> Result<HashSet<ObjectHash>, Error> {
         Ok(self.store.list("condemned/")?.iter().filter_map(hash_of).collect())
     }
 
     /// A manifest made from the packs alone.
-    pub(crate) fn manifest_from_packs(&self) -> Result<Manifest, Error> {
-        let manifest = Manifest::temporary()?;
+    pub(crate) fn manifest_from_packs(&self) -> Result<ChunkManifest, Error> {
+        let manifest = ChunkManifest::temporary()?;
         self.sync_packs(&manifest)?;
         Ok(manifest)
     }
 }
 
 /// The hash that ends an object's key.
-pub(crate) fn hash_of(object: &Object) -> Option<Hash> {
+pub(crate) fn hash_of(object: &ListedObject) -> Option<ObjectHash> {
     from_hex(object.key.rsplit('/').next()?)
 }

@@ -7,12 +7,14 @@ use std::sync::PoisonError;
 use super::{Vault, pin};
 use crate::Error;
 use crate::format::header::VaultId;
-use crate::format::roster::{Listed, NO_END, ROSTER_PREFIX, Roster, roster_key, roster_number};
+use crate::format::roster::{
+    NO_END, ROSTER_PREFIX, VaultRoster, VaultRosterSlot, roster_key, roster_number,
+};
 use crate::format::snapshot::SignerId;
 use crate::keys::{KeySlot, SLOT_PREFIX, SlotKind, slot_key};
 use crate::limits::{MAX_ROSTER_BYTES, MAX_SLOT_BYTES, MAX_VAULT_SLOTS};
-use crate::put::Skipped;
-use crate::store::{Put, Store};
+use crate::put::SkippedItem;
+use crate::store::{CreateOutcome, VaultStore};
 use crate::wire::hex;
 
 /// A signer as links name it.
@@ -25,14 +27,18 @@ pub(crate) struct SignerKey {
 
 /// The slots of a store, and what lies among them that is none.
 #[derive(Debug, Default)]
-pub(crate) struct Slots {
+pub(crate) struct StoredKeySlots {
     pub(crate) slots: Vec<KeySlot>,
-    pub(crate) foreign: Vec<Skipped>,
+    pub(crate) foreign: Vec<SkippedItem>,
 }
 
 /// All slots of the vault, those first that the owner's list names; the rest is skipped and named.
-pub(crate) fn slots(store: &Store, vault: &VaultId, roster: &Roster) -> Result<Slots, Error> {
-    let mut found = Slots::default();
+pub(crate) fn slots(
+    store: &VaultStore,
+    vault: &VaultId,
+    roster: &VaultRoster,
+) -> Result<StoredKeySlots, Error> {
+    let mut found = StoredKeySlots::default();
     let mut keys: Vec<String> = roster.slots.iter().map(|slot| slot_key(&slot.id)).collect();
     let listed = keys.len();
     let objects = store.list(SLOT_PREFIX)?.into_iter().map(|object| object.key);
@@ -71,27 +77,27 @@ pub(crate) fn slots(store: &Store, vault: &VaultId, roster: &Roster) -> Result<S
     Ok(found)
 }
 
-fn skip(foreign: &mut Vec<Skipped>, key: &str, reason: impl Into<String>) {
-    foreign.push(Skipped { path: key.to_owned(), reason: reason.into() });
+fn skip(foreign: &mut Vec<SkippedItem>, key: &str, reason: impl Into<String>) {
+    foreign.push(SkippedItem { path: key.to_owned(), reason: reason.into() });
 }
 
 /// The newest list, and what lies beside it.
 #[derive(Default)]
-pub(super) struct Newest {
-    pub(super) roster: Roster,
-    pub(super) foreign: Vec<Skipped>,
+pub(super) struct NewestRoster {
+    pub(super) roster: VaultRoster,
+    pub(super) foreign: Vec<SkippedItem>,
 }
 
 /// The newest list that one of `owners` signed, the last of them first: from the store or as this
 /// machine remembers it.
 pub(super) fn newest(
-    store: &Store,
+    store: &VaultStore,
     vault: &VaultId,
     owners: &[[u8; 32]],
     remembered: Option<&[u8]>,
-) -> Result<Newest, Error> {
+) -> Result<NewestRoster, Error> {
     let mut foreign = Vec::new();
-    let mut newest = Roster::default();
+    let mut newest = VaultRoster::default();
     let mut before = Vec::new();
     for object in store.list(ROSTER_PREFIX)?.iter().rev() {
         let bytes = match store.get(&object.key, MAX_ROSTER_BYTES) {
@@ -102,7 +108,7 @@ pub(super) fn newest(
             }
             Err(error) => return Err(error),
         };
-        match Roster::read(&object.key, &bytes, vault, owners) {
+        match VaultRoster::read(&object.key, &bytes, vault, owners) {
             Ok(roster) if roster.is_newer(&newest) => {
                 let last = usize::from(roster.generation) + 1 == owners.len();
                 if newest.number > 0 {
@@ -123,7 +129,7 @@ pub(super) fn newest(
     }
     let kept = remembered.and_then(|bytes| {
         let number = bytes.get(24..32)?.try_into().map(u64::from_le_bytes).ok()?;
-        Roster::read(&roster_key(number), bytes, vault, owners).ok()
+        VaultRoster::read(&roster_key(number), bytes, vault, owners).ok()
     });
     if let Some(kept) = kept.filter(|kept| kept.is_newer(&newest)) {
         skip(
@@ -133,12 +139,12 @@ pub(super) fn newest(
         );
         newest = kept;
     }
-    Ok(Newest { roster: newest, foreign })
+    Ok(NewestRoster { roster: newest, foreign })
 }
 
 impl Vault {
     /// The owner's list of slots.
-    pub(crate) fn roster(&self) -> Roster {
+    pub(crate) fn roster(&self) -> VaultRoster {
         self.roster.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -161,7 +167,7 @@ impl Vault {
                         signers.insert(slot.id, SignerKey { verifying, until: NO_END });
                     }
                     Err(error) => {
-                        self.warn([Skipped { path: slot_key(&slot.id), reason: error.named() }])
+                        self.warn([SkippedItem { path: slot_key(&slot.id), reason: error.named() }])
                     }
                 }
             }
@@ -189,7 +195,7 @@ impl Vault {
         }
     }
 
-    fn newest_there(&self) -> Result<Newest, Error> {
+    fn newest_there(&self) -> Result<NewestRoster, Error> {
         newest(&self.store, &self.config.vault, self.succession.owners(), None)
     }
 
@@ -199,9 +205,9 @@ impl Vault {
     }
 
     /// The problems with the slots and the owner's list of them.
-    pub(crate) fn check_roster(&self) -> Result<Vec<Skipped>, Error> {
+    pub(crate) fn check_roster(&self) -> Result<Vec<SkippedItem>, Error> {
         let roster = self.roster();
-        let Newest { roster: there, foreign: mut problems } = self.newest_there()?;
+        let NewestRoster { roster: there, foreign: mut problems } = self.newest_there()?;
         problems.append(&mut slots(&self.store, &self.config.vault, &roster)?.foreign);
         if roster.is_newer(&there) {
             let reason = "the newest list of slots is missing";
@@ -224,7 +230,7 @@ impl Vault {
             return Ok(());
         }
         let unsigned = |reason: &str| {
-            self.warn([Skipped { path: ROSTER_PREFIX.to_owned(), reason: reason.to_owned() }]);
+            self.warn([SkippedItem { path: ROSTER_PREFIX.to_owned(), reason: reason.to_owned() }]);
         };
         if self.mains.is_empty() || self.state.is_none() {
             unsigned("Unsigned: the owner has signed no list of slots yet");
@@ -253,7 +259,10 @@ impl Vault {
     }
 
     /// Writes a new list: the slots that there are, changed by `change`.
-    pub(crate) fn list_slots(&self, change: &mut dyn FnMut(&mut Vec<Listed>)) -> Result<(), Error> {
+    pub(crate) fn list_slots(
+        &self,
+        change: &mut dyn FnMut(&mut Vec<VaultRosterSlot>),
+    ) -> Result<(), Error> {
         self.owner("sign slots")?;
         self.check_writable()?;
         self.check_not_rotating()?;
@@ -280,7 +289,7 @@ impl Vault {
         roster.generation = self.generation();
         roster.handovers = self.succession.handovers().to_vec();
         let object = roster.write(&self.config.vault, &self.signer)?;
-        if self.store.put_and_read(&roster_key(roster.number), &object)? == Put::Existed {
+        if self.store.put_and_read(&roster_key(roster.number), &object)? == CreateOutcome::Existed {
             // Another machine of the owner was faster; what it wrote is read by the next open.
             return Err(Error::Raced);
         }
@@ -293,13 +302,13 @@ impl Vault {
     }
 
     /// The list entry of a slot that is as it was made.
-    pub(crate) fn listed(&self, slot: &KeySlot) -> Option<Listed> {
+    pub(crate) fn listed(&self, slot: &KeySlot) -> Option<VaultRosterSlot> {
         let writer = match slot.kind {
             SlotKind::Writer => slot.writer(&self.succession.current()).ok()?,
             _ => [0; 32],
         };
         let (id, kind, hash) = (slot.id, slot.kind, slot.hash());
-        Some(Listed { id, kind, hash, writer, until: NO_END })
+        Some(VaultRosterSlot { id, kind, hash, writer, until: NO_END })
     }
 
     /// The list that this machine remembers.
@@ -317,7 +326,7 @@ impl Vault {
         let held = fs::read(&file).ok();
         match self.store.get(&roster_key(roster.number), MAX_ROSTER_BYTES) {
             Ok(bytes) if held.as_ref() != Some(&bytes) => {
-                let is_it = Roster::read(
+                let is_it = VaultRoster::read(
                     &roster_key(roster.number),
                     &bytes,
                     &self.config.vault,

@@ -1,55 +1,55 @@
 //! What opens a vault, and what is said where nothing does.
 
 use super::OpenOptions;
-use super::pin::Pin;
-use super::succession::{Trusted, owner_of};
-use super::trust::{Slots, slots};
+use super::pin::VaultPin;
+use super::succession::{VaultTrust, owner_of};
+use super::trust::{StoredKeySlots, slots};
 use crate::Error;
-use crate::format::config::Config;
+use crate::format::config::VaultConfig;
 use crate::format::header::VaultId;
-use crate::format::roster::Roster;
-use crate::keys::{Key, SLOT_PREFIX, Secret, SlotKind, slot_key};
+use crate::format::roster::VaultRoster;
+use crate::keys::{SLOT_PREFIX, SlotKind, SlotSecret, VaultSecretKey, slot_key};
 use crate::limits::MAX_UNLISTED_PASSPHRASES;
-use crate::put::Skipped;
-use crate::store::Store;
+use crate::put::SkippedItem;
+use crate::store::VaultStore;
 
 /// The result of admitting a caller.
-pub(super) struct Admitted {
-    pub(super) pin: Pin,
+pub(super) struct VaultAdmission {
+    pub(super) pin: VaultPin,
     /// None for a writer.
-    pub(super) unlocked: Option<Unlocked>,
+    pub(super) unlocked: Option<UnlockedMainKey>,
 }
 
 pub(super) fn admit(
-    store: &Store,
-    config: &Config,
-    secret: &Secret<'_>,
-    trusted: &Trusted,
+    store: &VaultStore,
+    config: &VaultConfig,
+    secret: &SlotSecret<'_>,
+    trusted: &VaultTrust,
     options: &OpenOptions,
-) -> Result<Admitted, Error> {
-    let pin = Pin::check(store, &config.vault, &trusted.succession, options)?;
+) -> Result<VaultAdmission, Error> {
+    let pin = VaultPin::check(store, &config.vault, &trusted.succession, options)?;
     if secret.adds() {
-        return Ok(Admitted { pin, unlocked: None });
+        return Ok(VaultAdmission { pin, unlocked: None });
     }
     let owner = trusted.succession.current();
-    let mut accept = |main: &Key| Ok(owner_of(main, &config.vault)? == owner);
+    let mut accept = |main: &VaultSecretKey| Ok(owner_of(main, &config.vault)? == owner);
     let unlocked = unlock(store, &config.vault, secret, &trusted.roster, &mut accept)?;
-    Ok(Admitted { pin, unlocked: Some(unlocked) })
+    Ok(VaultAdmission { pin, unlocked: Some(unlocked) })
 }
 
 /// The main key, and what lay among the slots that is none.
-pub(super) struct Unlocked {
-    pub(super) main: Key,
-    pub(super) foreign: Vec<Skipped>,
+pub(super) struct UnlockedMainKey {
+    pub(super) main: VaultSecretKey,
+    pub(super) foreign: Vec<SkippedItem>,
 }
 
 pub(super) fn unlock(
-    store: &Store,
+    store: &VaultStore,
     vault: &VaultId,
-    secret: &Secret<'_>,
-    roster: &Roster,
-    accept: &mut dyn FnMut(&Key) -> Result<bool, Error>,
-) -> Result<Unlocked, Error> {
+    secret: &SlotSecret<'_>,
+    roster: &VaultRoster,
+    accept: &mut dyn FnMut(&VaultSecretKey) -> Result<bool, Error>,
+) -> Result<UnlockedMainKey, Error> {
     let found = slots(store, vault, roster)?;
     let mut unlisted = 0;
     for slot in &found.slots {
@@ -64,7 +64,7 @@ pub(super) fn unlock(
             Ok(Some(main)) => {
                 // Anyone can make a slot for a public key, with a main key of their own in it.
                 if accept(&main)? {
-                    return Ok(Unlocked { main, foreign: found.foreign });
+                    return Ok(UnlockedMainKey { main, foreign: found.foreign });
                 }
             }
             Ok(None) => {}
@@ -77,7 +77,7 @@ pub(super) fn unlock(
 
 /// Why no slot opens: where slots of that kind are damaged or missing, nobody knows whether the
 /// secret is wrong.
-fn none_opens(roster: &Roster, found: &Slots, secret: &Secret<'_>) -> Error {
+fn none_opens(roster: &VaultRoster, found: &StoredKeySlots, secret: &SlotSecret<'_>) -> Error {
     let listed = roster.slots.iter().filter(|slot| secret.opens(slot.kind));
     let listed: Vec<String> = listed.map(|slot| slot_key(&slot.id)).collect();
     let is_ours = |path: &String| roster.number == 0 || listed.contains(path);
@@ -92,11 +92,11 @@ fn none_opens(roster: &Roster, found: &Slots, secret: &Secret<'_>) -> Error {
 
 /// What is said of a place without a config: where a vault was known and nothing of it is left, it
 /// is not the vault that is missing, but what the place was on.
-pub(super) fn gone(store: &Store, error: Error, options: &OpenOptions) -> Error {
+pub(super) fn gone(store: &VaultStore, error: Error, options: &OpenOptions) -> Error {
     let is_empty = || {
         [SLOT_PREFIX, "snapshots/"].iter().all(|at| store.list(at).is_ok_and(|all| all.is_empty()))
     };
-    match Pin::of_place(store, options) {
+    match VaultPin::of_place(store, options) {
         Ok(Some(pinned)) if matches!(error, Error::NoVault(_)) && is_empty() => {
             Error::VaultGone { place: store.location(), pinned: pinned.to_string() }
         }

@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Vault;
-use super::chain::Head;
+use super::chain::ChainHead;
 use super::trust::SignerKey;
-use super::walk::Chain;
+use super::walk::SnapshotChain;
 use crate::Error;
-use crate::format::header::{Kind, ObjectHeader, VaultId};
-use crate::format::pack::Hash;
-use crate::format::snapshot::{HANDOVER, Sealed, SignerId};
-use crate::put::Skipped;
-use crate::wire::Reader;
+use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
+use crate::format::pack::ObjectHash;
+use crate::format::snapshot::{HANDOVER, SealedSnapshotLink, SignerId};
+use crate::put::SkippedItem;
+use crate::wire::VaultFieldReader;
 
 /// How often the chain is read while other prunes remove links of it.
 const READINGS: usize = 16;
 /// How many places an error names.
 const NAMED: usize = 8;
 /// In the place of a hash: the number was given up, and its hash is not known.
-pub(crate) const GIVEN_UP: Hash = [0; 32];
+pub(crate) const GIVEN_UP: ObjectHash = [0; 32];
 
 /// Numbers under which snapshots may stand that nobody can read just now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct UnreadLink {
     pub(crate) to: u64,
     pub(crate) reason: String,
     /// The hash of the last of them, where another link names it.
-    pub(crate) hash: Option<Hash>,
+    pub(crate) hash: Option<ObjectHash>,
     /// Whether only a link tells of it that the chain does not lead to. A writer can make one.
     pub(crate) is_hearsay: bool,
 }
@@ -54,7 +54,7 @@ impl UnreadLink {
 /// A link of the chain that is believed.
 pub(crate) struct LedgerLink {
     pub(crate) number: u64,
-    pub(crate) hash: Hash,
+    pub(crate) hash: ObjectHash,
     pub(crate) is_handover: bool,
     /// None for a prune, and for a writer's link whose record opens for nobody.
     pub(crate) snapshot: Option<super::Snapshot>,
@@ -65,10 +65,10 @@ pub(crate) struct SnapshotLedger {
     pub(crate) links: Vec<LedgerLink>,
     pub(crate) loose: Vec<LedgerLink>,
     /// Numbers that were given up and are none of the chain, each with its hash as far as known.
-    pub(crate) lost: Vec<Head>,
+    pub(crate) lost: Vec<ChainHead>,
     /// What was given up, and why it could not be had.
-    pub(crate) given_up: Vec<Skipped>,
-    pub(crate) chain: Chain,
+    pub(crate) given_up: Vec<SkippedItem>,
+    pub(crate) chain: SnapshotChain,
 }
 
 impl SnapshotLedger {
@@ -142,7 +142,7 @@ impl Vault {
             // The writer signed it so: there is nothing that a whole object would tell.
             Err(error) if error.is_damage() && !sealed.link.is_owners() => {
                 let path = format!("snapshot {number}");
-                self.warn([Skipped { path, reason: error.named() }]);
+                self.warn([SkippedItem { path, reason: error.named() }]);
                 None
             }
             Err(error) => return Err(error),
@@ -165,7 +165,7 @@ impl Vault {
                 let last = place.hash.filter(|_| place.to == number);
                 let seen = seen.filter(|seen| seen.0 == number).map(|seen| seen.1);
                 ledger.lost.push((number, last.or(seen).unwrap_or(GIVEN_UP)));
-                ledger.given_up.push(Skipped { path, reason: place.reason.clone() });
+                ledger.given_up.push(SkippedItem { path, reason: place.reason.clone() });
                 continue;
             }
             let all = ledger.links.iter().chain(&ledger.loose);
@@ -178,7 +178,7 @@ impl Vault {
             if ledger.loose.iter().any(|link| link.number == number) {
                 ledger.lost.push((number, GIVEN_UP));
             }
-            ledger.given_up.push(Skipped { path, reason });
+            ledger.given_up.push(SkippedItem { path, reason });
         }
         Ok(())
     }
@@ -198,14 +198,14 @@ impl Error {
 /// Whether bytes that are no whole link say of themselves that they are one of this vault.
 pub(super) fn claims_vault(number: u64, bytes: &[u8], vault: &VaultId) -> bool {
     let key = crate::format::snapshot::snapshot_key(number);
-    let mut reader = Reader::new("a snapshot", bytes);
-    ObjectHeader::read(&mut reader, &key, Kind::Snapshot, Some(vault)).is_ok()
+    let mut reader = VaultFieldReader::new("a snapshot", bytes);
+    ObjectHeader::read(&mut reader, &key, ObjectKind::Snapshot, Some(vault)).is_ok()
 }
 
 /// Whether a link of an unknown signer is one of a known signer whose name in it was changed: it
 /// verifies once that name is put back.
 pub(super) fn is_signed_by_another(
-    sealed: &Sealed,
+    sealed: &SealedSnapshotLink,
     owner: &[u8; 32],
     signers: &HashMap<SignerId, SignerKey>,
 ) -> bool {
@@ -215,6 +215,6 @@ pub(super) fn is_signed_by_another(
 }
 
 /// The hash of each link that another one names as the one before it.
-pub(super) fn is_known(previous: &Hash, hashes: &BTreeMap<Hash, u64>) -> bool {
+pub(super) fn is_known(previous: &ObjectHash, hashes: &BTreeMap<ObjectHash, u64>) -> bool {
     *previous == GIVEN_UP || hashes.contains_key(previous)
 }

@@ -4,15 +4,17 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Vault;
-use super::chain::Head;
+use super::chain::ChainHead;
 use super::succession::TakenOver;
 use super::trust::SignerKey;
 use super::unread::{GIVEN_UP, UnreadLink, claims_vault, is_known, is_signed_by_another};
 use crate::Error;
-use crate::format::pack::Hash;
-use crate::format::snapshot::{HANDOVER, Sealed, SignerId, snapshot_key, snapshot_number};
+use crate::format::pack::ObjectHash;
+use crate::format::snapshot::{
+    HANDOVER, SealedSnapshotLink, SignerId, snapshot_key, snapshot_number,
+};
 use crate::limits::MAX_SNAPSHOT_BYTES;
-use crate::put::Skipped;
+use crate::put::SkippedItem;
 use crate::wire::hex;
 
 /// How often the links are listed while prunes remove some before they are read.
@@ -20,7 +22,7 @@ const LISTINGS: usize = 16;
 
 /// The right by which a link is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum ChainStanding {
     Owner,
     Writer,
     /// A writer's that the owner has removed, behind the last link that is believed of it.
@@ -31,15 +33,15 @@ enum Standing {
 
 /// A link, without its sealed part.
 #[derive(Debug, Clone)]
-struct Found {
-    hash: Hash,
-    previous: Hash,
-    standing: Standing,
+struct ChainLink {
+    hash: ObjectHash,
+    previous: ObjectHash,
+    standing: ChainStanding,
 }
 
 /// The object under a number.
-enum At {
-    Link(Found),
+enum ChainPosition {
+    Link(ChainLink),
     /// An object that is no link of this vault, or damaged.
     Foreign {
         /// Whether it says that it is a link of this vault.
@@ -48,15 +50,15 @@ enum At {
     /// Nothing that holds a place: the owner did not take it over.
     Nothing,
     /// The owner removed it, and said so.
-    Removed(Hash),
+    Removed(ObjectHash),
 }
 
 /// The chain as a walk found it.
 #[derive(Debug, Default)]
-pub(crate) struct Chain {
-    pub(crate) head: Option<Head>,
+pub(crate) struct SnapshotChain {
+    pub(crate) head: Option<ChainHead>,
     /// The same, unless it is lost and only its hash is known.
-    pub(crate) standing: Option<Head>,
+    pub(crate) standing: Option<ChainHead>,
     /// The first number behind the head that nothing takes.
     pub(crate) next: u64,
     /// Numbers of the links that are believed, oldest first.
@@ -66,19 +68,19 @@ pub(crate) struct Chain {
     /// Where a snapshot may stand that cannot be read: missing, short or damaged.
     pub(crate) unread: Vec<UnreadLink>,
     /// Links of writers that were removed, behind the last that is believed of each.
-    pub(crate) ended: Vec<Head>,
+    pub(crate) ended: Vec<ChainHead>,
     /// Whether the owner's links name some that are not there.
     pub(crate) broken: Option<u64>,
     /// Whether the owner has handed over to a main key that this handle does not know.
     pub(crate) rotated: bool,
     /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
-    pub(crate) vouched: Vec<Head>,
+    pub(crate) vouched: Vec<ChainHead>,
     /// The snapshots that the owner has removed, as the newest link that names them has it.
-    pub(crate) removed: Vec<(u64, Hash)>,
+    pub(crate) removed: Vec<(u64, ObjectHash)>,
     /// The link that says so.
     removed_by: u64,
     /// Objects that are not part of the chain, and links that are missing.
-    pub(crate) problems: Vec<Skipped>,
+    pub(crate) problems: Vec<SkippedItem>,
 }
 
 impl Vault {
@@ -86,8 +88,8 @@ impl Vault {
     ///
     /// A link belongs to the chain if it names the hash of the one before it and nothing free lies
     /// between them. The owner's links vouch for what they name. Everything else is skipped: it
-    /// costs nobody anything but a name in [`Chain::problems`].
-    pub(crate) fn walk(&self, from: Option<Head>) -> Result<Chain, Error> {
+    /// costs nobody anything but a name in [`SnapshotChain::problems`].
+    pub(crate) fn walk(&self, from: Option<ChainHead>) -> Result<SnapshotChain, Error> {
         match self.walk_once(from) {
             // A list of many objects may show what a prune removes, and not what it wrote before.
             Err(Error::RolledBack { .. }) => self.walk_once(from),
@@ -98,9 +100,9 @@ impl Vault {
         }
     }
 
-    fn walk_once(&self, from: Option<Head>) -> Result<Chain, Error> {
+    fn walk_once(&self, from: Option<ChainHead>) -> Result<SnapshotChain, Error> {
         let first = from.map_or(1, |(number, _)| number);
-        let mut chain = Chain::default();
+        let mut chain = SnapshotChain::default();
         let mut there = self.read_links(first, &mut chain)?;
         if let Some(seen) = from {
             start(seen, &there, &mut chain)?;
@@ -108,7 +110,7 @@ impl Vault {
 
         for (number, hash) in &chain.removed {
             if *number >= first {
-                there.entry(*number).or_insert(At::Removed(*hash));
+                there.entry(*number).or_insert(ChainPosition::Removed(*hash));
             }
         }
         // The list of slots tells of one that is lost. Nothing may take its place: what the new
@@ -118,15 +120,15 @@ impl Vault {
             if number >= first && !there.contains_key(&number) {
                 chain.missing(number, number);
                 chain.broken.get_or_insert(number);
-                there.insert(number, At::Removed(hash));
+                there.insert(number, ChainPosition::Removed(hash));
                 lost = Some(number);
             }
         }
-        let positions = Walk::new(from.unwrap_or_default()).run(&there, &mut chain);
+        let positions = ChainWalk::new(from.unwrap_or_default()).run(&there, &mut chain);
         chain.head = positions.last().copied().filter(|(number, _)| *number > 0);
         chain.standing = chain.head.filter(|(number, _)| lost != Some(*number));
         let believed = |number: &u64| match there.get(number) {
-            Some(At::Link(found)) => found.standing.is_believed(),
+            Some(ChainPosition::Link(found)) => found.standing.is_believed(),
             _ => false,
         };
         name_unread(&there, &positions, &mut chain);
@@ -145,7 +147,11 @@ impl Vault {
     ///
     /// A prune may remove some between the list and the look: then the links are listed again,
     /// since the one that says so has come as well.
-    fn read_links(&self, first: u64, chain: &mut Chain) -> Result<BTreeMap<u64, At>, Error> {
+    fn read_links(
+        &self,
+        first: u64,
+        chain: &mut SnapshotChain,
+    ) -> Result<BTreeMap<u64, ChainPosition>, Error> {
         let signers = self.signers()?;
         let taken_over = self.taken_over(first)?;
         let (mut there, mut strange) = (BTreeMap::new(), Vec::new());
@@ -175,7 +181,7 @@ impl Vault {
             }
         }
         strange.iter().for_each(|key| chain.problem(key, "it is no link of the chain"));
-        there.retain(|_, at| !matches!(at, At::Nothing));
+        there.retain(|_, at| !matches!(at, ChainPosition::Nothing));
         Ok(there)
     }
 
@@ -185,42 +191,49 @@ impl Vault {
         number: u64,
         signers: &HashMap<SignerId, SignerKey>,
         taken_over: Option<&TakenOver>,
-        chain: &mut Chain,
-    ) -> Result<Option<At>, Error> {
+        chain: &mut SnapshotChain,
+    ) -> Result<Option<ChainPosition>, Error> {
         let lacks = |hash| taken_over.is_some_and(|taken_over| taken_over.lacks(number, hash));
         let key = snapshot_key(number);
         match self.read_link(number, signers) {
             Ok((sealed, _)) if lacks(Some(&sealed.hash)) => {
                 chain.problem(&key, NOT_TAKEN_OVER);
-                Ok(Some(At::Nothing))
+                Ok(Some(ChainPosition::Nothing))
             }
-            Ok((sealed, standing)) => Ok(Some(At::Link(self.found(sealed, standing, chain)))),
+            Ok((sealed, standing)) => {
+                Ok(Some(ChainPosition::Link(self.found(sealed, standing, chain))))
+            }
             Err(Error::Missing(_)) => Ok(None),
             Err(error) if error.is_damage() => {
                 chain.problem(&key, &error.named());
                 if lacks(None) {
-                    return Ok(Some(At::Nothing));
+                    return Ok(Some(ChainPosition::Nothing));
                 }
                 let bytes = self.store.get(&key, MAX_SNAPSHOT_BYTES).unwrap_or_default();
                 let claims = claims_vault(number, &bytes, &self.config.vault);
-                Ok(Some(At::Foreign { claims }))
+                Ok(Some(ChainPosition::Foreign { claims }))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn found(&self, sealed: Sealed, standing: Standing, chain: &mut Chain) -> Found {
+    fn found(
+        &self,
+        sealed: SealedSnapshotLink,
+        standing: ChainStanding,
+        chain: &mut SnapshotChain,
+    ) -> ChainLink {
         let link = sealed.link;
         let key = snapshot_key(link.number);
-        if standing == Standing::Nobody {
+        if standing == ChainStanding::Nobody {
             chain.problem(&key, "its signer is not believed: it is no snapshot");
         }
-        if standing == Standing::Ended {
+        if standing == ChainStanding::Ended {
             chain.ended.push((link.number, sealed.hash));
         }
         if link.signer == HANDOVER {
             chain.rotated |= !self.succession.handovers().contains(&(link.number, sealed.hash));
-        } else if standing == Standing::Owner {
+        } else if standing == ChainStanding::Owner {
             if !link.removed.is_empty() && link.number >= chain.removed_by {
                 chain.removed_by = link.number;
                 chain.removed.clone_from(&link.removed);
@@ -228,35 +241,35 @@ impl Vault {
         } else if !link.removed.is_empty() {
             chain.problem(&key, "it names removed snapshots, which only the owner may");
         }
-        Found { hash: sealed.hash, previous: link.previous, standing }
+        ChainLink { hash: sealed.hash, previous: link.previous, standing }
     }
 
     fn read_link(
         &self,
         number: u64,
         signers: &HashMap<SignerId, SignerKey>,
-    ) -> Result<(Sealed, Standing), Error> {
+    ) -> Result<(SealedSnapshotLink, ChainStanding), Error> {
         let bytes = self.store.get(&snapshot_key(number), MAX_SNAPSHOT_BYTES)?;
-        let sealed = Sealed::read(number, bytes, &self.config.vault)?;
+        let sealed = SealedSnapshotLink::read(number, bytes, &self.config.vault)?;
         if sealed.link.is_owners() {
             sealed.check_signature(&self.succession.owner_at(number))?;
             self.check_handover(&sealed)?;
-            return Ok((sealed, Standing::Owner));
+            return Ok((sealed, ChainStanding::Owner));
         }
         let Some(signer) = signers.get(&sealed.link.signer) else {
             // A flipped bit in the signer's name must not make a snapshot a stranger's.
             if is_signed_by_another(&sealed, &self.succession.owner_at(number), signers) {
                 return Err(Error::Signature(snapshot_key(number)));
             }
-            return Ok((sealed, Standing::Nobody));
+            return Ok((sealed, ChainStanding::Nobody));
         };
         sealed.check_signature(&signer.verifying)?;
         let believed = number <= signer.until;
-        Ok((sealed, if believed { Standing::Writer } else { Standing::Ended }))
+        Ok((sealed, if believed { ChainStanding::Writer } else { ChainStanding::Ended }))
     }
 
     /// Refuses a hand-over that an owner signed beside the one with which it went.
-    fn check_handover(&self, sealed: &Sealed) -> Result<(), Error> {
+    fn check_handover(&self, sealed: &SealedSnapshotLink) -> Result<(), Error> {
         let handovers = self.succession.handovers();
         let number = sealed.link.number;
         let past = handovers.last().is_some_and(|(last, _)| number <= *last);
@@ -280,10 +293,10 @@ impl Vault {
         &self,
         number: u64,
         signers: &HashMap<SignerId, SignerKey>,
-    ) -> Result<Sealed, Error> {
+    ) -> Result<SealedSnapshotLink, Error> {
         match self.read_link(number, signers)? {
-            (_, Standing::Nobody) => Err(Error::Signature(snapshot_key(number))),
-            (sealed, Standing::Ended) => {
+            (_, ChainStanding::Nobody) => Err(Error::Signature(snapshot_key(number))),
+            (sealed, ChainStanding::Ended) => {
                 let until = signers.get(&sealed.link.signer).map_or(0, |signer| signer.until);
                 Err(Error::WriterEnded { slot: hex(&sealed.link.signer), until })
             }
@@ -297,11 +310,15 @@ const NOT_TAKEN_OVER: &str =
 
 /// The links of a chain and those that are loose. Of a link that is lost the hash stands in the one
 /// behind it.
-fn vouched(positions: &[Head], loose: &[u64], there: &BTreeMap<u64, At>) -> Vec<Head> {
-    let mut vouched: BTreeMap<u64, Hash> = BTreeMap::new();
-    let mut before = Head::default();
+fn vouched(
+    positions: &[ChainHead],
+    loose: &[u64],
+    there: &BTreeMap<u64, ChainPosition>,
+) -> Vec<ChainHead> {
+    let mut vouched: BTreeMap<u64, ObjectHash> = BTreeMap::new();
+    let mut before = ChainHead::default();
     for &(number, hash) in positions.iter().filter(|(number, _)| *number > 0) {
-        if let Some(At::Link(found)) = there.get(&number)
+        if let Some(ChainPosition::Link(found)) = there.get(&number)
             && found.previous != before.1
         {
             vouched.entry(number - 1).or_insert(found.previous);
@@ -310,7 +327,7 @@ fn vouched(positions: &[Head], loose: &[u64], there: &BTreeMap<u64, At>) -> Vec<
         before = (number, hash);
     }
     for number in loose {
-        if let Some(At::Link(found)) = there.get(number) {
+        if let Some(ChainPosition::Link(found)) = there.get(number) {
             vouched.insert(*number, found.hash);
         }
     }
@@ -318,12 +335,19 @@ fn vouched(positions: &[Head], loose: &[u64], there: &BTreeMap<u64, At>) -> Vec<
 }
 
 /// Compares the store with a head that was seen.
-fn start(seen: Head, there: &BTreeMap<u64, At>, chain: &mut Chain) -> Result<(), Error> {
+fn start(
+    seen: ChainHead,
+    there: &BTreeMap<u64, ChainPosition>,
+    chain: &mut SnapshotChain,
+) -> Result<(), Error> {
     let (number, hash) = seen;
-    let follows = |at: &At| matches!(at, At::Link(found) if found.previous == hash);
+    let follows =
+        |at: &ChainPosition| matches!(at, ChainPosition::Link(found) if found.previous == hash);
     match there.get(&number) {
-        Some(At::Link(found)) if found.hash == hash => Ok(()),
-        Some(At::Link(found)) if found.standing.is_believed() => Err(Error::Forked(number)),
+        Some(ChainPosition::Link(found)) if found.hash == hash => Ok(()),
+        Some(ChainPosition::Link(found)) if found.standing.is_believed() => {
+            Err(Error::Forked(number))
+        }
         // Its place in the chain is known; what it held is lost, and named already.
         Some(_) => Ok(()),
         None if is_removed(&chain.removed, seen) => Ok(()),
@@ -340,7 +364,7 @@ fn start(seen: Head, there: &BTreeMap<u64, At>, chain: &mut Chain) -> Result<(),
 }
 
 /// Whether the owner has removed a link, or given its number up.
-fn is_removed(removed: &[Head], (number, hash): Head) -> bool {
+fn is_removed(removed: &[ChainHead], (number, hash): ChainHead) -> bool {
     removed.contains(&(number, hash)) || removed.contains(&(number, GIVEN_UP))
 }
 
@@ -349,17 +373,22 @@ fn is_removed(removed: &[Head], (number, hash): Head) -> bool {
 /// An object that nobody can read may be one if it stands where the chain has a place for it, or
 /// says that it is a link of this vault. A link that is missing may be one if another that is
 /// believed names its hash.
-fn name_unread(there: &BTreeMap<u64, At>, positions: &[Head], chain: &mut Chain) {
-    let mut hashes: BTreeMap<Hash, u64> =
+fn name_unread(
+    there: &BTreeMap<u64, ChainPosition>,
+    positions: &[ChainHead],
+    chain: &mut SnapshotChain,
+) {
+    let mut hashes: BTreeMap<ObjectHash, u64> =
         positions.iter().map(|(number, hash)| (*hash, *number)).collect();
     for (number, at) in there {
-        if let At::Link(found) = at {
+        if let ChainPosition::Link(found) = at {
             hashes.insert(found.hash, *number);
         }
     }
     let given_up: BTreeSet<u64> = chain.removed.iter().map(|(number, _)| *number).collect();
     for (&number, at) in there {
-        let is_here = matches!(at, At::Foreign { claims } if *claims || number < chain.next);
+        let is_here =
+            matches!(at, ChainPosition::Foreign { claims } if *claims || number < chain.next);
         if is_here && !given_up.contains(&number) {
             let key = snapshot_key(number);
             let named = chain.problems.iter().find(|problem| problem.path == key);
@@ -368,9 +397,10 @@ fn name_unread(there: &BTreeMap<u64, At>, positions: &[Head], chain: &mut Chain)
             let hash = position.map(|(_, hash)| *hash);
             chain.unread.push(UnreadLink { hash, ..UnreadLink::at(number, reason) });
         }
-        let At::Link(found) = at else { continue };
+        let ChainPosition::Link(found) = at else { continue };
         let before = number.saturating_sub(1);
-        let is_free = !matches!(there.get(&before), Some(At::Link(_) | At::Removed(_)));
+        let is_free =
+            !matches!(there.get(&before), Some(ChainPosition::Link(_) | ChainPosition::Removed(_)));
         let is_named = chain.unread.iter().any(|one| (one.from..=one.to).contains(&before));
         let is_behind = positions.first().is_none_or(|(first, _)| before > *first);
         if is_free && is_behind && found.standing.is_believed() && !given_up.contains(&before) {
@@ -391,15 +421,15 @@ fn name_unread(there: &BTreeMap<u64, At>, positions: &[Head], chain: &mut Chain)
     }
 }
 
-impl Standing {
+impl ChainStanding {
     fn is_believed(self) -> bool {
-        matches!(self, Standing::Owner | Standing::Writer)
+        matches!(self, ChainStanding::Owner | ChainStanding::Writer)
     }
 }
 
-impl Chain {
+impl SnapshotChain {
     fn problem(&mut self, key: &str, reason: &str) {
-        self.problems.push(Skipped { path: key.to_owned(), reason: reason.to_owned() });
+        self.problems.push(SkippedItem { path: key.to_owned(), reason: reason.to_owned() });
     }
 
     /// Names what is missing between two numbers, as one.
@@ -415,40 +445,44 @@ impl Chain {
     }
 }
 
-struct Walk {
-    positions: Vec<Head>,
+struct ChainWalk {
+    positions: Vec<ChainHead>,
     /// The number that the next link must have.
     next: u64,
-    loose: BTreeMap<u64, Found>,
+    loose: BTreeMap<u64, ChainLink>,
 }
 
-impl Walk {
-    fn new(from: Head) -> Walk {
-        Walk { positions: vec![from], next: from.0 + 1, loose: BTreeMap::new() }
+impl ChainWalk {
+    fn new(from: ChainHead) -> ChainWalk {
+        ChainWalk { positions: vec![from], next: from.0 + 1, loose: BTreeMap::new() }
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> ChainHead {
         self.positions.last().copied().unwrap_or_default()
     }
 
-    fn run(mut self, there: &BTreeMap<u64, At>, chain: &mut Chain) -> Vec<Head> {
+    fn run(
+        mut self,
+        there: &BTreeMap<u64, ChainPosition>,
+        chain: &mut SnapshotChain,
+    ) -> Vec<ChainHead> {
         let first = self.next;
         for (&number, at) in there.range(first..) {
             let gap = number > self.next;
             match at {
                 // Nobody knows its hash: what follows names a link before it.
-                At::Removed(hash) if *hash == GIVEN_UP => self.next += u64::from(!gap),
-                At::Removed(hash) => {
+                ChainPosition::Removed(hash) if *hash == GIVEN_UP => self.next += u64::from(!gap),
+                ChainPosition::Removed(hash) => {
                     if gap {
                         chain.missing(self.next, number - 1);
                     }
                     self.push(number, *hash);
                 }
-                At::Foreign { .. } if gap => {}
-                At::Nothing => {}
-                At::Foreign { .. } => self.next += 1,
-                At::Link(found) => {
-                    let owner = found.standing == Standing::Owner;
+                ChainPosition::Foreign { .. } if gap => {}
+                ChainPosition::Nothing => {}
+                ChainPosition::Foreign { .. } => self.next += 1,
+                ChainPosition::Link(found) => {
+                    let owner = found.standing == ChainStanding::Owner;
                     if found.previous == self.head().1 && (owner || !gap) {
                         self.push(number, found.hash);
                     } else if owner {
@@ -465,20 +499,26 @@ impl Walk {
         self.positions
     }
 
-    fn push(&mut self, number: u64, hash: Hash) {
+    fn push(&mut self, number: u64, hash: ObjectHash) {
         self.positions.push((number, hash));
         self.next = number + 1;
     }
 
     /// Takes the owner's link, and before it what it leads to: the owner saw all of that.
-    fn vouch(&mut self, number: u64, found: &Found, there: &BTreeMap<u64, At>, chain: &mut Chain) {
+    fn vouch(
+        &mut self,
+        number: u64,
+        found: &ChainLink,
+        there: &BTreeMap<u64, ChainPosition>,
+        chain: &mut SnapshotChain,
+    ) {
         let mut back = vec![(number, found.hash)];
         let mut wanted = found.previous;
         loop {
             let known = self.positions.iter().rposition(|(_, hash)| *hash == wanted);
             if let Some(known) = known {
                 for (number, _) in self.positions.split_off(known + 1) {
-                    if let Some(At::Link(found)) = there.get(&number) {
+                    if let Some(ChainPosition::Link(found)) = there.get(&number) {
                         self.loose.insert(number, found.clone());
                     }
                 }
@@ -499,7 +539,12 @@ impl Walk {
     }
 
     /// Names what is missing between the chain so far and the link `before`.
-    fn name_hole(&self, before: u64, there: &BTreeMap<u64, At>, chain: &mut Chain) {
+    fn name_hole(
+        &self,
+        before: u64,
+        there: &BTreeMap<u64, ChainPosition>,
+        chain: &mut SnapshotChain,
+    ) {
         let last = before.saturating_sub(1);
         chain.broken.get_or_insert(last);
         let mut from = self.head().0 + 1;
@@ -511,12 +556,14 @@ impl Walk {
             from = number + 1;
         }
         // The object there is named already, or is not the link that the owner's link saw.
-        if chain.problems.len() == named && !matches!(there.get(&last), Some(At::Foreign { .. })) {
+        if chain.problems.len() == named
+            && !matches!(there.get(&last), Some(ChainPosition::Foreign { .. }))
+        {
             chain.missing(last, last);
         }
     }
 
-    fn name_loose(&mut self, there: &BTreeMap<u64, At>, chain: &mut Chain) {
+    fn name_loose(&mut self, there: &BTreeMap<u64, ChainPosition>, chain: &mut SnapshotChain) {
         for (&number, found) in &self.loose {
             chain.loose.push(number);
             // A link that nobody believed was named already.

@@ -6,10 +6,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sealane_vault::hostile::{self, FalseLink, Lie};
+use sealane_vault::hostile::{self, FalseLink, HostileChunk};
 use sealane_vault::{
-    Cost, Entry, GetOptions, Id, Metadata, Node, OpenOptions, Piece, PutOptions, Secret, Store,
-    Vault, WriterKey,
+    Argon2Cost, ChunkId, FilePiece, GetOptions, OpenOptions, PutOptions, SlotSecret, SnapshotEntry,
+    SnapshotEntryKind, Vault, VaultMetadata, VaultStore, WriterKey,
 };
 
 /// Bytes that may be held above a quiet run.
@@ -55,8 +55,8 @@ fn most(work: impl FnOnce()) -> usize {
     MOST.load(Ordering::Relaxed) - before
 }
 
-fn store(folder: &Path) -> Store {
-    Store::open(folder.join("vault").to_str().unwrap()).unwrap()
+fn store(folder: &Path) -> VaultStore {
+    VaultStore::open(folder.join("vault").to_str().unwrap()).unwrap()
 }
 
 fn options(folder: &Path, name: &str) -> OpenOptions {
@@ -65,7 +65,7 @@ fn options(folder: &Path, name: &str) -> OpenOptions {
 
 /// All that an owner who remembers nothing does with what is there.
 fn reads(folder: &Path, state: &str) {
-    let secret = Secret::Passphrase(b"secret");
+    let secret = SlotSecret::Passphrase(b"secret");
     let vault = Vault::open(store(folder), &secret, &options(folder, state)).unwrap();
     let _ = vault.verify(true);
     let target = folder.join(format!("{state}-target"));
@@ -79,10 +79,10 @@ fn reads(folder: &Path, state: &str) {
 }
 
 /// A vault into which a writer has put the bomb.
-fn bombed(bomb: impl FnOnce(&Vault) -> (Vec<Lie>, Vec<Id>)) -> tempfile::TempDir {
+fn bombed(bomb: impl FnOnce(&Vault) -> (Vec<HostileChunk>, Vec<ChunkId>)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
-    let secret = (b"secret", cost, Metadata::Sealed);
+    let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
+    let secret = (b"secret", cost, VaultMetadata::Sealed);
     let owner = Vault::init(
         store(folder.path()),
         secret.0,
@@ -94,7 +94,7 @@ fn bombed(bomb: impl FnOnce(&Vault) -> (Vec<Lie>, Vec<Id>)) -> tempfile::TempDir
     owner.put_reader("quiet", &mut &b"quiet"[..], &PutOptions::default()).unwrap();
     let key = owner.add_writer("bad").unwrap();
     let options = options(folder.path(), "w");
-    let writer = Vault::open(store(folder.path()), &Secret::Writer(&key), &options).unwrap();
+    let writer = Vault::open(store(folder.path()), &SlotSecret::Writer(&key), &options).unwrap();
     let (lies, pages) = bomb(&writer);
     let size = hostile::plant_pack(&writer, &lies).unwrap();
     println!("a pack of {size} bytes");
@@ -112,37 +112,41 @@ fn head(vault: &Vault) -> [u8; 32] {
     std::array::from_fn(byte)
 }
 
-fn file(pieces: Vec<Piece>) -> Entry {
-    let size = pieces.iter().map(Piece::bytes).sum();
-    let node = Node::File { size, pieces };
+fn file(pieces: Vec<FilePiece>) -> SnapshotEntry {
+    let size = pieces.iter().map(FilePiece::bytes).sum();
+    let node = SnapshotEntryKind::File { size, pieces };
     let path = b"bomb".to_vec();
-    Entry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns: 1, node, hard_link: None }
+    SnapshotEntry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns: 1, node, hard_link: None }
 }
 
-fn paged(writer: &Vault, mut lies: Vec<Lie>, entry: &Entry) -> (Vec<Lie>, Vec<Id>) {
+fn paged(
+    writer: &Vault,
+    mut lies: Vec<HostileChunk>,
+    entry: &SnapshotEntry,
+) -> (Vec<HostileChunk>, Vec<ChunkId>) {
     let plain = hostile::page_of(std::slice::from_ref(entry));
     let id = hostile::id(writer, 1, &plain);
-    lies.push(Lie { kind: 1, id: None, plain });
+    lies.push(HostileChunk { kind: 1, id: None, plain });
     (lies, vec![id])
 }
 
 /// A file of so many references to one list of so many holes of one byte.
 fn lists(references: usize, holes: usize) -> tempfile::TempDir {
     bombed(|writer| {
-        let plain = hostile::list_of(&vec![Piece::Hole { bytes: 1 }; holes]);
+        let plain = hostile::list_of(&vec![FilePiece::Hole { bytes: 1 }; holes]);
         let id = hostile::id(writer, 2, &plain);
-        let list = Piece::List { bytes: holes as u64, id };
-        let lies = vec![Lie { kind: 2, id: None, plain }];
+        let list = FilePiece::List { bytes: holes as u64, id };
+        let lies = vec![HostileChunk { kind: 2, id: None, plain }];
         paged(writer, lies, &file(vec![list; references]))
     })
 }
 
 /// A link of four megabytes that says little, in many words.
 fn tagged() -> tempfile::TempDir {
-    let folder = bombed(|writer| paged(writer, vec![], &file(vec![Piece::Hole { bytes: 5 }])));
+    let folder = bombed(|writer| paged(writer, vec![], &file(vec![FilePiece::Hole { bytes: 5 }])));
     let key = another_writer(folder.path());
     let options = options(folder.path(), "w2");
-    let writer = Vault::open(store(folder.path()), &Secret::Writer(&key), &options).unwrap();
+    let writer = Vault::open(store(folder.path()), &SlotSecret::Writer(&key), &options).unwrap();
     let (previous, tags) = (head(&writer), vec![String::new(); 4_000_000]);
     let link = FalseLink { number: 3, previous, tags, ..FalseLink::default() };
     hostile::plant_link(&writer, link).unwrap();
@@ -151,19 +155,21 @@ fn tagged() -> tempfile::TempDir {
 
 /// Another writer of the vault.
 fn another_writer(folder: &Path) -> WriterKey {
-    let secret = Secret::Passphrase(b"secret");
+    let secret = SlotSecret::Passphrase(b"secret");
     let owner = Vault::open(store(folder), &secret, &options(folder, "o")).unwrap();
     owner.add_writer("worse").unwrap()
 }
 
 #[test]
 fn a_hostile_pack_costs_a_reader_little_memory() {
-    let quiet = bombed(|writer| paged(writer, vec![], &file(vec![Piece::Hole { bytes: 5 }])));
+    let quiet = bombed(|writer| paged(writer, vec![], &file(vec![FilePiece::Hole { bytes: 5 }])));
     let quiet = most(|| reads(quiet.path(), "fresh"));
-    let holes =
-        bombed(|writer| paged(writer, vec![], &file(vec![Piece::Hole { bytes: 1 }; 2_000_000])));
+    let holes = bombed(|writer| {
+        paged(writer, vec![], &file(vec![FilePiece::Hole { bytes: 1 }; 2_000_000]))
+    });
     let trailer = bombed(|_| {
-        let lie = |number: u32| Lie { kind: 0, id: None, plain: number.to_le_bytes().to_vec() };
+        let lie =
+            |number: u32| HostileChunk { kind: 0, id: None, plain: number.to_le_bytes().to_vec() };
         ((0..770_000).map(lie).collect(), vec![])
     });
     let bombs = [

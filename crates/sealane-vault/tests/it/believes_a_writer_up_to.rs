@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::shared::{Host, Place, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{Keep, PruneOptions, PutOptions, Vault};
+use sealane_vault::{PruneOptions, PutOptions, RetentionRules, Vault};
 
 fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
@@ -67,7 +67,7 @@ fn what_it_adds_later_is_no_snapshot_and_stops_nobody() {
         assert_eq!(vault.verify(true).unwrap().problems, []);
         assert_eq!((vault.unbelieved().unwrap(), vault.warnings()), (1, vec![]));
     }
-    let keep = Keep { last: 9, ..Keep::default() };
+    let keep = RetentionRules { last: 9, ..RetentionRules::default() };
     let report = place.open().prune(&PruneOptions { keep, ..PruneOptions::default() }).unwrap();
     assert_eq!((report.unbelieved, report.removed), (1, 0));
     for vault in [place.open(), place.open_afresh("fresh"), place.open_afresh("other")] {
@@ -116,7 +116,7 @@ fn a_store_that_takes_the_list_back_is_named() {
     assert_eq!(numbers(&place.open()), [1]);
     // The chain tells any other machine that there was one.
     let fresh = place.open_afresh("fresh");
-    let named = |at: &sealane_vault::Skipped| at.path.starts_with("roster/");
+    let named = |at: &sealane_vault::SkippedItem| at.path.starts_with("roster/");
     assert!(fresh.verify(false).unwrap().problems.iter().any(named));
     // Nor does anybody sign a new one that believes the writer again, but who repairs.
     fs::remove_dir_all(place.path("vault/roster")).unwrap();

@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, copy, head};
 use sealane_group::Identity;
-use sealane_vault::hostile::{self, FalseLink, Lie};
+use sealane_vault::hostile::{self, FalseLink, HostileChunk};
 use sealane_vault::{
-    Error, Keep, OpenOptions, PruneOptions, PutOptions, RecoveryCode, RotateOptions, Rotated,
-    Secret, Vault,
+    Error, OpenOptions, PruneOptions, PutOptions, RecoveryCode, RetentionRules, RotateOptions,
+    RotatedVault, SlotSecret, Vault,
 };
 
-const SECRET: Secret<'_> = Secret::Passphrase(PASSPHRASE);
+const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
 
-fn rotate(place: &Place) -> Rotated {
+fn rotate(place: &Place) -> RotatedVault {
     try_rotate(place).unwrap()
 }
 
-fn try_rotate(place: &Place) -> Result<Rotated, Error> {
+fn try_rotate(place: &Place) -> Result<RotatedVault, Error> {
     let options = RotateOptions { recovery: true, ..RotateOptions::default() };
     place.try_open()?.rotate(&SECRET, &place.options(), &options)
 }
@@ -32,7 +32,7 @@ fn put(vault: &Vault, name: &str) -> u64 {
 }
 
 /// Opens where `state` is what is remembered.
-fn open(place: &Place, secret: &Secret<'_>, state: &str) -> Result<Vault, Error> {
+fn open(place: &Place, secret: &SlotSecret<'_>, state: &str) -> Result<Vault, Error> {
     let options = OpenOptions { state: Some(place.path(state)), ..OpenOptions::default() };
     Vault::open(place.store(), secret, &options)
 }
@@ -119,12 +119,12 @@ fn what_opens_it_afterwards_is_what_was_said() {
     let rotated = place.open().rotate(&SECRET, &place.options(), &options).unwrap();
     assert_eq!((rotated.vault.generation(), rotated.dropped.len()), (1, 5));
     let code = rotated.recovery.unwrap();
-    for secret in [SECRET, Secret::Recovery(&code), Secret::Identity(&friend)] {
+    for secret in [SECRET, SlotSecret::Recovery(&code), SlotSecret::Identity(&friend)] {
         let vault = open(&place, &secret, "fresh").unwrap();
         assert_eq!(vault.warnings(), []);
     }
-    let thief = Secret::Passphrase(b"of a thief");
-    for secret in [thief, Secret::Recovery(&old), Secret::Identity(&stranger)] {
+    let thief = SlotSecret::Passphrase(b"of a thief");
+    for secret in [thief, SlotSecret::Recovery(&old), SlotSecret::Identity(&stranger)] {
         let refused = open(&place, &secret, "fresh").unwrap_err();
         assert_eq!(refused.info().name, "WrongKey");
     }
@@ -175,7 +175,7 @@ fn pins_follow_the_change_and_a_store_that_plays_it_back_is_refused() {
         let refused = open(&place, &SECRET, state).unwrap_err();
         assert_eq!(refused.info().name, "VaultExchanged");
     }
-    let writer = Secret::Writer(&host.key);
+    let writer = SlotSecret::Writer(&host.key);
     let refused = open(&place, &writer, "host").unwrap_err();
     assert_eq!(refused.info().name, "VaultExchanged");
     // A machine that remembers nothing is told what to expect; without, the first use is trusted.
@@ -302,7 +302,7 @@ fn garbage_that_the_old_key_sealed_keeps_nobody_from_keeping_a_file() {
     drop(rotate(&place));
     let noise = fs::read(source.join("deep/noise")).unwrap();
     let id = hostile::id(&thief, 0, &noise);
-    let lie = Lie { kind: 0, id: Some(id), plain: b"garbage".to_vec() };
+    let lie = HostileChunk { kind: 0, id: Some(id), plain: b"garbage".to_vec() };
     let size = hostile::plant_pack(&thief, &[lie]).unwrap();
     let pack = keys(&place, "packs/").pop_first().unwrap();
     hostile::plant_index(&thief, &pack, size, &[id]).unwrap();
@@ -325,7 +325,7 @@ fn slots_that_a_thief_has_copied_open_nothing_when_it_puts_them_back() {
     for (key, bytes) in before.iter().filter(|(key, _)| key.starts_with("keys/")) {
         fs::write(place.path("vault").join(key), bytes).unwrap();
     }
-    let refused = open(&place, &Secret::Passphrase(b"of a thief"), "thief").unwrap_err();
+    let refused = open(&place, &SlotSecret::Passphrase(b"of a thief"), "thief").unwrap_err();
     assert_eq!(refused.info().name, "WrongKey");
     // The owner's passphrase opens one of those, too, which is not taken.
     let vault = place.open();
@@ -467,9 +467,9 @@ fn each_object_of_a_changed_vault_lost_or_damaged_in_turn() {
 /// With the passphrase or the paper; where the config is gone, after mending it.
 fn open_somehow(place: &Place, state: &Path, code: &RecoveryCode) -> Result<Vault, Error> {
     let options = OpenOptions { state: Some(state.to_owned()), ..OpenOptions::default() };
-    let open = |secret: &Secret<'_>| Vault::open(place.store(), secret, &options);
+    let open = |secret: &SlotSecret<'_>| Vault::open(place.store(), secret, &options);
     match open(&SECRET) {
-        Err(Error::WrongKey | Error::SlotsDamaged(_)) => open(&Secret::Recovery(code)),
+        Err(Error::WrongKey | Error::SlotsDamaged(_)) => open(&SlotSecret::Recovery(code)),
         Err(Error::NoVault(_) | Error::Malformed { .. } | Error::Signature(_)) => {
             let options = OpenOptions { objects_alone: true, ..options.clone() };
             let vault = Vault::open(place.store(), &SECRET, &options)?;
@@ -536,7 +536,7 @@ fn beside_puts_and_prunes_of_other_machines() {
                     let put = vault.put_reader(&name, &mut bytes, &PutOptions::default())?;
                     puts.fetch_add(1, Ordering::Relaxed);
                     if prune && turn % 2 == 0 {
-                        let keep = Keep { last: 10_000, ..Keep::default() };
+                        let keep = RetentionRules { last: 10_000, ..RetentionRules::default() };
                         vault.prune(&PruneOptions { keep, ..PruneOptions::default() })?;
                     }
                     Ok(put.snapshot)
@@ -546,7 +546,7 @@ fn beside_puts_and_prunes_of_other_machines() {
         kept
     };
     let second = || open(&place, &SECRET, "second");
-    let writer = || open(&place, &Secret::Writer(&host.key), "host");
+    let writer = || open(&place, &SlotSecret::Writer(&host.key), "host");
     let kept = std::thread::scope(|scope| {
         // Also where this thread panics: the others would go on for ever.
         let _done = SetWhenDropped(&done);

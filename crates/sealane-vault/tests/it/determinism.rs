@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place, mixed_files, odd_files};
-use sealane_vault::{Compression, PutOptions, Secret, Store, Vault};
+use sealane_vault::{ChunkCompression, PutOptions, SlotSecret, Vault, VaultStore};
 
 /// Packs and indexes: what does not name a time.
 fn packs(place: &Place) -> BTreeMap<String, Vec<u8>> {
@@ -27,15 +27,15 @@ fn one_two_and_four_threads_write_the_same_objects() {
     drop(place.init());
     let empty = place.objects();
     let mut first = None;
-    for compression in [Compression::Zstd(3), Compression::Lz4] {
+    for compression in [ChunkCompression::Zstd(3), ChunkCompression::Lz4] {
         for threads in [1, 1, 2, 4] {
             let other = Place::new();
             for (key, bytes) in &empty {
                 other.store().put(key, bytes).unwrap();
             }
-            let store = Store::open(other.path("vault").to_str().unwrap()).unwrap();
+            let store = VaultStore::open(other.path("vault").to_str().unwrap()).unwrap();
             let vault =
-                Vault::open(store, &Secret::Passphrase(PASSPHRASE), &other.options()).unwrap();
+                Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &other.options()).unwrap();
             let options = PutOptions { compression, threads, ..PutOptions::default() };
             vault.put_paths(std::slice::from_ref(&source), &options).unwrap();
             let packs = packs(&other);

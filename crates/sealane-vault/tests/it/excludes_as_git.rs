@@ -130,7 +130,8 @@ fn kept(vault: &Vault, folder: &Path, options: &PutOptions) -> (BTreeSet<Vec<u8>
     let snapshot = vault.snapshot(Some(put.snapshot)).unwrap();
     let root = [folder.file_name().unwrap().as_bytes(), b"/"].concat();
     let files = vault.entries(&snapshot).unwrap().map(|entry| entry.unwrap());
-    let files = files.filter(|entry| matches!(entry.node, sealane_vault::Node::File { .. }));
+    let files =
+        files.filter(|entry| matches!(entry.node, sealane_vault::SnapshotEntryKind::File { .. }));
     let names = files.map(|entry| entry.path.strip_prefix(root.as_slice()).unwrap().to_vec());
     (names.filter(|name| *name != b"rules").collect(), put)
 }

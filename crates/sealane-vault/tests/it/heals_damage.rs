@@ -7,7 +7,8 @@ use std::path::Path;
 
 use crate::shared::{Host, PASSPHRASE, Place, assert_same, flip, odd_files};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PutOptions, RecoveryCode, Secret, Skipped, Store, Vault,
+    Error, GetOptions, OpenOptions, PutOptions, RecoveryCode, SkippedItem, SlotSecret, Vault,
+    VaultStore,
 };
 
 /// A vault with the first state of a tree and a second one, a writer's copy among them.
@@ -50,14 +51,16 @@ impl Kept {
 
     /// Opens with the passphrase, and with the paper where its slot is gone.
     fn open(&self, place: &Place) -> Result<Vault, Error> {
-        let store = || Store::open(place.path("vault").to_str().unwrap()).unwrap();
-        let open = |secret: &Secret<'_>| Vault::open(store(), secret, &place.options());
-        match open(&Secret::Passphrase(PASSPHRASE)) {
-            Err(Error::WrongKey | Error::SlotsDamaged(_)) => open(&Secret::Recovery(&self.code)),
+        let store = || VaultStore::open(place.path("vault").to_str().unwrap()).unwrap();
+        let open = |secret: &SlotSecret<'_>| Vault::open(store(), secret, &place.options());
+        match open(&SlotSecret::Passphrase(PASSPHRASE)) {
+            Err(Error::WrongKey | Error::SlotsDamaged(_)) => {
+                open(&SlotSecret::Recovery(&self.code))
+            }
             Err(Error::NoVault(_) | Error::Malformed { .. } | Error::Signature(_)) => {
                 // Only the config is that important, and a repair writes it again.
                 let options = OpenOptions { objects_alone: true, ..place.options() };
-                let secret = Secret::Passphrase(PASSPHRASE);
+                let secret = SlotSecret::Passphrase(PASSPHRASE);
                 let vault = Vault::open(store(), &secret, &options)?;
                 assert!(vault.mend_config()?);
                 open(&secret)
@@ -144,7 +147,7 @@ fn bit_rot_in_each_object_and_a_put_of_the_source_make_it_whole() {
                 repaired.lost.iter().all(|lost| lost.path.contains(key) || first(&lost.path));
             assert!(lost, "{key} at {at}: {:?}", repaired.lost);
             let afresh = OpenOptions { state: Some(place.path("x")), ..OpenOptions::default() };
-            let secret = Secret::Recovery(&kept.code);
+            let secret = SlotSecret::Recovery(&kept.code);
             if let Ok(fresh) = Vault::open(place.store(), &secret, &afresh) {
                 let (target, failed) = place.restores(&fresh, None);
                 assert_eq!(failed, [], "{key} at {at}");
@@ -171,7 +174,7 @@ fn a_second_whole_copy_is_used_by_every_reader() {
         assert_same(&source, &target);
     }
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault = Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = tempfile::tempdir().unwrap();
     let got = vault.recover_to(Some(1), target.path(), &GetOptions::default()).unwrap();
     assert_eq!(got.report.failed, []);
@@ -235,7 +238,7 @@ fn a_pack_that_is_kept_again_takes_its_own_place() {
         }
         // A damaged pack of which only a part was kept again lies there until a repair.
         let left = owner.verify(true).unwrap().problems;
-        let is_left = |problem: &Skipped| !repairs && problem.path.starts_with("packs/");
+        let is_left = |problem: &SkippedItem| !repairs && problem.path.starts_with("packs/");
         assert!(left.iter().all(is_left), "{what}: {left:?}");
         // A second put keeps nothing that is whole again.
         let after = place.objects();

@@ -3,12 +3,12 @@
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place};
-use sealane_vault::{Metadata, OpenOptions, PutOptions, Secret, Vault, leaks};
+use sealane_vault::{OpenOptions, PutOptions, SlotSecret, Vault, VaultMetadata, leaks};
 
 const NAME: &str = "very-secret-name-of-a-file";
 const CONTENT: &[u8] = b"a known file whose presence somebody would like to confirm";
 
-fn fill(place: &Place, metadata: Metadata) -> Vault {
+fn fill(place: &Place, metadata: VaultMetadata) -> Vault {
     let source = place.source(|folder| {
         fs::create_dir(folder.join("confidential-folder")).unwrap();
         fs::write(folder.join("confidential-folder").join(NAME), CONTENT).unwrap();
@@ -50,7 +50,7 @@ fn hashes(content: &[u8]) -> Vec<Vec<u8>> {
 #[test]
 fn nothing_readable_is_in_the_store() {
     let place = Place::new();
-    let vault = fill(&place, Metadata::Sealed);
+    let vault = fill(&place, VaultMetadata::Sealed);
     let host = vault.snapshot(None).unwrap().source;
     let names = [NAME, "confidential", "a-link", "hidden-target", "source", "a note", &host];
     for needle in names.iter().map(|name| name.as_bytes()).chain([&CONTENT[..16]]) {
@@ -67,8 +67,8 @@ fn nothing_readable_is_in_the_store() {
 #[test]
 fn the_same_file_in_two_vaults_has_nothing_in_common() {
     let (a, b) = (Place::new(), Place::new());
-    fill(&a, Metadata::Sealed);
-    fill(&b, Metadata::Sealed);
+    fill(&a, VaultMetadata::Sealed);
+    fill(&b, VaultMetadata::Sealed);
     let keys = |place: &Place| {
         let keys = place.objects().into_keys();
         keys.filter(|key| key.starts_with("packs/")).collect::<Vec<_>>()
@@ -83,14 +83,16 @@ fn the_same_file_in_two_vaults_has_nothing_in_common() {
 #[test]
 fn readable_names_are_authenticated_and_come_without_hashes() {
     let place = Place::new();
-    fill(&place, Metadata::Plain);
+    fill(&place, VaultMetadata::Plain);
     assert!(has(&place, NAME.as_bytes()).unwrap().starts_with("listings/"));
     assert_eq!(has(&place, &CONTENT[..16]), None);
     for hash in hashes(CONTENT) {
         assert_eq!(has(&place, &hash), None);
     }
     let seen = leaks(&place.store()).unwrap();
-    assert!(seen.metadata == Metadata::Plain && seen.names.iter().any(|name| name.contains(NAME)));
+    assert!(
+        seen.metadata == VaultMetadata::Plain && seen.names.iter().any(|name| name.contains(NAME))
+    );
     let vault = place.open();
     assert!(vault.verify(true).unwrap().problems.is_empty());
     let listing = place.store().list("listings/").unwrap().remove(0).key;
@@ -101,11 +103,11 @@ fn readable_names_are_authenticated_and_come_without_hashes() {
 #[test]
 fn a_wrong_passphrase_opens_nothing() {
     let place = Place::new();
-    fill(&place, Metadata::Sealed);
+    fill(&place, VaultMetadata::Sealed);
     let options = OpenOptions { state: Some(place.path("other")), ..OpenOptions::default() };
     for wrong in [&b""[..], b"correct horse battery stapl", b"Correct horse battery staple"] {
-        let opened = Vault::open(place.store(), &Secret::Passphrase(wrong), &options);
+        let opened = Vault::open(place.store(), &SlotSecret::Passphrase(wrong), &options);
         assert_eq!(opened.unwrap_err().info().name, "WrongKey");
     }
-    assert!(Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).is_ok());
+    assert!(Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).is_ok());
 }

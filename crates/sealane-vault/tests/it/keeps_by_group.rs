@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::shared::{Place, Seed};
 use sealane_vault::{
-    Error, GetOptions, GroupBy, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Store, Vault,
-    Whose, WriterKey,
+    Error, GetOptions, OpenOptions, PruneOptions, PutOptions, RetentionGroupBy, RetentionRules,
+    SlotSecret, SnapshotSelector, Vault, VaultStore, WriterKey,
 };
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
@@ -16,11 +16,11 @@ const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 const BEGIN_NS: i64 = 20_758 * DAY_NS + DAY_NS / 3;
 
 /// The options that an operator with restic habits types.
-fn usual() -> Keep {
-    Keep { daily: 7, weekly: 4, monthly: 12, ..Keep::default() }
+fn usual() -> RetentionRules {
+    RetentionRules { daily: 7, weekly: 4, monthly: 12, ..RetentionRules::default() }
 }
 
-fn prune(keep: Keep) -> PruneOptions {
+fn prune(keep: RetentionRules) -> PruneOptions {
     PruneOptions { keep, now: true, ..PruneOptions::default() }
 }
 
@@ -40,12 +40,12 @@ fn numbers(vault: &Vault) -> Vec<u64> {
 fn writer(place: &Place, owner: &Vault, state: &str) -> Vault {
     let key: WriterKey = owner.add_writer(state).unwrap().expose().parse().unwrap();
     let options = OpenOptions { state: Some(place.path(state)), ..OpenOptions::default() };
-    Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap()
+    Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap()
 }
 
-fn whose(host: &str, signer: Option<&str>) -> Whose {
+fn whose(host: &str, signer: Option<&str>) -> SnapshotSelector {
     let (host, signer) = (Some(host.to_owned()), signer.map(str::to_owned));
-    Whose { host, signer, ..Whose::default() }
+    SnapshotSelector { host, signer, ..SnapshotSelector::default() }
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn folders_do_not_use_up_what_is_kept_of_each_other() {
         fs::write(folder.join("file"), name).unwrap();
         vault.put_paths(&[folder], &PutOptions::default()).unwrap();
     }
-    let report = vault.prune(&prune(Keep { last: 1, ..usual() })).unwrap();
+    let report = vault.prune(&prune(RetentionRules { last: 1, ..usual() })).unwrap();
     assert_eq!((report.kept, report.removed), (2, 0), "{report:?}");
     for (number, name) in [(1, "docs"), (2, "photos")] {
         let target = place.path(&format!("back {name}"));
@@ -84,12 +84,13 @@ fn hosts_do_not_use_up_what_is_kept_of_each_other() {
         put(&vault, "docs", &on("laptop", day));
         put(&vault, "docs", &on("server", day));
     }
-    let report = vault.prune(&prune(Keep { daily: 7, ..Keep::default() })).unwrap();
+    let report =
+        vault.prune(&prune(RetentionRules { daily: 7, ..RetentionRules::default() })).unwrap();
     assert_eq!((report.kept, report.removed), (14, 6));
     assert_eq!(numbers(&vault), (7..=20).collect::<Vec<_>>());
     // If a user asks for one group for all, the prune uses one.
-    let group_by = GroupBy { signer: false, host: false, paths: false, tags: false };
-    let keep = Keep { daily: 7, ..Keep::default() };
+    let group_by = RetentionGroupBy { signer: false, host: false, paths: false, tags: false };
+    let keep = RetentionRules { daily: 7, ..RetentionRules::default() };
     let together = PruneOptions { group_by, ..prune(keep) };
     let verdicts = vault.retention(&together).unwrap().remove(0).verdicts;
     assert_eq!(verdicts.iter().filter(|verdict| verdict.stays).count(), 7);
@@ -105,7 +106,10 @@ fn a_writer_flushes_nothing_of_the_owner() {
     for day in 10..17 {
         put(&writer, "docs", &on("laptop", day));
     }
-    for keep in [Keep { last: 7, ..Keep::default() }, Keep { daily: 7, ..Keep::default() }] {
+    for keep in [
+        RetentionRules { last: 7, ..RetentionRules::default() },
+        RetentionRules { daily: 7, ..RetentionRules::default() },
+    ] {
         assert_eq!(place.open().prune(&prune(keep)).unwrap().removed, 0);
     }
     let left = numbers(&place.open());
@@ -121,18 +125,24 @@ fn tags_years_and_times_keep_what_they_name() {
     for day in [-800, -400, -40, -5, -1, 0] {
         put(&vault, "docs", &on("laptop", day));
     }
-    let kept = |keep: Keep| -> BTreeSet<u64> {
+    let kept = |keep: RetentionRules| -> BTreeSet<u64> {
         let groups = vault.retention(&prune(keep)).unwrap();
         let verdicts = groups.iter().flat_map(|group| &group.verdicts);
         assert!(verdicts.clone().all(|verdict| !verdict.reasons.is_empty()));
         verdicts.filter(|verdict| verdict.stays).map(|verdict| verdict.snapshot).collect()
     };
     assert_eq!(vault.snapshots().unwrap()[0].tags, ["a", "move"]);
-    assert_eq!(kept(Keep { tags: vec!["move".into()], ..Keep::default() }), [1, 7].into());
-    assert_eq!(kept(Keep { yearly: 2, ..Keep::default() }), [3, 7].into());
+    assert_eq!(
+        kept(RetentionRules { tags: vec!["move".into()], ..RetentionRules::default() }),
+        [1, 7].into()
+    );
+    assert_eq!(kept(RetentionRules { yearly: 2, ..RetentionRules::default() }), [3, 7].into());
     let week = Some(Duration::from_secs(7 * 24 * 3600));
-    assert_eq!(kept(Keep { within: week, ..Keep::default() }), [5, 6, 7].into());
-    assert_eq!(kept(Keep { hourly: 2, ..Keep::default() }), [6, 7].into());
+    assert_eq!(
+        kept(RetentionRules { within: week, ..RetentionRules::default() }),
+        [5, 6, 7].into()
+    );
+    assert_eq!(kept(RetentionRules { hourly: 2, ..RetentionRules::default() }), [6, 7].into());
     let long = PutOptions { tags: vec!["x".repeat(65)], ..PutOptions::default() };
     let refused = vault.put_reader("docs", &mut &b""[..], &long).unwrap_err();
     assert_eq!(refused.info().name, "ObjectTooLarge");
@@ -145,7 +155,7 @@ fn nothing_goes_that_was_not_agreed_to() {
     for day in 0..3 {
         put(&vault, "docs", &on("laptop", day));
     }
-    let options = prune(Keep { last: 1, ..Keep::default() });
+    let options = prune(RetentionRules { last: 1, ..RetentionRules::default() });
     // Between the list and the answer, somebody puts.
     put(&vault, "docs", &on("laptop", 3));
     let approved = Some(BTreeSet::from([1, 2]));
@@ -159,34 +169,40 @@ fn without_a_number_only_ones_own_newest_is_taken() {
     let place = Place::new();
     let owner = place.init();
     let this = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    assert_eq!(owner.newest(&Whose::default(), &[]).unwrap_err().info().name, "NoSnapshot");
+    assert_eq!(
+        owner.newest(&SnapshotSelector::default(), &[]).unwrap_err().info().name,
+        "NoSnapshot"
+    );
     put(&owner, "docs", &on("server", 0));
-    let none = owner.newest(&Whose::default(), &[]).unwrap_err();
+    let none = owner.newest(&SnapshotSelector::default(), &[]).unwrap_err();
     assert!(matches!(&none, Error::NoOwnSnapshot { .. }), "{none}");
     assert!(none.to_string().contains("1 of `server`"), "{none}");
     let writer = writer(&place, &owner, "field");
     put(&writer, "docs", &on(&this, 1));
-    let none = place.open().newest(&Whose::default(), &[]).unwrap_err().to_string();
+    let none = place.open().newest(&SnapshotSelector::default(), &[]).unwrap_err().to_string();
     assert!(none.contains("by writer") && none.contains("1 of `server`"), "{none}");
     put(&owner, "docs", &PutOptions::default());
     put(&owner, "photos", &PutOptions::default());
     put(&owner, "docs", &on("server", 3));
     put(&writer, "docs", &on(&this, 4));
     let vault = place.open();
-    let newest = |whose: &Whose, paths: &[&str]| {
+    let newest = |whose: &SnapshotSelector, paths: &[&str]| {
         let paths: Vec<Vec<u8>> = paths.iter().map(|path| path.as_bytes().to_vec()).collect();
         vault.newest(whose, &paths).map(|snapshot| snapshot.number)
     };
-    assert_eq!(newest(&Whose::default(), &[]).unwrap(), 4);
-    assert_eq!(newest(&Whose::default(), &["docs"]).unwrap(), 3);
+    assert_eq!(newest(&SnapshotSelector::default(), &[]).unwrap(), 4);
+    assert_eq!(newest(&SnapshotSelector::default(), &["docs"]).unwrap(), 3);
     assert_eq!(newest(&whose("server", None), &[]).unwrap(), 5);
     let slot = vault.snapshot(Some(6)).unwrap().signer.unwrap();
     assert_eq!(newest(&whose(&this, Some(&slot)), &[]).unwrap(), 6);
-    assert_eq!(newest(&Whose { anyone: true, ..Whose::default() }, &[]).unwrap(), 6);
-    let none = newest(&Whose::default(), &["docs", "nothing"]).unwrap_err();
+    assert_eq!(
+        newest(&SnapshotSelector { anyone: true, ..SnapshotSelector::default() }, &[]).unwrap(),
+        6
+    );
+    let none = newest(&SnapshotSelector::default(), &["docs", "nothing"]).unwrap_err();
     assert!(none.info().name == "NoEntry" && none.to_string().contains("nothing"), "{none}");
     // A search through snapshots looks through one's own.
-    let find = |pattern: &str, whose: &Whose| {
+    let find = |pattern: &str, whose: &SnapshotSelector| {
         let mut found = Vec::new();
         vault.find(pattern, whose, &mut |one| {
             found.push(one.snapshot);
@@ -194,9 +210,9 @@ fn without_a_number_only_ones_own_newest_is_taken() {
         })?;
         Ok::<_, Error>(found)
     };
-    assert_eq!(find("docs", &Whose::default()).unwrap(), [3]);
+    assert_eq!(find("docs", &SnapshotSelector::default()).unwrap(), [3]);
     assert_eq!(find("docs", &whose("server", None)).unwrap(), [5, 1]);
-    assert_eq!(find("*.pdf", &Whose::default()).unwrap_err().info().name, "NoMatch");
+    assert_eq!(find("*.pdf", &SnapshotSelector::default()).unwrap_err().info().name, "NoMatch");
 }
 
 #[test]
@@ -205,7 +221,7 @@ fn a_vault_of_version_1_is_grouped_by_the_names_in_it() {
     let told = fs::read(vectors.join("vault.json")).unwrap();
     let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
     let place = Place::new();
-    let objects = Store::open(vectors.join("store").to_str().unwrap()).unwrap();
+    let objects = VaultStore::open(vectors.join("store").to_str().unwrap()).unwrap();
     for object in objects.list("").unwrap() {
         let path = place.path("vault").join(&object.key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -213,7 +229,7 @@ fn a_vault_of_version_1_is_grouped_by_the_names_in_it() {
     }
     let passphrase = told["passphrase"].as_str().unwrap().as_bytes();
     let vault =
-        Vault::open(place.store(), &Secret::Passphrase(passphrase), &place.options()).unwrap();
+        Vault::open(place.store(), &SlotSecret::Passphrase(passphrase), &place.options()).unwrap();
     let roots: BTreeMap<u64, BTreeSet<Vec<u8>>> = vault
         .snapshots()
         .unwrap()
@@ -225,7 +241,8 @@ fn a_vault_of_version_1_is_grouped_by_the_names_in_it() {
             (snapshot.number, entries.map(|entry| root(entry.path)).collect())
         })
         .collect();
-    let groups = vault.retention(&prune(Keep { last: 1, ..Keep::default() })).unwrap();
+    let groups =
+        vault.retention(&prune(RetentionRules { last: 1, ..RetentionRules::default() })).unwrap();
     // The owner and a writer have put the same folder.
     assert_eq!(groups.len(), 2);
     for group in &groups {
@@ -255,13 +272,13 @@ fn a_dry_run_says_what_the_prune_does() {
             }
             put(&signers[below(2) as usize], ["docs", "photos"][below(2) as usize], &options);
         }
-        let keep = Keep {
+        let keep = RetentionRules {
             last: below(3) as usize,
             daily: below(4) as usize,
             weekly: below(3) as usize,
             monthly: below(2) as usize,
             tags: if below(2) == 0 { vec!["keep".to_owned()] } else { Vec::new() },
-            ..Keep::default()
+            ..RetentionRules::default()
         };
         let options = prune(keep.clone());
         let vault = place.open();
@@ -296,7 +313,7 @@ fn what_a_lost_page_named_is_not_said_to_be_no_entry() {
         place.store().delete(&pack.key).unwrap();
     }
     let vault = place.open();
-    let newest = vault.newest(&Whose::default(), &wanted).unwrap();
+    let newest = vault.newest(&SnapshotSelector::default(), &wanted).unwrap();
     for dry_run in [true, false] {
         let options = GetOptions { paths: wanted.clone(), dry_run, ..GetOptions::default() };
         let report = vault.get_to(&newest, &place.path("back"), &options).unwrap();
@@ -304,6 +321,7 @@ fn what_a_lost_page_named_is_not_said_to_be_no_entry() {
         assert!(failed.contains("page") && failed.contains("SL-VAULT-03"), "{failed}");
     }
     // The content of the page is unknown, and the snapshot counts as a group of its own.
-    let groups = vault.retention(&prune(Keep { last: 1, ..Keep::default() })).unwrap();
+    let groups =
+        vault.retention(&prune(RetentionRules { last: 1, ..RetentionRules::default() })).unwrap();
     assert_eq!(groups.len(), 1);
 }

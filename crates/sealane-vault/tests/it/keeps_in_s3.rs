@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::s3::{Answer, Proxy, Server};
-use sealane_vault::{Error, Put, S3, Store};
+use sealane_vault::{CreateOutcome, Error, S3Store, VaultStore};
 
-fn store(port: u16, home: &Path) -> Store {
+fn store(port: u16, home: &Path) -> VaultStore {
     let environment = Server::environment(port, home);
-    Store::S3(Box::new(S3::with_environment("s3://bucket/some/vault", environment).unwrap()))
+    VaultStore::S3(Box::new(
+        S3Store::with_environment("s3://bucket/some/vault", environment).unwrap(),
+    ))
 }
 
 /// Bytes that are not the same in any two places.
@@ -26,14 +28,14 @@ fn objects_are_created_once_listed_read_in_ranges_and_removed() {
     let home = tempfile::tempdir().unwrap();
     let store = store(server.port, home.path());
     assert_eq!(store.list("").unwrap(), []);
-    assert_eq!(store.put("keys/ab", b"one").unwrap(), Put::Created);
-    assert_eq!(store.put("keys/ab", b"two").unwrap(), Put::Existed);
-    assert_eq!(store.put("keys/ab", b"longer").unwrap(), Put::Existed);
+    assert_eq!(store.put("keys/ab", b"one").unwrap(), CreateOutcome::Created);
+    assert_eq!(store.put("keys/ab", b"two").unwrap(), CreateOutcome::Existed);
+    assert_eq!(store.put("keys/ab", b"longer").unwrap(), CreateOutcome::Existed);
     assert_eq!(store.get("keys/ab", 3).unwrap(), b"one");
     assert!(matches!(store.get("keys/ab", 2), Err(Error::TooLarge { .. })));
     let spooled = store.spool().unwrap().join("pack");
     std::fs::write(&spooled, b"packed").unwrap();
-    assert_eq!(store.put_file("packs/ab/cd", &spooled).unwrap(), Put::Created);
+    assert_eq!(store.put_file("packs/ab/cd", &spooled).unwrap(), CreateOutcome::Created);
     assert!(!spooled.exists());
     let mut middle = [0; 3];
     store.get_range("packs/ab/cd", 2, &mut middle).unwrap();
@@ -67,7 +69,8 @@ fn of_two_that_create_the_same_key_one_wins() {
             for writer in 0..2_u8 {
                 let (key, won, home, port) = (&key, &won, home.path(), proxy.port);
                 scope.spawn(move || {
-                    if store(port, home).put(key, &[writer; 100]).unwrap() == Put::Created {
+                    if store(port, home).put(key, &[writer; 100]).unwrap() == CreateOutcome::Created
+                    {
                         won.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -83,7 +86,7 @@ fn an_upload_in_parts_is_continued_by_the_next_run() {
     let proxy = Proxy::start(server.port);
     let home = tempfile::tempdir().unwrap();
     let pack = noise((40 << 20) + 5);
-    let spooled = |store: &Store| {
+    let spooled = |store: &VaultStore| {
         let file = store.spool().unwrap().join("pack");
         std::fs::write(&file, &pack).unwrap();
         file
@@ -110,7 +113,7 @@ fn an_upload_in_parts_is_continued_by_the_next_run() {
     proxy.rule(|_| Answer::Pass);
     let second = store(proxy.port, home.path());
     let file = spooled(&second);
-    assert_eq!(second.put_file("packs/ab/cd", &file).unwrap(), Put::Created);
+    assert_eq!(second.put_file("packs/ab/cd", &file).unwrap(), CreateOutcome::Created);
     // Parts 1 to 3 were acknowledged; the fifth may have been under way with the fourth.
     let sent = parts(&proxy);
     assert!(sent.iter().all(|part| ["4", "5", "6"].contains(&&**part)), "{sent:?}");
@@ -140,7 +143,7 @@ fn an_upload_that_the_server_forgot_is_begun_anew() {
         true => Answer::Status(404),
         false => Answer::Pass,
     });
-    assert_eq!(store.put_file("packs/ab/cd", &file).unwrap(), Put::Created);
+    assert_eq!(store.put_file("packs/ab/cd", &file).unwrap(), CreateOutcome::Created);
     assert!(store.get("packs/ab/cd", pack.len()).unwrap() == pack);
 }
 
@@ -159,7 +162,7 @@ fn a_server_that_fails_for_a_while_is_tried_again() {
             Answer::Pass
         }
     });
-    assert_eq!(store.put("config", b"one").unwrap(), Put::Created);
+    assert_eq!(store.put("config", b"one").unwrap(), CreateOutcome::Created);
     assert_eq!(proxy.seen().len(), 4);
     proxy.rule(|_| Answer::Late(700));
     let start = Instant::now();
@@ -175,8 +178,8 @@ fn an_answer_that_was_lost_is_not_taken_for_another_writer() {
     let store = store(proxy.port, home.path());
     let mut first = true;
     proxy.rule(move |_| if std::mem::take(&mut first) { Answer::Lost } else { Answer::Pass });
-    assert_eq!(store.put("snapshots/0000000001", b"mine").unwrap(), Put::Created);
-    assert_eq!(store.put("snapshots/0000000001", b"his").unwrap(), Put::Existed);
+    assert_eq!(store.put("snapshots/0000000001", b"mine").unwrap(), CreateOutcome::Created);
+    assert_eq!(store.put("snapshots/0000000001", b"his").unwrap(), CreateOutcome::Existed);
 }
 
 #[test]
@@ -214,6 +217,6 @@ fn a_caller_may_be_within_a_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let store = store(server.port, home.path());
-        assert_eq!(store.put("config", b"one").unwrap(), Put::Created);
+        assert_eq!(store.put("config", b"one").unwrap(), CreateOutcome::Created);
     });
 }

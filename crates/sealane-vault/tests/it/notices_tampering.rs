@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shared::{PASSPHRASE, Place, flip, odd_files};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PutOptions, Secret, Store, Vault, VerifyReport,
+    Error, GetOptions, OpenOptions, PutOptions, SlotSecret, Vault, VaultStore, VerifyReport,
 };
 
 /// A vault with two snapshots.
@@ -44,10 +44,10 @@ impl Copy {
     }
 
     fn open(&self) -> Result<Vault, Error> {
-        let store = Store::open(self.vault().to_str().unwrap()).unwrap();
+        let store = VaultStore::open(self.vault().to_str().unwrap()).unwrap();
         let state = Some(self.folder.path().join("state"));
         let options = OpenOptions { state, ..OpenOptions::default() };
-        Vault::open(store, &Secret::Passphrase(PASSPHRASE), &options)
+        Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options)
     }
 
     /// The outcome of opening, verifying and restoring. The restored files are compared with the
@@ -158,10 +158,10 @@ fn an_older_head_and_another_history() {
     // One that remembers none is told.
     let copy = Copy::of(&place);
     assert!(copy.open().is_ok());
-    let store = Store::open(copy.vault().to_str().unwrap()).unwrap();
+    let store = VaultStore::open(copy.vault().to_str().unwrap()).unwrap();
     let state = Some(copy.folder.path().join("third"));
     let options = OpenOptions { state, expect_head: Some(head), ..OpenOptions::default() };
-    let opened = Vault::open(store, &Secret::Passphrase(PASSPHRASE), &options);
+    let opened = Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options);
     assert_eq!(opened.unwrap_err().info().name, "RolledBack");
     // Another snapshot under the same number, by somebody who holds the key.
     let fork = copy.open().unwrap();

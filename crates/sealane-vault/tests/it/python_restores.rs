@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
-use sealane_vault::{Compression, PutOptions, Secret, Vault};
+use sealane_vault::{ChunkCompression, PutOptions, SlotSecret, Vault};
 
 /// `python -m sealane`.
 fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Output {
@@ -34,7 +34,7 @@ fn filled(place: &Place) -> String {
     });
     let vault = place.init();
     let code = vault.add_recovery("paper").unwrap();
-    for compression in [Compression::Zstd(3), Compression::Lz4, Compression::None] {
+    for compression in [ChunkCompression::Zstd(3), ChunkCompression::Lz4, ChunkCompression::None] {
         // Other content each time, so that every compression has chunks of its own.
         let text = format!("{compression:?} ").repeat(200_000);
         fs::write(source.join("changes"), text).unwrap();
@@ -78,7 +78,7 @@ fn what_a_writer_added_comes_back_to_the_owner() {
     let source = place.source(odd_files);
     let key = place.init().add_writer("a host").unwrap();
     let options = place.options();
-    let writer = Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
+    let writer = Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap();
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     let secret = ("SEALANE_PASSPHRASE", std::str::from_utf8(PASSPHRASE).unwrap());
     let output = python(&place, secret, &["vault", "restore", "target"]);

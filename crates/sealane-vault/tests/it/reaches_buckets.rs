@@ -11,7 +11,7 @@ use crate::s3::Server;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use sealane_vault::{Error, S3, Store};
+use sealane_vault::{Error, S3Store, VaultStore};
 
 const PATIENCE: Duration = Duration::from_millis(200);
 /// A name that this machine cannot look up.
@@ -80,12 +80,12 @@ fn proxy(port: u16, asked: Arc<Mutex<Vec<String>>>) -> u16 {
     })
 }
 
-fn store(endpoint: &str, home: &Path, more: &[(&str, &str)]) -> Store {
+fn store(endpoint: &str, home: &Path, more: &[(&str, &str)]) -> VaultStore {
     let mut variables = Server::environment(0, home);
     variables.push(("AWS_ENDPOINT_URL".to_owned(), endpoint.to_owned()));
     variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    let bucket = S3::with_patience("s3://bucket/some/vault", variables, PATIENCE);
-    Store::S3(Box::new(bucket.unwrap()))
+    let bucket = S3Store::with_patience("s3://bucket/some/vault", variables, PATIENCE);
+    VaultStore::S3(Box::new(bucket.unwrap()))
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_server_that_answers_nothing_is_given_up() {
 }
 
 /// The error for a bucket that gives nothing.
-fn refused(store: &Store) -> String {
+fn refused(store: &VaultStore) -> String {
     match store.get("a", 100) {
         Err(Error::Store { cause, .. }) => cause.to_string(),
         other => panic!("{other:?}"),

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place, copy};
-use sealane_vault::{Error, OpenOptions, PutOptions, Secret, Store, Vault};
+use sealane_vault::{Error, OpenOptions, PutOptions, SlotSecret, Vault, VaultStore};
 
 fn put(vault: &Vault, name: &str) -> Result<u64, Error> {
     let put = vault.put_reader("file", &mut name.as_bytes(), &PutOptions::default());
@@ -13,10 +13,10 @@ fn put(vault: &Vault, name: &str) -> Result<u64, Error> {
 
 /// The vault that lies in a folder, as the one machine of the test opens it.
 fn open(place: &Place, folder: &str, accept: Option<&str>) -> Result<Vault, Error> {
-    let store = Store::open(place.path(folder).to_str().unwrap()).unwrap();
+    let store = VaultStore::open(place.path(folder).to_str().unwrap()).unwrap();
     let accept_rollback = accept.map(str::to_owned);
     let options = OpenOptions { accept_rollback, ..place.options() };
-    Vault::open(store, &Secret::Passphrase(PASSPHRASE), &options)
+    Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options)
 }
 
 #[test]

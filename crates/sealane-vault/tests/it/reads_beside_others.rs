@@ -11,11 +11,12 @@ use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, Seed, assert_same, copy};
 use sealane_vault::{
-    DrillOptions, Error, GetOptions, Keep, Metadata, OpenOptions, PruneOptions, PutOptions,
-    PutReport, S3, Secret, Snapshot, Store, Vault, Whose,
+    DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutOptions, PutReport,
+    RetentionRules, S3Store, SlotSecret, Snapshot, SnapshotSelector, Vault, VaultMetadata,
+    VaultStore,
 };
 
-const SECRET: Secret<'_> = Secret::Passphrase(PASSPHRASE);
+const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
 /// A busy machine may stand still for longer than a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
@@ -24,7 +25,7 @@ fn options(place: &Place, state: &str) -> OpenOptions {
 }
 
 fn last(last: usize, now: bool) -> PruneOptions {
-    let keep = Keep { last, ..Keep::default() };
+    let keep = RetentionRules { last, ..RetentionRules::default() };
     PruneOptions { keep, now, ..PruneOptions::default() }
 }
 
@@ -56,7 +57,7 @@ const READERS: [(&str, Reader); 7] = [
     ("find", |_, vault| {
         let mut found = Vec::new();
         vault
-            .find("stays", &Whose::default(), &mut |one| {
+            .find("stays", &SnapshotSelector::default(), &mut |one| {
                 found.push(one.snapshot);
                 Ok(())
             })
@@ -66,7 +67,10 @@ const READERS: [(&str, Reader); 7] = [
     }),
     ("the newest that has a path", |_, vault| {
         let paths = [b"source/stays".to_vec()];
-        assert_eq!(vault.newest(&Whose::default(), &paths).unwrap().number, newest(vault).number);
+        assert_eq!(
+            vault.newest(&SnapshotSelector::default(), &paths).unwrap().number,
+            newest(vault).number
+        );
         assert_eq!(vault.warnings(), []);
     }),
     ("verify", |_, vault| assert_eq!(vault.verify(true).unwrap().problems, [])),
@@ -230,7 +234,8 @@ impl Stage {
         let objects = BTreeMap::new();
         let mut stage = Stage { place, server, objects, slot: String::new() };
         let owner = options(&stage.place, "owner");
-        let vault = Vault::init(stage.store(), PASSPHRASE, CHEAP, Metadata::Plain, &owner).unwrap();
+        let vault =
+            Vault::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Plain, &owner).unwrap();
         stage.slot = Host::of(&stage.place, &vault, "host").slot;
         let source = stage.place.source(|folder| {
             fs::write(folder.join("stays"), Seed(1).random(300_000)).unwrap();
@@ -252,9 +257,11 @@ impl Stage {
         Arc::new(stage)
     }
 
-    fn store(&self) -> Store {
+    fn store(&self) -> VaultStore {
         let environment = Server::environment(self.server.port, &self.place.path("home"));
-        Store::S3(S3::with_patience("s3://bucket/vault", environment, PATIENCE).unwrap().into())
+        VaultStore::S3(
+            S3Store::with_patience("s3://bucket/vault", environment, PATIENCE).unwrap().into(),
+        )
     }
 
     fn open(&self, state: &str) -> Vault {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::shared::Place;
-use sealane_vault::n2s::{self, Blob, Cipher, Content, Entry, Error};
+use sealane_vault::n2s::{self, Error, N2sBlob, N2sCipher, N2sContent, N2sEntry};
 use sealane_vault::{GetOptions, PutOptions};
 
 const PASSPHRASE: &[u8] = b"123456";
@@ -24,7 +24,7 @@ fn store() -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-fn hello(cipher: Cipher) -> Blob {
+fn hello(cipher: N2sCipher) -> N2sBlob {
     n2s::seal(PATH, HELLO, 1_749_388_804.325_600_9, PASSPHRASE, cipher).unwrap()
 }
 
@@ -36,10 +36,13 @@ fn text() -> Vec<u8> {
 fn the_published_vector_is_written_byte_for_byte() {
     let sealed = [
         (
-            Cipher::ChaCha20Poly1305,
+            N2sCipher::ChaCha20Poly1305,
             "KI68frELJhW/88RPEm7dQJ1WIUDGyAvqdJDEE2OZKgwtZkjyR/SDiAlRUWxL628bzg==",
         ),
-        (Cipher::Aes256Gcm, "deElA4cJAQ6mhHA10fw45sD52HZ2oVIYc+LF8QxAbO3w1kFkhUw5X7nPn9RjODB5RQ=="),
+        (
+            N2sCipher::Aes256Gcm,
+            "deElA4cJAQ6mhHA10fw45sD52HZ2oVIYc+LF8QxAbO3w1kFkhUw5X7nPn9RjODB5RQ==",
+        ),
     ];
     for (cipher, content) in sealed {
         let blob = hello(cipher);
@@ -52,7 +55,7 @@ fn the_published_vector_is_written_byte_for_byte() {
         assert_eq!(blob.name, NAME);
         assert_eq!(String::from_utf8(blob.bytes).unwrap(), expected);
     }
-    assert_eq!(hello(Cipher::ChaCha20Poly1305).bytes.len(), 296);
+    assert_eq!(hello(N2sCipher::ChaCha20Poly1305).bytes.len(), 296);
 }
 
 #[test]
@@ -61,15 +64,15 @@ fn a_symbolic_link_is_written_as_others_wrote_it() {
     let blob = n2s::symlink(path, target, 1_749_388_804.5).unwrap();
     assert_eq!(store()[&blob.name], blob.bytes);
     let entry = n2s::open(&blob.name, &blob.bytes, None).unwrap();
-    assert_eq!(entry.content, Content::Symlink(target.to_owned()));
+    assert_eq!(entry.content, N2sContent::Symlink(target.to_owned()));
 }
 
 #[test]
 fn every_form_is_read_as_others_wrote_it() {
-    let file = |form, path: Option<&str>, content: Vec<u8>, modified_s, repaired| Entry {
+    let file = |form, path: Option<&str>, content: Vec<u8>, modified_s, repaired| N2sEntry {
         form,
         path: path.map(str::to_owned),
-        content: Content::File(content),
+        content: N2sContent::File(content),
         modified_s,
         repaired,
     };
@@ -97,11 +100,11 @@ fn every_form_is_read_as_others_wrote_it() {
             assert!(serde_json::from_slice::<serde_json::Value>(&bytes).is_err());
             assert_eq!((entry.form, entry.modified_s), (3, 1_755_900_001.5));
             assert!(
-                matches!(&entry.content, Content::File(gzip) if gzip.starts_with(&[0x1f, 0x8b]))
+                matches!(&entry.content, N2sContent::File(gzip) if gzip.starts_with(&[0x1f, 0x8b]))
             );
             continue;
         }
-        if matches!(entry.content, Content::Symlink(_)) {
+        if matches!(entry.content, N2sContent::Symlink(_)) {
             continue;
         }
         let at = expected.iter().position(|one| *one == entry);
@@ -112,15 +115,15 @@ fn every_form_is_read_as_others_wrote_it() {
 
 #[test]
 fn times_keep_what_the_format_keeps_of_them() {
-    let blob = hello(Cipher::ChaCha20Poly1305);
+    let blob = hello(N2sCipher::ChaCha20Poly1305);
     let entry = n2s::open(&blob.name, &blob.bytes, Some(PASSPHRASE)).unwrap();
     assert_eq!(entry.modified_ns(), Ok(1_749_388_804_325_600_863));
-    assert_eq!(Entry { modified_s: 1e300, ..entry }.modified_ns(), Err(Error::Time));
+    assert_eq!(N2sEntry { modified_s: 1e300, ..entry }.modified_ns(), Err(Error::Time));
 }
 
 #[test]
 fn what_was_changed_gives_nothing() {
-    let blob = hello(Cipher::ChaCha20Poly1305);
+    let blob = hello(N2sCipher::ChaCha20Poly1305);
     let json = String::from_utf8(blob.bytes.clone()).unwrap();
     let read = |name: &str, json: &str| n2s::open(name, json.as_bytes(), Some(PASSPHRASE));
     assert_eq!(read(NAME, &json.replace("KI68", "KI69")), Err(Error::NotAuthentic));
@@ -214,7 +217,7 @@ fn a_store_is_imported_and_what_fails_is_named() {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(&name), bytes).unwrap();
     }
-    let older = n2s::seal("logs/way.txt", b"older", 5.5, PASSPHRASE, Cipher::Aes256Gcm).unwrap();
+    let older = n2s::seal("logs/way.txt", b"older", 5.5, PASSPHRASE, N2sCipher::Aes256Gcm).unwrap();
     let inside = n2s::symlink("logs/way.txt/inside", "x", 5.5).unwrap();
     let escape = n2s::symlink("../outside", "x", 5.5).unwrap();
     let mut broken = n2s::symlink("broken", "x", 5.5).unwrap();
@@ -226,7 +229,7 @@ fn a_store_is_imported_and_what_fails_is_named() {
     let vault = place.init();
     let report = vault.import_n2s(&blobs, Some(PASSPHRASE), &PutOptions::default()).unwrap();
     let reasons: Vec<_> = report.skipped.iter().map(|one| (&*one.path, &*one.reason)).collect();
-    let named = |blob: &Blob, code| {
+    let named = |blob: &N2sBlob, code| {
         reasons.iter().any(|(path, why)| path.ends_with(&blob.name) && why.ends_with(code))
     };
     assert_eq!(reasons.len(), 2, "{reasons:?}");

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::shared::{PASSPHRASE, Place, assert_same, mixed_files, odd_files};
 use sealane_vault::{
-    DrillOptions, GetOptions, OpenOptions, PutOptions, RecoveryCode, Secret, Vault,
+    DrillOptions, GetOptions, OpenOptions, PutOptions, RecoveryCode, SlotSecret, Vault,
 };
 
 fn objects_alone() -> OpenOptions {
@@ -26,7 +26,8 @@ fn everything_comes_back_without_manifest_index_and_snapshots() {
     fs::remove_dir_all(place.path("vault/index")).unwrap();
     let code: RecoveryCode = code.parse().unwrap();
     for (target, snapshot) in [("with", Some(1)), ("without", None)] {
-        let vault = Vault::open(place.store(), &Secret::Recovery(&code), &objects_alone()).unwrap();
+        let vault =
+            Vault::open(place.store(), &SlotSecret::Recovery(&code), &objects_alone()).unwrap();
         let target = place.path(target);
         let recovered = vault.recover_to(None, &target, &GetOptions::default()).unwrap();
         assert_eq!(recovered.snapshot, snapshot);
@@ -50,7 +51,7 @@ fn a_lost_pack_costs_what_is_in_it_and_a_put_heals_it() {
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     fs::remove_file(place.path("vault").join(&lost.key)).unwrap();
     let vault =
-        Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &objects_alone()).unwrap();
+        Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &objects_alone()).unwrap();
     let target = place.path("target");
     let recovered = vault.recover_to(None, &target, &GetOptions::default()).unwrap();
     assert_eq!(recovered.report.failed.len(), 1);

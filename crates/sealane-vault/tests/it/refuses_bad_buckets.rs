@@ -8,17 +8,17 @@ use crate::hostile_s3::{HostileS3, Way};
 use crate::s3::{Answer, Proxy, Server};
 use crate::shared::{CHEAP, PASSPHRASE};
 use sealane_vault::{
-    Error, GetOptions, Keep, Metadata, OpenOptions, PruneOptions, PutOptions, PutReport, S3,
-    Secret, Store, Vault,
+    Error, GetOptions, OpenOptions, PruneOptions, PutOptions, PutReport, RetentionRules, S3Store,
+    SlotSecret, Vault, VaultMetadata, VaultStore,
 };
 
 /// How long the client waits for a server that is late.
 const PATIENCE: Duration = Duration::from_millis(600);
 
-fn store(port: u16, home: &Path) -> Store {
+fn store(port: u16, home: &Path) -> VaultStore {
     let environment = Server::environment(port, home);
-    let bucket = S3::with_patience("s3://bucket/some/vault", environment, PATIENCE);
-    Store::S3(Box::new(bucket.unwrap()))
+    let bucket = S3Store::with_patience("s3://bucket/some/vault", environment, PATIENCE);
+    VaultStore::S3(Box::new(bucket.unwrap()))
 }
 
 fn options(home: &Path, machine: &str) -> OpenOptions {
@@ -26,11 +26,17 @@ fn options(home: &Path, machine: &str) -> OpenOptions {
 }
 
 fn init(port: u16, home: &Path) -> Result<Vault, Error> {
-    Vault::init(store(port, home), PASSPHRASE, CHEAP, Metadata::Sealed, &options(home, "state"))
+    Vault::init(
+        store(port, home),
+        PASSPHRASE,
+        CHEAP,
+        VaultMetadata::Sealed,
+        &options(home, "state"),
+    )
 }
 
 fn open_as(port: u16, home: &Path, machine: &str) -> Result<Vault, Error> {
-    Vault::open(store(port, home), &Secret::Passphrase(PASSPHRASE), &options(home, machine))
+    Vault::open(store(port, home), &SlotSecret::Passphrase(PASSPHRASE), &options(home, machine))
 }
 
 fn open(port: u16, home: &Path) -> Vault {
@@ -69,7 +75,7 @@ fn a_real_server_that_ignores_the_condition_is_refused() {
     let before = store(server.port, home.path()).list("").unwrap();
     let vault = open(proxy.port, home.path());
     assert_eq!(name(put(&vault, "second")), "StoreOverwrites");
-    let keep = Keep { last: 1, ..Keep::default() };
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
     let prune = PruneOptions { keep, ..PruneOptions::default() };
     assert_eq!(name(vault.prune(&prune)), "StoreOverwrites");
     assert_eq!(store(server.port, home.path()).list("").unwrap(), before);

@@ -5,15 +5,15 @@ use std::fs;
 
 use crate::shared::{Host, Place, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{GroupBy, Keep, PruneOptions, PutOptions, Vault};
+use sealane_vault::{PruneOptions, PutOptions, RetentionGroupBy, RetentionRules, Vault};
 
 fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
 }
 
 /// A prune that counts all snapshots as one group.
-fn of_all(keep: Keep) -> PruneOptions {
-    let group_by = GroupBy { signer: false, host: false, paths: false, tags: false };
+fn of_all(keep: RetentionRules) -> PruneOptions {
+    let group_by = RetentionGroupBy { signer: false, host: false, paths: false, tags: false };
     PruneOptions { keep, group_by, now: true, ..PruneOptions::default() }
 }
 
@@ -51,7 +51,7 @@ fn a_writer_does_not_hide_that_snapshots_were_deleted() {
     }
     // A prune does not make the lie its own.
     put(&owner, "d");
-    let keep = Keep { last: 1, ..Keep::default() };
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
     let pruned = owner.prune(&of_all(keep));
     let told = names(&place.open_afresh("later"));
     assert!(pruned.is_err() || told.contains("snapshots/0000000001"), "{pruned:?} {told}");
@@ -66,7 +66,7 @@ fn what_the_owner_removed_is_not_missing() {
     put(&host.open(&place), "b");
     put(&owner, "c");
     put(&host.open(&place), "d");
-    let keep = Keep { last: 2, ..Keep::default() };
+    let keep = RetentionRules { last: 2, ..RetentionRules::default() };
     let pruned = owner.prune(&of_all(keep)).unwrap();
     assert_eq!((pruned.kept, pruned.removed), (2, 2));
     let fresh = place.open_afresh("fresh");

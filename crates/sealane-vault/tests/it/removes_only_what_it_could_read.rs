@@ -8,7 +8,8 @@ use std::path::Path;
 use crate::shared::{Host, PASSPHRASE, Place, Seed};
 use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
-    GroupBy, Keep, PruneOptions, PruneReport, PutOptions, RotateOptions, Secret, Vault,
+    PruneOptions, PruneReport, PutOptions, RetentionGroupBy, RetentionRules, RotateOptions,
+    SlotSecret, Vault,
 };
 
 /// Files of snapshots, by number.
@@ -35,8 +36,8 @@ fn kept() -> (Place, Contents) {
 }
 
 fn prune(vault: &Vault, give_up: &[u64]) -> Result<PruneReport, &'static str> {
-    let group_by = GroupBy { signer: false, host: false, paths: false, tags: false };
-    let keep = Keep { last: 9, ..Keep::default() };
+    let group_by = RetentionGroupBy { signer: false, host: false, paths: false, tags: false };
+    let keep = RetentionRules { last: 9, ..RetentionRules::default() };
     let give_up = give_up.iter().copied().collect::<BTreeSet<u64>>();
     let options = PruneOptions { keep, group_by, now: true, give_up, ..PruneOptions::default() };
     vault.prune(&options).map_err(|error| error.info().name)
@@ -169,7 +170,7 @@ fn a_change_of_the_main_key_waits_for_links_that_cannot_be_read() {
     let path = place.path("vault/snapshots/0000000004");
     let whole = fs::read(&path).unwrap();
     let rotate = || {
-        let secret = Secret::Passphrase(PASSPHRASE);
+        let secret = SlotSecret::Passphrase(PASSPHRASE);
         place.open().rotate(&secret, &place.options(), &RotateOptions::default())
     };
     fs::write(&path, &whole[..whole.len() - 1]).unwrap();

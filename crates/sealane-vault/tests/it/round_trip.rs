@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::shared::{Place, assert_same, mixed_files, odd_files};
-use sealane_vault::{Compression, GetOptions, PutOptions};
+use sealane_vault::{ChunkCompression, GetOptions, PutOptions};
 
 #[test]
 fn mixed_and_odd_files_come_back_as_they_were() {
@@ -14,7 +14,9 @@ fn mixed_and_odd_files_come_back_as_they_were() {
     });
     let vault = place.init();
     for (round, compression) in
-        [Compression::Zstd(3), Compression::Lz4, Compression::None].into_iter().enumerate()
+        [ChunkCompression::Zstd(3), ChunkCompression::Lz4, ChunkCompression::None]
+            .into_iter()
+            .enumerate()
     {
         let options = PutOptions { compression, ..PutOptions::default() };
         let put = vault.put_paths(std::slice::from_ref(&source), &options).unwrap();

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::s3::Server;
 use crate::shared::{CHEAP, PASSPHRASE, Place, Seed};
 use sealane_vault::{
-    Error, Keep, Metadata, OpenOptions, PruneOptions, PutOptions, S3, Secret, Store, Vault,
-    WriterKey,
+    Error, OpenOptions, PruneOptions, PutOptions, RetentionRules, S3Store, SlotSecret, Vault,
+    VaultMetadata, VaultStore, WriterKey,
 };
 
 /// Snapshots that each writer keeps of its own.
@@ -26,7 +26,7 @@ type Kept = Mutex<BTreeMap<u64, (String, Vec<u8>)>>;
 
 struct Scene<'a> {
     place: &'a Place,
-    store: &'a (dyn Fn() -> Store + Sync),
+    store: &'a (dyn Fn() -> VaultStore + Sync),
     until: Instant,
     kept: Kept,
 }
@@ -43,15 +43,17 @@ fn in_a_bucket() {
     let home = place.path("home");
     run(&place, &|| {
         let environment = Server::environment(server.port, &home);
-        Store::S3(S3::with_patience("s3://bucket/vault", environment, PATIENCE).unwrap().into())
+        VaultStore::S3(
+            S3Store::with_patience("s3://bucket/vault", environment, PATIENCE).unwrap().into(),
+        )
     });
 }
 
-fn run(place: &Place, store: &(dyn Fn() -> Store + Sync)) {
+fn run(place: &Place, store: &(dyn Fn() -> VaultStore + Sync)) {
     let seconds = std::env::var("SEALANE_SECONDS").map_or(3, |text| text.parse().unwrap());
     let until = Instant::now() + Duration::from_secs(seconds);
     let scene = Scene { place, store, until, kept: Kept::default() };
-    let sealed = Metadata::Sealed;
+    let sealed = VaultMetadata::Sealed;
     let owner = Vault::init(store(), PASSPHRASE, CHEAP, sealed, &scene.options("owner")).unwrap();
     let keys = ["a", "b"].map(|name| (name, owner.add_writer(name).unwrap()));
     let (pruned, read) = std::thread::scope(|scope| {
@@ -81,7 +83,7 @@ impl Scene<'_> {
     }
 
     fn owner(&self, state: &str) -> Vault {
-        let secret = Secret::Passphrase(PASSPHRASE);
+        let secret = SlotSecret::Passphrase(PASSPHRASE);
         Vault::open((self.store)(), &secret, &self.options(state)).unwrap()
     }
 
@@ -99,7 +101,7 @@ impl Scene<'_> {
             };
             let state = self.options(name);
             let number = loop {
-                let vault = Vault::open((self.store)(), &Secret::Writer(key), &state).unwrap();
+                let vault = Vault::open((self.store)(), &SlotSecret::Writer(key), &state).unwrap();
                 match vault.put_reader(name, &mut content.as_slice(), &PutOptions::default()) {
                     Ok(put) => break put.snapshot,
                     Err(Error::Pruned | Error::Raced) => {}
@@ -115,7 +117,7 @@ impl Scene<'_> {
 
     fn prunes(&self) -> u64 {
         for turn in 1.. {
-            let keep = Keep { last: LAST, ..Keep::default() };
+            let keep = RetentionRules { last: LAST, ..RetentionRules::default() };
             match self.owner("prunes").prune(&PruneOptions { keep, ..PruneOptions::default() }) {
                 Ok(_) | Err(Error::Raced) => {}
                 Err(error) => panic!("prune: {error}"),

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sealane_vault::{
-    Cost, GetOptions, Metadata, OpenOptions, Secret, Skipped, Store, Vault, WriterKey,
+    Argon2Cost, GetOptions, OpenOptions, SkippedItem, SlotSecret, Vault, VaultMetadata, VaultStore,
+    WriterKey,
 };
 
 pub(crate) const PASSPHRASE: &[u8] = b"correct horse battery staple";
 
 /// A cost that tests can pay often.
-pub(crate) const CHEAP: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+pub(crate) const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
 
 /// Numbers from a seed (SplitMix64).
 pub(crate) struct Seed(pub(crate) u64);
@@ -215,15 +216,15 @@ impl Place {
         OpenOptions { state: Some(self.path("state")), ..OpenOptions::default() }
     }
 
-    pub(crate) fn store(&self) -> Store {
-        Store::open(self.path("vault").to_str().unwrap()).unwrap()
+    pub(crate) fn store(&self) -> VaultStore {
+        VaultStore::open(self.path("vault").to_str().unwrap()).unwrap()
     }
 
     pub(crate) fn init(&self) -> Vault {
-        self.init_with(Metadata::Sealed)
+        self.init_with(VaultMetadata::Sealed)
     }
 
-    pub(crate) fn init_with(&self, metadata: Metadata) -> Vault {
+    pub(crate) fn init_with(&self, metadata: VaultMetadata) -> Vault {
         Vault::init(self.store(), PASSPHRASE, CHEAP, metadata, &self.options()).unwrap()
     }
 
@@ -232,17 +233,21 @@ impl Place {
     }
 
     pub(crate) fn try_open(&self) -> Result<Vault, sealane_vault::Error> {
-        Vault::open(self.store(), &Secret::Passphrase(PASSPHRASE), &self.options())
+        Vault::open(self.store(), &SlotSecret::Passphrase(PASSPHRASE), &self.options())
     }
 
     /// Opens it where nothing of it is remembered.
     pub(crate) fn open_afresh(&self, state: &str) -> Vault {
         let options = OpenOptions { state: Some(self.path(state)), ..OpenOptions::default() };
-        Vault::open(self.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap()
+        Vault::open(self.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
     }
 
     /// Restores a snapshot, the newest unless one is named, into a new folder; gives what failed.
-    pub(crate) fn restores(&self, vault: &Vault, number: Option<u64>) -> (PathBuf, Vec<Skipped>) {
+    pub(crate) fn restores(
+        &self,
+        vault: &Vault,
+        number: Option<u64>,
+    ) -> (PathBuf, Vec<SkippedItem>) {
         let target = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
         let snapshot = vault.snapshot(number).unwrap();
         let got = vault.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
@@ -287,7 +292,7 @@ impl Host {
 
     pub(crate) fn open(&self, place: &Place) -> Vault {
         let options = OpenOptions { state: Some(self.state.clone()), ..OpenOptions::default() };
-        Vault::open(place.store(), &Secret::Writer(&self.key), &options).unwrap()
+        Vault::open(place.store(), &SlotSecret::Writer(&self.key), &options).unwrap()
     }
 }
 

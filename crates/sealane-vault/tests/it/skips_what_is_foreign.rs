@@ -5,7 +5,8 @@ use std::fs;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, head};
 use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
-    DrillOptions, GetOptions, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Vault, Whose,
+    DrillOptions, GetOptions, OpenOptions, PruneOptions, PutOptions, RetentionRules, SlotSecret,
+    SnapshotSelector, Vault,
 };
 
 /// Every verb works, and `key` is named by all of them.
@@ -18,13 +19,13 @@ fn works(place: &Place, key: &str) {
         assert!(!vault.snapshots().unwrap().is_empty());
         let newest = vault.snapshot(None).unwrap();
         assert!(newest.counts.files > 0, "{key}");
-        let own = vault.newest(&Whose::default(), &[b"source/file".to_vec()]).unwrap();
+        let own = vault.newest(&SnapshotSelector::default(), &[b"source/file".to_vec()]).unwrap();
         assert!(own.signer.is_none() && own.counts.files > 0, "{key}");
         let (target, failed) = place.restores(&vault, None);
         assert_eq!(failed, []);
         assert_same(&source, &target);
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
-        vault.find("*", &Whose::default(), &mut |_| Ok(())).unwrap();
+        vault.find("*", &SnapshotSelector::default(), &mut |_| Ok(())).unwrap();
         let scratch = tempfile::tempdir().unwrap();
         assert_eq!(vault.drill(scratch.path(), &DrillOptions::default()).unwrap().failed, []);
         prunes(&vault, key);
@@ -35,7 +36,7 @@ fn works(place: &Place, key: &str) {
         assert!(problems.iter().all(|problem| problem.path.contains(key)), "{key}: {problems:?}");
     }
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault = Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = tempfile::tempdir().unwrap();
     let recovered = vault.recover_to(None, target.path(), &GetOptions::default()).unwrap();
     assert!(recovered.report.files > 0, "{key}");
@@ -45,7 +46,7 @@ fn works(place: &Place, key: &str) {
 /// A prune goes on, unless a link names one before it that nobody has seen: then the number of that
 /// one is given up first, which the owner is told.
 fn prunes(vault: &Vault, key: &str) {
-    let keep = Keep { last: 3, ..Keep::default() };
+    let keep = RetentionRules { last: 3, ..RetentionRules::default() };
     let mut options = PruneOptions { keep, now: true, ..PruneOptions::default() };
     if let Err(error) = vault.prune(&options) {
         assert!(error.info().name == "SnapshotUnread" && key.ends_with("9999999999"), "{error}");
@@ -64,16 +65,16 @@ fn what_stands_in_the_place_of_a_link_is_given_up_by_name() {
         fs::write(place.path("vault/snapshots/0000000002"), bytes).unwrap();
         let own = vec![b"source/file".to_vec()];
         for vault in [place.open(), place.open_afresh("fresh")] {
-            let refused = vault.newest(&Whose::default(), &own).unwrap_err();
+            let refused = vault.newest(&SnapshotSelector::default(), &own).unwrap_err();
             assert_eq!(refused.info().name, "OlderOnly");
-            let asked = Whose { allow_older: true, ..Whose::default() };
+            let asked = SnapshotSelector { allow_older: true, ..SnapshotSelector::default() };
             assert_eq!(vault.newest(&asked, &own).unwrap().number, 1);
             assert_eq!(vault.snapshots().unwrap().len(), 1);
         }
         let vault = place.open();
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
-        assert_eq!(vault.newest(&Whose::default(), &own).unwrap().number, 3);
-        let keep = Keep { last: 3, ..Keep::default() };
+        assert_eq!(vault.newest(&SnapshotSelector::default(), &own).unwrap().number, 3);
+        let keep = RetentionRules { last: 3, ..RetentionRules::default() };
         let mut options = PruneOptions { keep, now: true, ..PruneOptions::default() };
         assert_eq!(vault.prune(&options).unwrap_err().info().name, "SnapshotUnread");
         options.give_up.insert(2);
@@ -153,7 +154,7 @@ fn a_slot_with_a_main_key_of_a_strangers_own_opens_nothing() {
         }
         let state = Some(place.path(&format!("lists {lists}")));
         let options = OpenOptions { state, ..OpenOptions::default() };
-        let secret = Secret::Identity(&identity);
+        let secret = SlotSecret::Identity(&identity);
         let vault = Vault::open(place.store(), &secret, &options).unwrap();
         assert_eq!(vault.anchor(), place.open().anchor());
         assert!(!lists || vault.warnings().iter().any(|at| at.path == key));
@@ -190,7 +191,7 @@ fn a_slot_with_a_flipped_bit_stops_nobody_who_opens_by_another() {
     let whole = fs::read(&path).unwrap();
     for at in 0..whole.len() as u64 {
         crate::shared::flip(&path, at);
-        let secret = Secret::Identity(&identity);
+        let secret = SlotSecret::Identity(&identity);
         let vault = Vault::open(place.store(), &secret, &place.options()).unwrap();
         assert!(vault.warnings().iter().any(|at| at.path.contains(&slot.id)), "{at}");
         let problems = vault.verify(false).unwrap().problems;
@@ -198,7 +199,8 @@ fn a_slot_with_a_flipped_bit_stops_nobody_who_opens_by_another() {
         fs::write(&path, &whole).unwrap();
     }
     fs::remove_file(&path).unwrap();
-    let vault = Vault::open(place.store(), &Secret::Identity(&identity), &place.options()).unwrap();
+    let vault =
+        Vault::open(place.store(), &SlotSecret::Identity(&identity), &place.options()).unwrap();
     assert!(vault.verify(false).unwrap().problems.iter().any(|at| at.path.contains(&slot.id)));
     // A repair signs a list of what is left.
     let repaired = vault.repair(&[], &PutOptions::default()).unwrap();
@@ -213,7 +215,7 @@ fn recovering_nothing_is_a_failure() {
     let link = FalseLink { number: number + 1, previous, ..FalseLink::default() };
     hostile::plant_link(&writer, link).unwrap();
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault = Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = place.path("target");
     let newer = Some(number + 1);
     let empty = vault.recover_to(newer, &target, &GetOptions::default()).unwrap_err();

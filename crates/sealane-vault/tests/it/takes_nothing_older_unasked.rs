@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::shared::Place;
-use sealane_vault::{DrillOptions, PutOptions, Vault, Whose};
+use sealane_vault::{DrillOptions, PutOptions, SnapshotSelector, Vault};
 
 fn put(vault: &Vault, content: &[u8]) -> u64 {
     vault.put_reader("file", &mut &*content, &PutOptions::default()).unwrap().snapshot
@@ -31,7 +31,7 @@ fn an_older_snapshot_is_no_success() {
             let paths = [b"file".to_vec()];
             let failures = [
                 vault.snapshot(None).map(|snapshot| snapshot.number),
-                vault.newest(&Whose::default(), &paths).map(|snapshot| snapshot.number),
+                vault.newest(&SnapshotSelector::default(), &paths).map(|snapshot| snapshot.number),
                 drill(DrillOptions::default()),
             ];
             for failure in failures {
@@ -41,7 +41,7 @@ fn an_older_snapshot_is_no_success() {
                 assert!(said.starts_with("snapshot 1 would be taken"), "{said}");
                 assert!(said.contains("2 (") && said.contains("SL-VAULT-"), "{said}");
             }
-            let asked = Whose { allow_older: true, ..Whose::default() };
+            let asked = SnapshotSelector { allow_older: true, ..SnapshotSelector::default() };
             assert_eq!(vault.newest(&asked, &paths).unwrap().number, 1);
             assert_eq!(vault.snapshot(Some(1)).unwrap().number, 1);
             let asked = DrillOptions { allow_older: true, ..DrillOptions::default() };

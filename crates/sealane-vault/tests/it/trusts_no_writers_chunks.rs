@@ -4,14 +4,15 @@
 use std::fs;
 
 use crate::shared::{Host, Place, assert_same};
-use sealane_vault::hostile::{self, Lie};
-use sealane_vault::{Keep, PruneOptions, PutOptions};
+use sealane_vault::hostile::{self, HostileChunk};
+use sealane_vault::{PruneOptions, PutOptions, RetentionRules};
 
 /// Garbage under the id of a content that others have.
 fn poison(place: &Place, host: &Host, content: &[u8]) {
     let writer = host.open(place);
     let id = Some(hostile::id(&writer, 0, content));
-    hostile::plant_pack(&writer, &[Lie { kind: 0, id, plain: b"garbage".to_vec() }]).unwrap();
+    hostile::plant_pack(&writer, &[HostileChunk { kind: 0, id, plain: b"garbage".to_vec() }])
+        .unwrap();
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn garbage_under_the_id_of_a_file_does_not_keep_that_file_from_being_kept() {
     // Reading the data names the pack; a prune does not choose it as the chunk's home.
     let problems = owner.verify(true).unwrap().problems;
     assert!(problems.len() == 1 && problems[0].path.starts_with("packs/"), "{problems:?}");
-    let keep = Keep { last: 1, ..Keep::default() };
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
     place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     let (target, failed) = place.restores(&place.open_afresh("pruned"), None);
     assert_eq!(failed, []);
@@ -52,7 +53,7 @@ fn of_two_writers_that_claim_a_chunk_a_prune_keeps_the_one_that_has_it() {
     }
     let put = good.open(&place).put_paths(std::slice::from_ref(&source), &PutOptions::default());
     assert_eq!(put.unwrap().counts.new_bytes, 10_000);
-    let keep = Keep { last: 1, ..Keep::default() };
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
     place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     let (target, failed) = place.restores(&place.open_afresh("fresh"), None);
     assert_eq!(failed, []);
@@ -101,7 +102,7 @@ fn equal_files_of_two_hosts_cost_their_bytes_twice_until_a_prune() {
         || -> u64 { place.store().list("packs/").unwrap().iter().map(|pack| pack.size).sum() };
     let twice = stored();
     assert!(twice > 6 << 20 && twice < (6 << 20) + 20_000, "{twice}");
-    let keep = Keep { last: 4, ..Keep::default() };
+    let keep = RetentionRules { last: 4, ..RetentionRules::default() };
     place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     let once = stored();
     assert!(once < (3 << 20) + 20_000, "{once}");

@@ -5,7 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sealane_vault::{Entry, Node, PutOptions, RecoveryCode, Secret, Store, Vault};
+use sealane_vault::{
+    PutOptions, RecoveryCode, SlotSecret, SnapshotEntry, SnapshotEntryKind, Vault, VaultStore,
+};
 use serde_json::Value;
 
 use crate::shared::Place;
@@ -23,7 +25,7 @@ fn told(name: &str) -> Value {
 /// The vault, copied, since opening it may write.
 fn place(name: &str) -> Place {
     let place = Place::new();
-    let objects = Store::open(vectors(name).join("store").to_str().unwrap()).unwrap();
+    let objects = VaultStore::open(vectors(name).join("store").to_str().unwrap()).unwrap();
     for object in objects.list("").unwrap() {
         let path = place.path("vault").join(&object.key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -32,7 +34,7 @@ fn place(name: &str) -> Place {
     place
 }
 
-fn open(place: &Place, secret: &Secret<'_>) -> Vault {
+fn open(place: &Place, secret: &SlotSecret<'_>) -> Vault {
     Vault::open(place.store(), secret, &place.options()).unwrap()
 }
 
@@ -44,16 +46,16 @@ fn hex(bytes: &[u8]) -> Value {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
-fn check(entry: &Entry, told: &Value, content: &[u8]) {
+fn check(entry: &SnapshotEntry, told: &Value, content: &[u8]) {
     assert_eq!(told["path"], hex(&entry.path));
     assert_eq!(told["mode"], format!("{:04o}", entry.mode));
     assert_eq!(told["mtime_ns"], entry.mtime_ns);
     let first = entry.hard_link.as_ref().map_or(Value::Null, |first| hex(first));
     assert_eq!(told.get("same_as").cloned().unwrap_or_default(), first);
     match &entry.node {
-        Node::Folder => assert_eq!(told["kind"], "folder"),
-        Node::Link { target } => assert_eq!(told["target"], hex(target)),
-        Node::File { size, .. } => {
+        SnapshotEntryKind::Folder => assert_eq!(told["kind"], "folder"),
+        SnapshotEntryKind::Link { target } => assert_eq!(told["target"], hex(target)),
+        SnapshotEntryKind::File { size, .. } => {
             assert_eq!(told["size"], *size);
             assert_eq!(told["blake3"], blake3::hash(content).to_hex().as_str());
         }
@@ -66,7 +68,7 @@ fn vaults_of_version_1_read_as_they_were_written() {
         let told = told(name);
         let passphrase = told["passphrase"].as_str().unwrap();
         let code = recovery(&told);
-        for secret in [Secret::Passphrase(passphrase.as_bytes()), Secret::Recovery(&code)] {
+        for secret in [SlotSecret::Passphrase(passphrase.as_bytes()), SlotSecret::Recovery(&code)] {
             let place = place(name);
             reads(&told, &open(&place, &secret));
         }
@@ -79,13 +81,13 @@ fn reads(told: &Value, vault: &Vault) {
     assert_eq!(told["snapshots"].as_array().unwrap().len(), snapshots.len());
     for (snapshot, told) in snapshots.iter().zip(told["snapshots"].as_array().unwrap()) {
         assert_eq!(told["number"], snapshot.number);
-        let entries: Vec<Entry> =
+        let entries: Vec<SnapshotEntry> =
             vault.entries(snapshot).unwrap().collect::<Result<_, _>>().unwrap();
         let told = told["entries"].as_array().unwrap();
         assert_eq!(entries.len(), told.len());
         for (entry, told) in entries.iter().zip(told) {
             let mut content = Vec::new();
-            if let Node::File { size, .. } = entry.node {
+            if let SnapshotEntryKind::File { size, .. } = entry.node {
                 let mut file = vault.file(snapshot, &entry.path).unwrap();
                 file.read_range(0, size, &mut content).unwrap();
             }
@@ -99,7 +101,7 @@ fn reads(told: &Value, vault: &Vault) {
 fn a_vault_of_before_there_were_lists_verifies_and_is_signed() {
     let told = told("vault");
     let place = place("vault");
-    let vault = open(&place, &Secret::Recovery(&recovery(&told)));
+    let vault = open(&place, &SlotSecret::Recovery(&recovery(&told)));
     assert_eq!(vault.warnings(), []);
     assert_eq!(vault.verify(true).unwrap().problems, []);
     assert_eq!(place.store().list("roster/").unwrap().len(), 1);
@@ -111,7 +113,7 @@ fn what_is_put_again_is_cut_and_named_as_it_was_then() {
     for name in VAULTS {
         let told = told(name);
         let place = place(name);
-        let vault = open(&place, &Secret::Recovery(&recovery(&told)));
+        let vault = open(&place, &SlotSecret::Recovery(&recovery(&told)));
         let newest = vault.snapshot(None).unwrap();
         let target = place.path("target");
         let got = vault.get_to(&newest, &target, &Default::default()).unwrap();
@@ -119,7 +121,9 @@ fn what_is_put_again_is_cut_and_named_as_it_was_then() {
         let put = vault.put_paths(&[target.join("source")], &PutOptions::default()).unwrap();
         assert_eq!((put.counts.new_chunks, put.skipped), (0, vec![]));
         let cut = vault.entries(&newest).unwrap().any(|entry| match entry.unwrap().node {
-            Node::File { pieces, .. } => pieces.len() > 1 && pieces[1].bytes() > 1 << 18,
+            SnapshotEntryKind::File { pieces, .. } => {
+                pieces.len() > 1 && pieces[1].bytes() > 1 << 18
+            }
             _ => false,
         });
         assert!(cut, "no file was cut by its content");

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use crate::shared::{Host, PASSPHRASE, Place};
-use sealane_vault::{DrillOptions, GetOptions, OpenOptions, PutOptions, Secret, Vault};
+use sealane_vault::{DrillOptions, GetOptions, OpenOptions, PutOptions, SlotSecret, Vault};
 
 #[test]
 fn a_writer_plants_no_program_that_runs_as_somebody_else() {
@@ -49,7 +49,8 @@ fn a_writer_plants_no_program_that_runs_as_somebody_else() {
             fs::remove_dir_all(place.path("vault/snapshots")).unwrap();
         }
         let options = OpenOptions { objects_alone: true, ..place.options() };
-        let alone = Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).unwrap();
+        let alone =
+            Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
         let number = number.filter(|_| !lost);
         let target = place.path(&format!("recovered {lost}"));
         alone.recover_to(number, &target, &GetOptions::default()).unwrap();

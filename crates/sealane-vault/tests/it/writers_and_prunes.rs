@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::shared::{CHEAP, PASSPHRASE, Place, assert_same, mixed_files};
 use sealane_vault::{
-    GetOptions, Keep, OpenOptions, PruneOptions, PutOptions, Secret, Vault, WriterKey,
+    GetOptions, OpenOptions, PruneOptions, PutOptions, RetentionRules, SlotSecret, Vault, WriterKey,
 };
 
 #[test]
@@ -14,7 +14,7 @@ fn a_writer_adds_and_cannot_read() {
     let owner = place.init();
     let key: WriterKey = owner.add_writer("field host").unwrap().expose().parse().unwrap();
     let options = OpenOptions { state: Some(place.path("host")), ..OpenOptions::default() };
-    let writer = || Vault::open(place.store(), &Secret::Writer(&key), &options).unwrap();
+    let writer = || Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap();
     let first = writer().put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     assert_eq!(first.counts.files, 263);
     // The writer knows by its own memory which chunks it has kept.
@@ -25,7 +25,7 @@ fn a_writer_adds_and_cannot_read() {
     assert_eq!(host.snapshots().map_err(name).unwrap_err(), "WriterCannot");
     assert_eq!(host.verify(false).map_err(name).unwrap_err(), "WriterCannot");
     assert_eq!(host.add_recovery("x").map_err(name).unwrap_err(), "WriterCannot");
-    let keep = Keep { last: 1, ..Keep::default() };
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
     let prune = PruneOptions { keep, ..PruneOptions::default() };
     assert_eq!(host.prune(&prune).map_err(name).unwrap_err(), "WriterCannot");
 
@@ -54,12 +54,12 @@ fn slots_open_the_same_vault_and_the_last_stays() {
     let identity = sealane_group::Identity::generate("anna").unwrap();
     vault.add_identity(identity.public(), "anna").unwrap();
     let second = vault.add_passphrase(b"another", CHEAP, "second").unwrap();
-    let open = |secret: &Secret<'_>| Vault::open(place.store(), secret, &place.options());
-    assert!(open(&Secret::Identity(&identity)).is_ok());
-    assert!(open(&Secret::Passphrase(b"another")).is_ok());
+    let open = |secret: &SlotSecret<'_>| Vault::open(place.store(), secret, &place.options());
+    assert!(open(&SlotSecret::Identity(&identity)).is_ok());
+    assert!(open(&SlotSecret::Passphrase(b"another")).is_ok());
     vault.remove_slot(&second).unwrap();
-    assert!(open(&Secret::Passphrase(b"another")).is_err());
-    assert!(open(&Secret::Passphrase(PASSPHRASE)).is_ok());
+    assert!(open(&SlotSecret::Passphrase(b"another")).is_err());
+    assert!(open(&SlotSecret::Passphrase(PASSPHRASE)).is_ok());
     let slots = vault.slots().unwrap();
     assert_eq!(slots.len(), 2);
     vault.remove_slot(&slots[0].id).unwrap();
@@ -76,7 +76,7 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
         fs::write(source.join("changes"), crate::shared::Seed(round).random(1 << 20)).unwrap();
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     }
-    let keep = Keep { last: 1, ..Keep::default() };
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
     let dry = PruneOptions { keep: keep.clone(), dry_run: true, ..PruneOptions::default() };
     let before = place.objects();
     let dry = vault.prune(&dry).unwrap();
@@ -96,7 +96,7 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
         place.open().put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     assert_eq!(put.counts.new_bytes, 1 << 20);
 
-    let keep = Keep { last: 2, ..Keep::default() };
+    let keep = RetentionRules { last: 2, ..RetentionRules::default() };
     let vault = place.open();
     let report = vault.prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
     assert_eq!(report.removed, 0);
@@ -110,7 +110,7 @@ fn a_prune_keeps_what_is_needed_and_removes_the_rest_in_two_steps() {
     // A machine that remembers nothing accepts the chain, and a machine that remembers a head does,
     // too.
     let options = OpenOptions { state: Some(place.path("new")), ..OpenOptions::default() };
-    assert!(Vault::open(place.store(), &Secret::Passphrase(PASSPHRASE), &options).is_ok());
+    assert!(Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).is_ok());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn two_writers_at_once_both_end_up_in_the_chain() {
             scope.spawn(move || {
                 let state = Some(place.path(&format!("state{number}")));
                 let options = OpenOptions { state, ..OpenOptions::default() };
-                let secret = Secret::Passphrase(PASSPHRASE);
+                let secret = SlotSecret::Passphrase(PASSPHRASE);
                 let vault = Vault::open(place.store(), &secret, &options).unwrap();
                 for round in 0..5 {
                     let content = format!("{number} {round}");

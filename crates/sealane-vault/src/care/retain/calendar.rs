@@ -2,7 +2,7 @@
 
 /// A unit of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Period {
+pub(super) enum CalendarPeriod {
     Hour,
     Day,
     Week,
@@ -11,7 +11,7 @@ pub(super) enum Period {
 }
 
 /// A day of the calendar.
-struct Date {
+struct CalendarDate {
     year: i64,
     /// 1 to 12.
     month: i64,
@@ -21,63 +21,63 @@ struct Date {
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 
-impl Period {
+impl CalendarPeriod {
     /// The number of the period that holds a time. Periods that follow each other have numbers that
     /// do.
     pub(super) fn of(self, time_ns: i64) -> i64 {
         let hour = time_ns.div_euclid(HOUR_NS);
         let day = hour.div_euclid(24);
         match self {
-            Period::Hour => hour,
-            Period::Day => day,
+            CalendarPeriod::Hour => hour,
+            CalendarPeriod::Day => day,
             // 1970-01-01 was a Thursday.
-            Period::Week => (day + 3).div_euclid(7),
-            Period::Month => {
+            CalendarPeriod::Week => (day + 3).div_euclid(7),
+            CalendarPeriod::Month => {
                 let date = date(day);
                 date.year * 12 + date.month - 1
             }
-            Period::Year => date(day).year,
+            CalendarPeriod::Year => date(day).year,
         }
     }
 
     /// The period of this number, for people.
     pub(super) fn shown(self, number: i64) -> String {
         match self {
-            Period::Hour => {
+            CalendarPeriod::Hour => {
                 let (day, hour) = (number.div_euclid(24), number.rem_euclid(24));
                 format!("hour {}T{hour:02}", written(day))
             }
-            Period::Day => format!("day {}", written(number)),
-            Period::Week => format!("week of {}", written(number * 7 - 3)),
-            Period::Month => {
+            CalendarPeriod::Day => format!("day {}", written(number)),
+            CalendarPeriod::Week => format!("week of {}", written(number * 7 - 3)),
+            CalendarPeriod::Month => {
                 format!("month {:04}-{:02}", number.div_euclid(12), number.rem_euclid(12) + 1)
             }
-            Period::Year => format!("year {number:04}"),
+            CalendarPeriod::Year => format!("year {number:04}"),
         }
     }
 
     /// Why a snapshot is not kept that comes behind so many periods.
     pub(super) fn beyond(self, count: usize) -> String {
         let unit = match self {
-            Period::Hour => "hours",
-            Period::Day => "days",
-            Period::Week => "weeks",
-            Period::Month => "months",
-            Period::Year => "years",
+            CalendarPeriod::Hour => "hours",
+            CalendarPeriod::Day => "days",
+            CalendarPeriod::Week => "weeks",
+            CalendarPeriod::Month => "months",
+            CalendarPeriod::Year => "years",
         };
         format!("behind the {count} {unit} that are kept")
     }
 }
 
 fn written(day: i64) -> String {
-    let Date { year, month, day } = date(day);
+    let CalendarDate { year, month, day } = date(day);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// The date of a day that is counted from 1970-01-01. The year begins in March here, so that the
 /// day that may be missing is its last (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms",
 /// `civil_from_days`).
-fn date(day: i64) -> Date {
+fn date(day: i64) -> CalendarDate {
     const ERA: i64 = 146_097;
     let shifted = day + 719_468;
     let (era, day) = (shifted.div_euclid(ERA), shifted.rem_euclid(ERA));
@@ -87,7 +87,7 @@ fn date(day: i64) -> Date {
     let day = day - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = year + era * 400 + i64::from(month <= 2);
-    Date { year, month, day }
+    CalendarDate { year, month, day }
 }
 
 #[cfg(test)]
@@ -118,21 +118,21 @@ mod tests {
         // 2024-02-29T23:59:59.999999999Z, a Thursday, and the nanosecond behind it.
         let end = 19_783 * DAY_NS - 1;
         for (period, before, behind) in [
-            (Period::Hour, "hour 2024-02-29T23", "hour 2024-03-01T00"),
-            (Period::Day, "day 2024-02-29", "day 2024-03-01"),
-            (Period::Month, "month 2024-02", "month 2024-03"),
-            (Period::Week, "week of 2024-02-26", "week of 2024-02-26"),
-            (Period::Year, "year 2024", "year 2024"),
+            (CalendarPeriod::Hour, "hour 2024-02-29T23", "hour 2024-03-01T00"),
+            (CalendarPeriod::Day, "day 2024-02-29", "day 2024-03-01"),
+            (CalendarPeriod::Month, "month 2024-02", "month 2024-03"),
+            (CalendarPeriod::Week, "week of 2024-02-26", "week of 2024-02-26"),
+            (CalendarPeriod::Year, "year 2024", "year 2024"),
         ] {
             assert_eq!(period.shown(period.of(end)), before);
             assert_eq!(period.shown(period.of(end + 1)), behind);
         }
         // 1969-12-31 was a Wednesday; times before 1970 count, too.
-        assert_eq!(Period::Year.shown(Period::Year.of(-1)), "year 1969");
-        assert_eq!(Period::Week.shown(Period::Week.of(-1)), "week of 1969-12-29");
-        assert_eq!(Period::Month.shown(Period::Month.of(-1)), "month 1969-12");
+        assert_eq!(CalendarPeriod::Year.shown(CalendarPeriod::Year.of(-1)), "year 1969");
+        assert_eq!(CalendarPeriod::Week.shown(CalendarPeriod::Week.of(-1)), "week of 1969-12-29");
+        assert_eq!(CalendarPeriod::Month.shown(CalendarPeriod::Month.of(-1)), "month 1969-12");
         // The ends of what 64 bits of nanoseconds reach.
-        assert_eq!(Period::Day.shown(Period::Day.of(i64::MIN)), "day 1677-09-21");
-        assert_eq!(Period::Day.shown(Period::Day.of(i64::MAX)), "day 2262-04-11");
+        assert_eq!(CalendarPeriod::Day.shown(CalendarPeriod::Day.of(i64::MIN)), "day 1677-09-21");
+        assert_eq!(CalendarPeriod::Day.shown(CalendarPeriod::Day.of(i64::MAX)), "day 2262-04-11");
     }
 }

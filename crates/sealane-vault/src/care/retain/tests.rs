@@ -3,31 +3,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::format::page::{Entry, Node, compare};
-use crate::format::snapshot::Body;
-use crate::get::{Chunks, roots};
-use crate::put::{PutOptions, Skipped, Source, put};
-use crate::{Cost, Metadata, OpenOptions, PruneOptions, Store, Vault};
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind, compare};
+use crate::format::snapshot::SnapshotBody;
+use crate::get::{ChunkReader, roots};
+use crate::put::{PutOptions, PutSource, SkippedItem, put};
+use crate::{Argon2Cost, OpenOptions, PruneOptions, Vault, VaultMetadata, VaultStore};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 
-fn candidate(number: u64, time_ns: i64, owner: &str, host: &str, path: &str) -> Candidate {
-    let group = Group {
+fn candidate(number: u64, time_ns: i64, owner: &str, host: &str, path: &str) -> RetentionCandidate {
+    let group = SnapshotGroup {
         signer: Some(owner.to_owned()),
         host: Some(host.to_owned()),
         paths: Some(vec![path.as_bytes().to_vec()]),
         tags: None,
     };
-    Candidate { number, time_ns, group, tags: Vec::new() }
+    RetentionCandidate { number, time_ns, group, tags: Vec::new() }
 }
 
-fn staying(judged: &[Retention]) -> BTreeSet<u64> {
+fn staying(judged: &[RetentionPlan]) -> BTreeSet<u64> {
     let verdicts = judged.iter().flat_map(|group| &group.verdicts);
     verdicts.filter(|verdict| verdict.stays).map(|verdict| verdict.snapshot).collect()
 }
 
 /// Snapshots of one group at these hours, the first with number 1.
-fn history(hours: &[i64]) -> Vec<Candidate> {
+fn history(hours: &[i64]) -> Vec<RetentionCandidate> {
     let at = |(number, hour): (u64, &i64)| candidate(number, hour * HOUR_NS, "owner", "h", "/a");
     (1..).zip(hours).map(at).collect()
 }
@@ -36,7 +36,7 @@ fn history(hours: &[i64]) -> Vec<Candidate> {
 fn each_rule_says_what_it_keeps_and_why() {
     // Three on one day, one the day before, one a month earlier.
     let all = history(&[0, 31 * 24, 32 * 24, 32 * 24 + 1, 32 * 24 + 2]);
-    let keep = Keep { daily: 2, ..Keep::default() };
+    let keep = RetentionRules { daily: 2, ..RetentionRules::default() };
     let judged = keep.judge(&all, 1000 * 24 * HOUR_NS);
     let said: Vec<(u64, bool, String)> = judged[0]
         .verdicts
@@ -62,13 +62,16 @@ fn a_clock_that_was_wrong_for_a_while_uses_nothing_up() {
     let all = history(&hours);
     let now_ns = (56 * 365 + 7) * 24 * HOUR_NS;
     let right: BTreeSet<u64> = (11..=17).collect();
-    for keep in [Keep { daily: 7, ..Keep::default() }, Keep { last: 7, ..Keep::default() }] {
+    for keep in [
+        RetentionRules { daily: 7, ..RetentionRules::default() },
+        RetentionRules { last: 7, ..RetentionRules::default() },
+    ] {
         assert_eq!(staying(&keep.judge(&all, now_ns)), right);
     }
     // A newest from the future does not make the others old.
     let all = history(&[0, 24, 48, far]);
     let week = Some(Duration::from_secs(7 * 24 * 3600));
-    let keep = Keep { within: week, ..Keep::default() };
+    let keep = RetentionRules { within: week, ..RetentionRules::default() };
     assert_eq!(staying(&keep.judge(&all, 49 * HOUR_NS)).len(), 4);
 }
 
@@ -76,14 +79,14 @@ fn a_clock_that_was_wrong_for_a_while_uses_nothing_up() {
 fn years_are_kept_by_the_calendar() {
     let year = 365 * 24;
     let all = history(&[0, year, 2 * year, 2 * year + 5, 3 * year + 30]);
-    let keep = Keep { yearly: 3, ..Keep::default() };
+    let keep = RetentionRules { yearly: 3, ..RetentionRules::default() };
     // 1972 has a day more, so the fourth year begins 24 hours later.
     assert_eq!(staying(&keep.judge(&all, 9 * year * HOUR_NS)), BTreeSet::from([2, 4, 5]));
 }
 
 /// A random history: a few signers, hosts, paths and tags; times that stand still, jump and go
 /// back; numbers with gaps, in any order.
-fn histories() -> impl Strategy<Value = Vec<Candidate>> {
+fn histories() -> impl Strategy<Value = Vec<RetentionCandidate>> {
     let hour = prop_oneof![
         -10_i64..10,
         0_i64..50 * 24,
@@ -101,19 +104,19 @@ fn histories() -> impl Strategy<Value = Vec<Candidate>> {
                 let (signer, host) = (["owner", "ab"][signer], ["here", "there"][host]);
                 let path = ["/a", "/b", "/a/b"][path];
                 let one = candidate(number, hour * HOUR_NS, signer, host, path);
-                Candidate { tags: tags.into_iter().map(str::to_owned).collect(), ..one }
+                RetentionCandidate { tags: tags.into_iter().map(str::to_owned).collect(), ..one }
             })
             .collect::<Vec<_>>()
     });
     all.prop_shuffle()
 }
 
-fn rules() -> impl Strategy<Value = Keep> {
+fn rules() -> impl Strategy<Value = RetentionRules> {
     let count = || prop_oneof![3 => Just(0_usize), 1 => 1_usize..6, 1 => Just(usize::MAX)];
     let within = prop::option::of((0_u64..2000).prop_map(|h| Duration::from_secs(h * 3600)));
     let tags = prop::sample::subsequence(vec!["a".to_owned(), "b".to_owned()], 0..=2);
     (count(), count(), count(), count(), count(), count(), within, tags).prop_map(
-        |(last, hourly, daily, weekly, monthly, yearly, within, tags)| Keep {
+        |(last, hourly, daily, weekly, monthly, yearly, within, tags)| RetentionRules {
             last,
             hourly,
             daily,
@@ -127,7 +130,7 @@ fn rules() -> impl Strategy<Value = Keep> {
 }
 
 /// Says what a rule would have to keep of a group, in the plainest way that can be written.
-fn owed(keep: &Keep, group: &[&Candidate], now_ns: i64, stays: &BTreeSet<u64>) {
+fn owed(keep: &RetentionRules, group: &[&RetentionCandidate], now_ns: i64, stays: &BTreeSet<u64>) {
     let kept: Vec<_> = group.iter().filter(|one| stays.contains(&one.number)).collect();
     // The newest by the chain, whatever the clocks say.
     assert!(stays.contains(&group.iter().map(|one| one.number).max().unwrap()));
@@ -135,11 +138,11 @@ fn owed(keep: &Keep, group: &[&Candidate], now_ns: i64, stays: &BTreeSet<u64>) {
     numbers.sort_by(|a, b| b.cmp(a));
     assert!(numbers.iter().take(keep.last).all(|number| stays.contains(number)));
     for (count, period) in [
-        (keep.hourly, Period::Hour),
-        (keep.daily, Period::Day),
-        (keep.weekly, Period::Week),
-        (keep.monthly, Period::Month),
-        (keep.yearly, Period::Year),
+        (keep.hourly, CalendarPeriod::Hour),
+        (keep.daily, CalendarPeriod::Day),
+        (keep.weekly, CalendarPeriod::Week),
+        (keep.monthly, CalendarPeriod::Month),
+        (keep.yearly, CalendarPeriod::Year),
     ] {
         let there: BTreeSet<i64> = group.iter().map(|one| period.of(one.time_ns)).collect();
         let left: BTreeSet<i64> = kept.iter().map(|one| period.of(one.time_ns)).collect();
@@ -150,29 +153,30 @@ fn owed(keep: &Keep, group: &[&Candidate], now_ns: i64, stays: &BTreeSet<u64>) {
         let since = newest.min(now_ns).saturating_sub(span.as_nanos() as i64);
         assert!(group.iter().all(|one| one.time_ns < since || stays.contains(&one.number)));
     }
-    let tagged = |one: &&&Candidate| one.tags.iter().any(|tag| keep.tags.contains(tag));
+    let tagged = |one: &&&RetentionCandidate| one.tags.iter().any(|tag| keep.tags.contains(tag));
     assert!(group.iter().filter(tagged).all(|one| stays.contains(&one.number)));
 }
 
 /// A vault with one snapshot of small files at these paths.
 fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> Vault {
-    let store = Store::open(folder.join("vault").to_str().unwrap()).unwrap();
+    let store = VaultStore::open(folder.join("vault").to_str().unwrap()).unwrap();
     let state = Some(folder.join("state"));
     let options = OpenOptions { state, ..OpenOptions::default() };
-    let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
-    let vault = Vault::init(store, b"secret", cost, Metadata::Sealed, &options).unwrap();
+    let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
+    let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
     let mut sorted = paths.to_vec();
     sorted.sort_by(|a, b| compare(a, b));
     let mut paths = sorted.into_iter();
-    let mut next = |_: &mut Vec<Skipped>| {
+    let mut next = |_: &mut Vec<SkippedItem>| {
         let path = paths.next()?;
         let content = path.clone();
-        let node = Node::Folder;
+        let node = SnapshotEntryKind::Folder;
         let mtime_ns = 0;
-        let entry = Entry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns, node, hard_link: None };
+        let entry =
+            SnapshotEntry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns, node, hard_link: None };
         Some((entry, content))
     };
-    let source = Source::Each { from: folder, next: &mut next };
+    let source = PutSource::Each { from: folder, next: &mut next };
     put(&vault, source, &PutOptions::default()).unwrap();
     vault
 }
@@ -186,7 +190,7 @@ fn paths_and_roots_are_found_over_many_pages() {
     }
     let vault = vault_of(folder.path(), &paths);
     let snapshot = vault.snapshot(None).unwrap();
-    let mut chunks = Chunks::new(&vault, vault.manifest()).unwrap();
+    let mut chunks = ChunkReader::new(&vault, vault.manifest()).unwrap();
     let pages = &snapshot.body.pages;
     assert!(pages.len() > 3, "{}", pages.len());
     let found = roots(&mut chunks, pages).unwrap();
@@ -214,9 +218,9 @@ fn snapshots_that_name_no_paths_are_told_apart_by_the_names_in_them() {
     // As versions wrote them that knew no paths.
     for number in [1, 2, 1] {
         let body = vault.snapshot(Some(number)).unwrap().body;
-        vault.append(&Body { paths: Vec::new(), ..body }, Vec::new()).unwrap();
+        vault.append(&SnapshotBody { paths: Vec::new(), ..body }, Vec::new()).unwrap();
     }
-    let keep = Keep { last: 1, ..Keep::default() };
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
     let groups = vault.retention(&PruneOptions { keep, ..PruneOptions::default() }).unwrap();
     let stays: BTreeSet<u64> = staying(&groups);
     assert_eq!(stays, [1, 2, 4, 5].into());
@@ -235,16 +239,16 @@ proptest! {
         let now_ns = now * HOUR_NS;
         let judged = keep.judge(&all, now_ns);
         let stays = staying(&judged);
-        let mut groups: BTreeMap<&Group, Vec<&Candidate>> = BTreeMap::new();
+        let mut groups: BTreeMap<&SnapshotGroup, Vec<&RetentionCandidate>> = BTreeMap::new();
         all.iter().for_each(|one| groups.entry(&one.group).or_default().push(one));
         prop_assert_eq!(judged.len(), groups.len());
         for group in groups.values() {
             owed(&keep, group, now_ns, &stays);
         }
         // Each snapshot is judged once, with a reason, whatever order they came in.
-        let mut verdicts: Vec<&Verdict> = judged.iter().flat_map(|one| &one.verdicts).collect();
+        let mut verdicts: Vec<&RetentionVerdict> = judged.iter().flat_map(|one| &one.verdicts).collect();
         prop_assert_eq!(verdicts.len(), all.len());
-        let ruled = keep != Keep::default();
+        let ruled = keep != RetentionRules::default();
         prop_assert!(verdicts.iter().all(|one| !ruled || !one.reasons.is_empty()));
         verdicts.sort_by_key(|one| one.snapshot);
         verdicts.dedup_by_key(|one| one.snapshot);
@@ -253,13 +257,13 @@ proptest! {
         prop_assert_eq!(&keep.judge(&sorted, now_ns), &judged);
         // The snapshots of others change nothing in a group.
         for (group, members) in &groups {
-            let alone: Vec<Candidate> = members.iter().map(|one| (*one).clone()).collect();
+            let alone: Vec<RetentionCandidate> = members.iter().map(|one| (*one).clone()).collect();
             let alone = keep.judge(&alone, now_ns);
             prop_assert_eq!(Some(&alone[0]), judged.iter().find(|one| one.group == **group));
         }
         // A second prune at the same time removes nothing: every snapshot that was kept is kept
         // again.
-        let left: Vec<Candidate> =
+        let left: Vec<RetentionCandidate> =
             all.iter().filter(|one| stays.contains(&one.number)).cloned().collect();
         prop_assert_eq!(staying(&keep.judge(&left, now_ns)), stays);
     }

@@ -25,21 +25,21 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
-type Cause = Box<dyn StdError + Send + Sync>;
-type Wire = MaybeHttpsStream<TokioIo<TcpStream>>;
-type Connecting = Pin<Box<dyn Future<Output = Result<Wire, Cause>> + Send>>;
+type S3DialError = Box<dyn StdError + Send + Sync>;
+type S3Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+type S3DialFuture = Pin<Box<dyn Future<Output = Result<S3Stream, S3DialError>> + Send>>;
 
 /// How buckets are reached and whose certificates are trusted, from the environment.
 #[derive(Debug, Clone)]
-pub(super) struct Road {
+pub(super) struct S3DialConfig {
     proxies: Arc<Matcher>,
     /// None: what the system trusts.
     trusted: Option<Arc<ClientConfig>>,
 }
 
-impl Road {
+impl S3DialConfig {
     /// `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` as curl reads them, and `AWS_CA_BUNDLE`.
-    pub(super) fn new(variables: &BTreeMap<String, String>) -> io::Result<Road> {
+    pub(super) fn new(variables: &BTreeMap<String, String>) -> io::Result<S3DialConfig> {
         let value = |name: &str| {
             let value = variables.get(name).or_else(|| variables.get(&name.to_ascii_lowercase()));
             value.filter(|value| !value.is_empty()).cloned()
@@ -47,7 +47,7 @@ impl Road {
         let https = value("HTTPS_PROXY").or_else(|| value("ALL_PROXY")).unwrap_or_default();
         let proxies = Matcher::builder().https(https).no(value("NO_PROXY").unwrap_or_default());
         let trusted = value("AWS_CA_BUNDLE").map(|file| bundle(&file)).transpose()?;
-        Ok(Road { proxies: Arc::new(proxies.build()), trusted })
+        Ok(S3DialConfig { proxies: Arc::new(proxies.build()), trusted })
     }
 
     fn tls(&self) -> io::Result<Arc<ClientConfig>> {
@@ -104,23 +104,23 @@ fn config(roots: RootCertStore) -> Result<Arc<ClientConfig>, rustls::Error> {
 
 /// Makes the connections of one client.
 #[derive(Debug, Clone)]
-pub(super) struct Dial {
-    road: Road,
+pub(super) struct S3Dialer {
+    road: S3DialConfig,
     http: HttpConnector,
     /// How long a connection may take, with its proxy and TLS.
     within: Duration,
 }
 
-impl Dial {
-    pub(super) fn new(road: Road, within: Duration) -> Dial {
+impl S3Dialer {
+    pub(super) fn new(road: S3DialConfig, within: Duration) -> S3Dialer {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(within));
-        Dial { road, http, within }
+        S3Dialer { road, http, within }
     }
 
-    fn connecting(&self, to: Uri) -> io::Result<Connecting> {
+    fn connecting(&self, to: Uri) -> io::Result<S3DialFuture> {
         let mut http = self.http.clone();
         if to.scheme() != Some(&Scheme::HTTPS) {
             let connecting = http.call(to);
@@ -140,16 +140,16 @@ impl Dial {
     }
 }
 
-impl Service<Uri> for Dial {
-    type Response = Wire;
-    type Error = Cause;
-    type Future = Connecting;
+impl Service<Uri> for S3Dialer {
+    type Response = S3Stream;
+    type Error = S3DialError;
+    type Future = S3DialFuture;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S3DialError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, to: Uri) -> Connecting {
+    fn call(&mut self, to: Uri) -> S3DialFuture {
         let within = self.within;
         let late = move || io::Error::new(io::ErrorKind::TimedOut, format!("none in {within:?}"));
         match self.connecting(to) {

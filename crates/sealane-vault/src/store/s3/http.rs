@@ -22,29 +22,29 @@ use object_store::client::{
 };
 use tokio::time::{Sleep, sleep, timeout};
 
-use super::dial::{Dial, Road};
+use super::dial::{S3DialConfig, S3Dialer};
 use crate::limits::{MAX_S3_CONNECT_MS, MAX_S3_SILENCE_MS};
 
 const OWN_NAME: HeaderValue =
     HeaderValue::from_static(concat!("sealane/", env!("CARGO_PKG_VERSION")));
 
 /// An error, or what it came of.
-type Cause = dyn StdError + 'static;
+type S3ErrorSource = dyn StdError + 'static;
 
 /// Makes the clients of one bucket: for its objects, and for whoever gives out credentials.
 #[derive(Debug)]
-pub(super) struct Connector {
-    pub(super) road: Road,
+pub(super) struct S3Connector {
+    pub(super) road: S3DialConfig,
 }
 
-impl HttpConnector for Connector {
+impl HttpConnector for S3Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let plain = options.get_config_value(&ClientConfigKey::AllowHttp);
         let within = time(options, &ClientConfigKey::ConnectTimeout, MAX_S3_CONNECT_MS);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .build(Dial::new(self.road.clone(), within));
-        Ok(HttpClient::new(Service {
+            .build(S3Dialer::new(self.road.clone(), within));
+        Ok(HttpClient::new(S3HttpService {
             client,
             plain: plain.as_deref() == Some("true"),
             silence: time(options, &ClientConfigKey::ReadTimeout, MAX_S3_SILENCE_MS),
@@ -59,15 +59,15 @@ fn time(options: &ClientOptions, key: &ClientConfigKey, otherwise_ms: u64) -> Du
 }
 
 #[derive(Debug)]
-struct Service {
-    client: Client<Dial, HttpRequestBody>,
+struct S3HttpService {
+    client: Client<S3Dialer, HttpRequestBody>,
     /// Whether HTTP is spoken without TLS too.
     plain: bool,
     silence: Duration,
 }
 
 #[async_trait]
-impl HttpService for Service {
+impl HttpService for S3HttpService {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         if !self.plain && request.uri().scheme() != Some(&Scheme::HTTPS) {
             let cause = io::Error::other("plain HTTP is spoken with this machine alone");
@@ -77,18 +77,18 @@ impl HttpService for Service {
         let answer = timeout(self.silence, self.client.request(request)).await;
         let answer = answer.map_err(|_| silent(self.silence))?.map_err(|error| failed(&error))?;
         let silence = self.silence;
-        Ok(answer.map(|body| HttpResponseBody::new(Heard { body, silence, waits: None })))
+        Ok(answer.map(|body| HttpResponseBody::new(S3ResponseBody { body, silence, waits: None })))
     }
 }
 
 /// The body of an answer, of which more must come in time.
-struct Heard {
+struct S3ResponseBody {
     body: Incoming,
     silence: Duration,
     waits: Option<Pin<Box<Sleep>>>,
 }
 
-impl Body for Heard {
+impl Body for S3ResponseBody {
     type Data = Bytes;
     type Error = HttpError;
 
@@ -131,7 +131,7 @@ fn failed(error: &legacy::Error) -> HttpError {
 
 /// The kind of a failed request, by which the store knows whether to send it again. Only the
 /// innermost causes tell it.
-fn kind(error: &Cause) -> HttpErrorKind {
+fn kind(error: &S3ErrorSource) -> HttpErrorKind {
     causes(error)
         .find_map(|cause| {
             let http = cause.downcast_ref::<hyper::Error>().and_then(|http| {
@@ -153,10 +153,10 @@ fn kind(error: &Cause) -> HttpErrorKind {
 }
 
 /// The error with all its causes: alone it says that a request failed.
-fn said(error: &Cause) -> String {
+fn said(error: &S3ErrorSource) -> String {
     causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
+fn causes(error: &S3ErrorSource) -> impl Iterator<Item = &S3ErrorSource> {
     std::iter::successors(Some(error), |&cause| cause.source())
 }

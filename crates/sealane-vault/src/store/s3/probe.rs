@@ -4,7 +4,7 @@
 //! is there. A server that ignores the condition lets the later of two writers replace the snapshot
 //! of the earlier one, and tells both that all is well.
 
-use super::{Put, S3, failure, says};
+use super::{CreateOutcome, S3Store, failure, says};
 use crate::Error;
 use crate::keys::random;
 use crate::wire::hex;
@@ -13,7 +13,7 @@ const PREFIX: &str = "probe/";
 
 /// The finding of two writes under one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum S3ProbeOutcome {
     /// The server keeps to what it had first.
     Kept,
     /// It writes over it.
@@ -22,7 +22,7 @@ enum Shown {
     Nothing,
 }
 
-impl S3 {
+impl S3Store {
     /// Asks the server once.
     pub(crate) fn check_condition(&self) -> Result<(), Error> {
         if self.asked.get().is_some() {
@@ -31,31 +31,32 @@ impl S3 {
         // If a run may not remove objects, its probe is still here. It is used again, lest each run
         // leaves another object.
         let left = self.list(PREFIX)?.into_iter().next().map(|object| object.key);
-        let shown = left.map_or_else(|| Ok(Shown::Nothing), |left| self.ask_twice(&left))?;
+        let shown =
+            left.map_or_else(|| Ok(S3ProbeOutcome::Nothing), |left| self.ask_twice(&left))?;
         // Others may have removed that name between two writes. They do not know this one.
         let own = name()?;
-        let shown = if shown == Shown::Kept { shown } else { self.ask_twice(&own)? };
+        let shown = if shown == S3ProbeOutcome::Kept { shown } else { self.ask_twice(&own)? };
         match shown {
-            Shown::Kept => {
+            S3ProbeOutcome::Kept => {
                 self.asked.get_or_init(|| ());
                 Ok(())
             }
-            Shown::Replaced => Err(Error::Overwrites(self.location.clone())),
-            Shown::Nothing => Err(Error::Forgot(own)),
+            S3ProbeOutcome::Replaced => Err(Error::Overwrites(self.location.clone())),
+            S3ProbeOutcome::Nothing => Err(Error::Forgot(own)),
         }
     }
 
     /// Writes two contents under one key. The second is to be refused, and the first to be there.
-    fn ask_twice(&self, key: &str) -> Result<Shown, Error> {
+    fn ask_twice(&self, key: &str) -> Result<S3ProbeOutcome, Error> {
         let (first, second) = (content()?, content()?);
-        if self.ask(key, &first)? == Put::Existed {
-            return Ok(Shown::Kept);
+        if self.ask(key, &first)? == CreateOutcome::Existed {
+            return Ok(S3ProbeOutcome::Kept);
         }
-        let refused = self.ask(key, &second)? == Put::Existed;
+        let refused = self.ask(key, &second)? == CreateOutcome::Existed;
         let shown = match self.get(key, first.len()) {
-            Ok(found) if refused && found == first => Ok(Shown::Kept),
-            Ok(_) => Ok(Shown::Replaced),
-            Err(Error::Missing(_)) => Ok(Shown::Nothing),
+            Ok(found) if refused && found == first => Ok(S3ProbeOutcome::Kept),
+            Ok(_) => Ok(S3ProbeOutcome::Replaced),
+            Err(Error::Missing(_)) => Ok(S3ProbeOutcome::Nothing),
             Err(error) => Err(error),
         };
         // Credentials that only add leave it behind. No reader looks there.
@@ -63,7 +64,7 @@ impl S3 {
         shown
     }
 
-    fn ask(&self, key: &str, content: &[u8]) -> Result<Put, Error> {
+    fn ask(&self, key: &str, content: &[u8]) -> Result<CreateOutcome, Error> {
         self.create(key, content).map_err(|cause| match says(&cause, &["501", "NotImplemented"]) {
             true => Error::Overwrites(self.location.clone()),
             false => failure(key, cause),

@@ -20,60 +20,60 @@ const MAGIC: &str = "sealane-upload-1 ";
 
 /// The reason why an upload stopped.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum S3UploadError {
     /// The spooled file or the journal.
     File(io::Error),
     /// The bucket.
     Bucket(object_store::Error),
 }
 
-impl Failure {
+impl S3UploadError {
     pub(super) fn into_error(self, key: &str) -> Error {
         match self {
-            Failure::File(cause) => Error::store(key, cause),
-            Failure::Bucket(cause) => super::failure(key, cause),
+            S3UploadError::File(cause) => Error::store(key, cause),
+            S3UploadError::Bucket(cause) => super::failure(key, cause),
         }
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(cause: io::Error) -> Failure {
-        Failure::File(cause)
+impl From<io::Error> for S3UploadError {
+    fn from(cause: io::Error) -> S3UploadError {
+        S3UploadError::File(cause)
     }
 }
 
-impl From<object_store::Error> for Failure {
-    fn from(cause: object_store::Error) -> Failure {
-        Failure::Bucket(cause)
+impl From<object_store::Error> for S3UploadError {
+    fn from(cause: object_store::Error) -> S3UploadError {
+        S3UploadError::Bucket(cause)
     }
 }
 
 /// A file on its way to be an object.
-pub(super) struct Upload<'a> {
+pub(super) struct S3Upload<'a> {
     pub(super) bucket: &'a AmazonS3,
     pub(super) at: Location,
     pub(super) file: &'a Path,
     pub(super) size: u64,
 }
 
-impl Upload<'_> {
+impl S3Upload<'_> {
     /// Uploads the file. An earlier upload that the bucket no longer knows is begun anew, once.
-    pub(super) async fn run(&self, journal: &Path) -> Result<(), Failure> {
-        let earlier = Unfinished::read(journal).filter(|earlier| earlier.at == self.at);
+    pub(super) async fn run(&self, journal: &Path) -> Result<(), S3UploadError> {
+        let earlier = S3PendingUpload::read(journal).filter(|earlier| earlier.at == self.at);
         if let Some(earlier) = earlier {
             match self.proceed(earlier, journal).await {
-                Err(Failure::Bucket(object_store::Error::NotFound { .. })) => {}
+                Err(S3UploadError::Bucket(object_store::Error::NotFound { .. })) => {}
                 outcome => return outcome,
             }
         }
         let id = self.bucket.create_multipart(&self.at).await?;
-        let begun = Unfinished { at: self.at.clone(), id, parts: vec![] };
+        let begun = S3PendingUpload { at: self.at.clone(), id, parts: vec![] };
         fs::write(journal, begun.first_line())?;
         self.proceed(begun, journal).await
     }
 
     /// Sends the parts that are missing, and makes the object of all.
-    async fn proceed(&self, upload: Unfinished, journal: &Path) -> Result<(), Failure> {
+    async fn proceed(&self, upload: S3PendingUpload, journal: &Path) -> Result<(), S3UploadError> {
         let file = File::open(self.file)?;
         let lines = OpenOptions::new().append(true).open(journal)?;
         let count = self.size.div_ceil(S3_PART_BYTES);
@@ -92,9 +92,9 @@ impl Upload<'_> {
         &self,
         index: u64,
         file: &File,
-        upload: &Unfinished,
+        upload: &S3PendingUpload,
         mut lines: &File,
-    ) -> Result<PartId, Failure> {
+    ) -> Result<PartId, S3UploadError> {
         let offset = index * S3_PART_BYTES;
         let length = S3_PART_BYTES.min(self.size.saturating_sub(offset));
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
@@ -113,35 +113,35 @@ impl Upload<'_> {
 
 /// An upload as its journal tells it.
 #[derive(Debug)]
-pub(super) struct Unfinished {
+pub(super) struct S3PendingUpload {
     at: Location,
     id: String,
-    parts: Vec<Part>,
+    parts: Vec<S3UploadPart>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Part {
+struct S3UploadPart {
     index: u64,
     hash: String,
     content_id: String,
 }
 
-impl Unfinished {
+impl S3PendingUpload {
     /// Reads a journal; none if the file is something else.
-    pub(super) fn read(journal: &Path) -> Option<Unfinished> {
+    pub(super) fn read(journal: &Path) -> Option<S3PendingUpload> {
         if fs::metadata(journal).ok()?.len() > MAX_UPLOAD_JOURNAL_BYTES {
             return None;
         }
-        Unfinished::parse(&fs::read_to_string(journal).ok()?)
+        S3PendingUpload::parse(&fs::read_to_string(journal).ok()?)
     }
 
     /// Only whole lines count.
-    fn parse(text: &str) -> Option<Unfinished> {
+    fn parse(text: &str) -> Option<S3PendingUpload> {
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
         let (id, at) = lines.next()?.strip_prefix(MAGIC)?.split_once(' ')?;
         let at = Location::parse(at).ok()?;
-        let parts = lines.map_while(Part::parse).collect();
-        Some(Unfinished { at, id: id.to_owned(), parts })
+        let parts = lines.map_while(S3UploadPart::parse).collect();
+        Some(S3PendingUpload { at, id: id.to_owned(), parts })
     }
 
     fn first_line(&self) -> String {
@@ -154,12 +154,12 @@ impl Unfinished {
     }
 }
 
-impl Part {
-    fn parse(line: &str) -> Option<Part> {
+impl S3UploadPart {
+    fn parse(line: &str) -> Option<S3UploadPart> {
         let (index, rest) = line.split_once(' ')?;
         let (hash, content_id) = rest.split_once(' ')?;
         let index = index.parse().ok()?;
-        Some(Part { index, hash: hash.to_owned(), content_id: content_id.to_owned() })
+        Some(S3UploadPart { index, hash: hash.to_owned(), content_id: content_id.to_owned() })
     }
 }
 
@@ -175,16 +175,20 @@ mod tests {
 
     #[test]
     fn a_journal_that_was_cut_keeps_its_whole_lines() {
-        let upload =
-            Unfinished { at: Location::from("a b/packs/ab"), id: "id-1".into(), parts: vec![] };
+        let upload = S3PendingUpload {
+            at: Location::from("a b/packs/ab"),
+            id: "id-1".into(),
+            parts: vec![],
+        };
         let text = upload.first_line() + "0 aa \"etag 0\"\n1 bb \"etag 1\"\n";
-        let whole = Unfinished::parse(&text).unwrap();
+        let whole = S3PendingUpload::parse(&text).unwrap();
         assert_eq!((&whole.at, &*whole.id, whole.parts.len()), (&upload.at, "id-1", 2));
         assert_eq!(whole.parts[1].content_id, "\"etag 1\"");
         for end in 0..text.len() {
-            let parts = Unfinished::parse(&text[..end]).map(|cut| cut.parts).unwrap_or_default();
+            let parts =
+                S3PendingUpload::parse(&text[..end]).map(|cut| cut.parts).unwrap_or_default();
             assert!(parts.len() < 2 && whole.parts.starts_with(&parts));
         }
-        assert!(Unfinished::parse("a pack\n").is_none());
+        assert!(S3PendingUpload::parse("a pack\n").is_none());
     }
 }
