@@ -7,7 +7,7 @@ use crate::format::chunk::{ChunkKind, Id};
 use crate::format::pack::pack_key;
 use crate::format::page::{Entry, compare, read_page};
 use crate::get::{Chunks, Entries, GetOptions, GetReport, restore};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Origin};
 use crate::put::Skipped;
 use crate::vault::{Snapshot, Vault};
 
@@ -41,11 +41,12 @@ impl Vault {
         options: &GetOptions,
     ) -> Result<Recovered, Error> {
         let mut failed = Vec::new();
-        let (manifest, pages) = self.read_packs(&mut failed)?;
+        let RecoveredPacks { manifest, pages, of_writers } = self.read_packs(&mut failed)?;
         let chunks = || Chunks::new(self, &manifest);
         let snapshot = self.newest_readable(number, &mut failed)?;
-        // Who signed what lies in packs alone, nobody can tell.
-        let options = &options.of_writer(snapshot.as_ref().is_none_or(|one| one.by_writer));
+        // Without a snapshot only the packs tell whose word it is.
+        let by_writer = snapshot.as_ref().map_or(of_writers, |snapshot| snapshot.by_writer);
+        let options = &options.of_writer(by_writer);
         let mut report = match &snapshot {
             Some(snapshot) => {
                 let entries = Entries::new(chunks()?, &snapshot.body.pages);
@@ -71,13 +72,15 @@ impl Vault {
     }
 
     /// A manifest from all trailers that open, and all pages that they name.
-    fn read_packs(&self, failed: &mut Vec<Skipped>) -> Result<(Manifest, Vec<Id>), Error> {
+    fn read_packs(&self, failed: &mut Vec<Skipped>) -> Result<RecoveredPacks, Error> {
         let manifest = Manifest::temporary()?;
-        let mut pages = Vec::new();
+        let (mut pages, mut of_writers) = (Vec::new(), false);
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
                 Ok(pack) => {
-                    manifest.add_pack(&pack, self.origin(&pack))?;
+                    let origin = self.origin(&pack);
+                    of_writers |= origin != Origin::Owner;
+                    manifest.add_pack(&pack, origin)?;
                     let named = pack.chunks.iter();
                     let named = named.filter(|head| head.descriptor.kind == ChunkKind::Page);
                     pages.extend(named.map(|head| head.id));
@@ -86,7 +89,7 @@ impl Vault {
                 Err(error) => name(failed, &pack_key(&hash), &error),
             }
         }
-        Ok((manifest, pages))
+        Ok(RecoveredPacks { manifest, pages, of_writers })
     }
 
     fn newest_readable(
@@ -121,6 +124,14 @@ impl Vault {
         }
         Ok(others)
     }
+}
+
+/// What the trailers of all packs that open tell.
+struct RecoveredPacks {
+    manifest: Manifest,
+    pages: Vec<Id>,
+    /// Whether any is not the owner's, as far as its header tells.
+    of_writers: bool,
 }
 
 fn name(failed: &mut Vec<Skipped>, path: &str, error: &Error) {

@@ -37,14 +37,22 @@ struct Found {
     standing: Standing,
 }
 
+/// What can be told of an object that is no link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ForeignKind {
+    /// An owner before signed it, whose word does not count there: it was never a link.
+    Forged,
+    /// It says that it is a link of this vault, and is damaged.
+    Claims,
+    /// Neither.
+    Stray,
+}
+
 /// What lies under a number.
 enum At {
     Link(Found),
     /// An object that is no link of this vault, or damaged.
-    Foreign {
-        /// Whether it says that it is a link of this vault.
-        claims: bool,
-    },
+    Foreign(ForeignKind),
     /// Nothing that holds a place: the owner did not take it over.
     Nothing,
     /// The owner removed it, and said so.
@@ -202,10 +210,21 @@ impl Vault {
                     return Ok(Some(At::Nothing));
                 }
                 let bytes = self.store.get(&key, MAX_SNAPSHOT_BYTES).unwrap_or_default();
-                let claims = claims_vault(number, &bytes, &self.config.vault);
-                Ok(Some(At::Foreign { claims }))
+                Ok(Some(At::Foreign(self.kind_of(number, bytes))))
             }
             Err(error) => Err(error),
+        }
+    }
+
+    fn kind_of(&self, number: u64, bytes: Vec<u8>) -> ForeignKind {
+        let claims = claims_vault(number, &bytes, &self.config.vault);
+        let sealed = Sealed::read(number, bytes, &self.config.vault);
+        let mut owners = self.succession.owners().iter();
+        let is_signed = |sealed: Sealed| owners.any(|key| sealed.check_signature(key).is_ok());
+        match sealed.is_ok_and(is_signed) {
+            true => ForeignKind::Forged,
+            false if claims => ForeignKind::Claims,
+            false => ForeignKind::Stray,
         }
     }
 
@@ -359,7 +378,11 @@ fn name_unread(there: &BTreeMap<u64, At>, positions: &[Head], chain: &mut Chain)
     }
     let given_up: BTreeSet<u64> = chain.removed.iter().map(|(number, _)| *number).collect();
     for (&number, at) in there {
-        let is_here = matches!(at, At::Foreign { claims } if *claims || number < chain.next);
+        let is_here = match at {
+            At::Foreign(ForeignKind::Claims) => true,
+            At::Foreign(ForeignKind::Stray) => number < chain.next,
+            _ => false,
+        };
         if is_here && !given_up.contains(&number) {
             let key = snapshot_key(number);
             let named = chain.problems.iter().find(|problem| problem.path == key);
@@ -444,9 +467,9 @@ impl Walk {
                     }
                     self.push(number, *hash);
                 }
-                At::Foreign { .. } if gap => {}
+                At::Foreign(_) if gap => {}
                 At::Nothing => {}
-                At::Foreign { .. } => self.next += 1,
+                At::Foreign(_) => self.next += 1,
                 At::Link(found) => {
                     let owner = found.standing == Standing::Owner;
                     if found.previous == self.head().1 && (owner || !gap) {
@@ -511,7 +534,7 @@ impl Walk {
             from = number + 1;
         }
         // What lies there is named already, or is not what the owner's link saw.
-        if chain.problems.len() == named && !matches!(there.get(&last), Some(At::Foreign { .. })) {
+        if chain.problems.len() == named && !matches!(there.get(&last), Some(At::Foreign(_))) {
             chain.missing(last, last);
         }
     }
