@@ -7,7 +7,7 @@ use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::pack::pack_key;
 use crate::format::page::{SnapshotEntry, compare, read_page};
 use crate::get::{ChunkReader, GetOptions, GetReport, SnapshotEntries, restore};
-use crate::manifest::ChunkManifest;
+use crate::manifest::{ChunkManifest, PackOrigin};
 use crate::put::SkippedItem;
 use crate::vault::{Snapshot, Vault};
 
@@ -41,11 +41,12 @@ impl Vault {
         options: &GetOptions,
     ) -> Result<RecoveryReport, Error> {
         let mut failed = Vec::new();
-        let (manifest, pages) = self.read_packs(&mut failed)?;
+        let RecoveredPacks { manifest, pages, of_writers } = self.read_packs(&mut failed)?;
         let chunks = || ChunkReader::new(self, &manifest);
         let snapshot = self.newest_readable(number, &mut failed)?;
-        // Who signed what lies in packs alone, nobody can tell.
-        let options = &options.of_writer(snapshot.as_ref().is_none_or(|one| one.by_writer));
+        // Without a snapshot only the packs tell whose word it is.
+        let by_writer = snapshot.as_ref().map_or(of_writers, |snapshot| snapshot.by_writer);
+        let options = &options.of_writer(by_writer);
         let mut report = match &snapshot {
             Some(snapshot) => {
                 let entries = SnapshotEntries::new(chunks()?, &snapshot.body.pages);
@@ -75,16 +76,15 @@ impl Vault {
     }
 
     /// A manifest from all trailers that open, and all pages that they name.
-    fn read_packs(
-        &self,
-        failed: &mut Vec<SkippedItem>,
-    ) -> Result<(ChunkManifest, Vec<ChunkId>), Error> {
+    fn read_packs(&self, failed: &mut Vec<SkippedItem>) -> Result<RecoveredPacks, Error> {
         let manifest = ChunkManifest::temporary()?;
-        let mut pages = Vec::new();
+        let (mut pages, mut of_writers) = (Vec::new(), false);
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
                 Ok(pack) => {
-                    manifest.add_pack(&pack, self.origin(&pack))?;
+                    let origin = self.origin(&pack);
+                    of_writers |= origin != Origin::Owner;
+                    manifest.add_pack(&pack, origin)?;
                     let named = pack.chunks.iter();
                     let named = named.filter(|head| head.descriptor.kind == ChunkKind::Page);
                     pages.extend(named.map(|head| head.id));
@@ -93,7 +93,7 @@ impl Vault {
                 Err(error) => name(failed, &pack_key(&hash), &error),
             }
         }
-        Ok((manifest, pages))
+        Ok(RecoveredPacks { manifest, pages, of_writers })
     }
 
     fn newest_readable(
@@ -128,6 +128,14 @@ impl Vault {
         }
         Ok(others)
     }
+}
+
+/// The content of the trailers of all packs that open.
+struct RecoveredPacks {
+    manifest: ChunkManifest,
+    pages: Vec<ChunkId>,
+    /// Whether any is not the owner's, as far as its header tells.
+    of_writers: bool,
 }
 
 fn name(failed: &mut Vec<SkippedItem>, path: &str, error: &Error) {

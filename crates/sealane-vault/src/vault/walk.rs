@@ -39,14 +39,22 @@ struct ChainLink {
     standing: ChainStanding,
 }
 
+/// The kind of an object that is no link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ForeignKind {
+    /// An owner before signed it, whose word does not count there: it was never a link.
+    Forged,
+    /// It says that it is a link of this vault, and is damaged.
+    Claims,
+    /// Neither.
+    Stray,
+}
+
 /// The object under a number.
 enum ChainPosition {
     Link(ChainLink),
     /// An object that is no link of this vault, or damaged.
-    Foreign {
-        /// Whether it says that it is a link of this vault.
-        claims: bool,
-    },
+    Foreign(ForeignKind),
     /// Nothing that holds a place: the owner did not take it over.
     Nothing,
     /// The owner removed it, and said so.
@@ -210,10 +218,22 @@ impl Vault {
                     return Ok(Some(ChainPosition::Nothing));
                 }
                 let bytes = self.store.get(&key, MAX_SNAPSHOT_BYTES).unwrap_or_default();
-                let claims = claims_vault(number, &bytes, &self.config.vault);
-                Ok(Some(ChainPosition::Foreign { claims }))
+                Ok(Some(ChainPosition::Foreign(self.kind_of(number, bytes))))
             }
             Err(error) => Err(error),
+        }
+    }
+
+    fn kind_of(&self, number: u64, bytes: Vec<u8>) -> ForeignKind {
+        let claims = claims_vault(number, &bytes, &self.config.vault);
+        let sealed = SealedSnapshotLink::read(number, bytes, &self.config.vault);
+        let mut owners = self.succession.owners().iter();
+        let is_signed =
+            |sealed: SealedSnapshotLink| owners.any(|key| sealed.check_signature(key).is_ok());
+        match sealed.is_ok_and(is_signed) {
+            true => ForeignKind::Forged,
+            false if claims => ForeignKind::Claims,
+            false => ForeignKind::Stray,
         }
     }
 
@@ -387,8 +407,11 @@ fn name_unread(
     }
     let given_up: BTreeSet<u64> = chain.removed.iter().map(|(number, _)| *number).collect();
     for (&number, at) in there {
-        let is_here =
-            matches!(at, ChainPosition::Foreign { claims } if *claims || number < chain.next);
+        let is_here = match at {
+            ChainPosition::Foreign(ForeignKind::Claims) => true,
+            ChainPosition::Foreign(ForeignKind::Stray) => number < chain.next,
+            _ => false,
+        };
         if is_here && !given_up.contains(&number) {
             let key = snapshot_key(number);
             let named = chain.problems.iter().find(|problem| problem.path == key);
@@ -478,9 +501,9 @@ impl ChainWalk {
                     }
                     self.push(number, *hash);
                 }
-                ChainPosition::Foreign { .. } if gap => {}
+                ChainPosition::Foreign(_) if gap => {}
                 ChainPosition::Nothing => {}
-                ChainPosition::Foreign { .. } => self.next += 1,
+                ChainPosition::Foreign(_) => self.next += 1,
                 ChainPosition::Link(found) => {
                     let owner = found.standing == ChainStanding::Owner;
                     if found.previous == self.head().1 && (owner || !gap) {
@@ -555,9 +578,9 @@ impl ChainWalk {
             }
             from = number + 1;
         }
-        // The object there is named already, or is not the link that the owner's link saw.
+        // The object there is named already, or is not what the owner's link saw.
         if chain.problems.len() == named
-            && !matches!(there.get(&last), Some(ChainPosition::Foreign { .. }))
+            && !matches!(there.get(&last), Some(ChainPosition::Foreign(_)))
         {
             chain.missing(last, last);
         }

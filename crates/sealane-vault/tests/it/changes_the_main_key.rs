@@ -134,7 +134,10 @@ fn what_opens_it_afterwards_is_what_was_said() {
     assert!(slots.len() == 5 && slots.iter().all(|slot| slot.signed), "{slots:?}");
     let labels: BTreeSet<_> = slots.iter().filter_map(|slot| slot.label.as_deref()).collect();
     assert_eq!(labels, BTreeSet::from(["host", "ended"]));
-    put(&ended.open(&place), "not believed");
+    let writer = ended.open(&place);
+    let (newest, previous) = head(&writer);
+    let link = FalseLink { number: newest + 1, previous, ..FalseLink::default() };
+    hostile::plant_link(&writer, link).unwrap();
     let number = put(&host.open(&place), "of a host");
     let numbers: Vec<u64> = vault.snapshots().unwrap().iter().map(|one| one.number).collect();
     assert_eq!(numbers, [1, number]);
