@@ -130,7 +130,7 @@ impl DocumentService {
             }
         }));
         let thread = std::thread::Builder::new().name("documents".to_owned());
-        let thread = thread.spawn(move || desk.run(&waiting)).map_err(MachineError::System)?;
+        let thread = thread.spawn(move || desk.run(&waiting)).map_err(MachineError::NoResource)?;
         let (serving, page, socket) = (None, None, None);
         let thread = Some(thread);
         let mut documents = DocumentService { tasks, thread, serving, page, socket, status };
@@ -160,9 +160,9 @@ impl DocumentService {
     /// Has something follow what is kept, on the thread that keeps it.
     ///
     /// # Errors
-    /// [`MachineError::System`]: the thread has ended.
+    /// [`MachineError::NoResource`]: the thread has ended.
     pub(crate) fn follow_by(&self, follower: StoreFollower) -> Result<()> {
-        let ended = |_| MachineError::System(std::io::ErrorKind::BrokenPipe.into());
+        let ended = |_| MachineError::NoResource(std::io::ErrorKind::BrokenPipe.into());
         self.tasks.send(DocumentTask::FollowStore(follower)).map_err(ended)
     }
 

@@ -34,7 +34,7 @@ sealane_message::errors! {
         #[code("SL-MACHINE-02", "MachineSystem")]
         #[cause("the system gave a machine no thread or no random bytes")]
         #[hint("Raise the system's limits on threads and memory: they are reached.")]
-        System(io::Error),
+        NoResource(io::Error),
         /// The page of the team cannot be served as it was asked for.
         #[error("--view{0}")]
         #[code("SL-MACHINE-03", "ViewRefused", exit = Usage)]

@@ -120,7 +120,7 @@ impl Machine {
         let relay = LinkRelay::open(&plan.config.links, &plan.cards, around);
         let relay = relay.map_err(|cause| plan.config.refused(cause))?;
         // Nothing of this machine's own leaves before it.
-        capture.map_or(Ok(()), |file| relay.capture(file)).map_err(MachineError::System)?;
+        capture.map_or(Ok(()), |file| relay.capture(file)).map_err(MachineError::NoResource)?;
         // The listener is set before orders are read, so that none that comes over the mesh is
         // missed.
         routing.iter_mut().for_each(|routing| routing.follow_with(&relay));
@@ -170,7 +170,7 @@ impl Machine {
         // The handle notices the end by this, also before all is carried.
         drop(asked);
         let ended = tokio::task::spawn_blocking(move || self.end(fault));
-        ended.await.map_err(|error| MachineError::System(error.into()))
+        ended.await.map_err(|error| MachineError::NoResource(error.into()))
     }
 
     /// Goes on with what the group of a member has become.
@@ -264,7 +264,7 @@ impl MachineHandle {
     ///
     /// What is refused of them; the machine goes on as it was.
     pub async fn reload(&self) -> Result<()> {
-        let ended = || MachineError::System(std::io::ErrorKind::BrokenPipe.into());
+        let ended = || MachineError::NoResource(std::io::ErrorKind::BrokenPipe.into());
         let (answer, answered) = oneshot::channel();
         self.reloads.send(answer).await.map_err(|_| ended())?;
         answered.await.map_err(|_| ended())?
@@ -279,11 +279,11 @@ impl MachineHandle {
     ///
     /// # Errors
     ///
-    /// [`MachineError::System`]: the machine's task has panicked.
+    /// [`MachineError::NoResource`]: the machine's task has panicked.
     pub async fn stop(self) -> Result<MachineEnd> {
         drop(self.reloads);
         let ended = self.running.await;
-        ended.map_err(|error| MachineError::System(error.into()))?
+        ended.map_err(|error| MachineError::NoResource(error.into()))?
     }
 }
 

@@ -115,7 +115,7 @@ impl InterfaceBeside {
         let (port, end) = (relay.port(), Arc::clone(&watch.end));
         let thread = std::thread::Builder::new().name("interface".to_owned());
         let carrier = thread.spawn(move || end.carry(sender, port));
-        let carrier = Some(carrier.map_err(MachineError::System)?);
+        let carrier = Some(carrier.map_err(MachineError::NoResource)?);
         Ok(RunningInterface { watch, carrier })
     }
 }

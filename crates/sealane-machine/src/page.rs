@@ -183,7 +183,7 @@ impl PageKey {
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut random = [0; N];
     let drawn = getrandom::fill(&mut random);
-    drawn.map_err(|error| MachineError::System(std::io::Error::other(error)))?;
+    drawn.map_err(|error| MachineError::NoResource(std::io::Error::other(error)))?;
     Ok(random)
 }
 

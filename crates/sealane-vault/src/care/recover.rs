@@ -83,7 +83,7 @@ impl Vault {
             match self.read_pack(&hash, size) {
                 Ok(pack) => {
                     let origin = self.origin(&pack);
-                    of_writers |= origin != Origin::Owner;
+                    of_writers |= origin != PackOrigin::Owner;
                     manifest.add_pack(&pack, origin)?;
                     let named = pack.chunks.iter();
                     let named = named.filter(|head| head.descriptor.kind == ChunkKind::Page);
