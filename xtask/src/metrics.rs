@@ -1,5 +1,5 @@
-//! `cargo xtask metrics [--alone] [NAME=FOLDER ...]`: sizes and habits of the code of this workspace, beside
-//! those of other source trees.
+//! `cargo xtask metrics [--alone] [NAME=FOLDER ...]`: sizes and habits of the code of this
+//! workspace, beside those of other source trees.
 //!
 //! Tests, comments and blank lines are left out. What is counted is text, not syntax trees, so that
 //! the figures are for comparing, and not exact where macros write code.

@@ -6,8 +6,8 @@
 //!    every variant of every step alone; two dozen ways through all of them
 //! ```
 //!
-//! Takes a [`MessageSample`] of messages and gives a [`CostReport`]. Every figure is of a call that the
-//! product makes. A way is first run once with an eye on the result of each step. Only if all
+//! Takes a [`MessageSample`] of messages and gives a [`CostReport`]. Every figure is of a call that
+//! the product makes. A way is first run once with an eye on the result of each step. Only if all
 //! results are right does it have figures.
 
 mod advice;

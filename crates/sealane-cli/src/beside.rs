@@ -37,8 +37,8 @@ impl SiblingProgram {
 /// Becomes the program beside this one, with all that it was given.
 ///
 /// # Errors
-/// [`CliFailure::NoBench`] or [`CliFailure::NoSim`] where it is not there, or is of another commit or
-/// target than this.
+/// [`CliFailure::NoBench`] or [`CliFailure::NoSim`] where it is not there, or is of another commit
+/// or target than this.
 pub fn run(beside: SiblingProgram, arguments: &[OsString], json: bool) -> Result<(), CliFailure> {
     let own = std::env::current_exe().map_err(CliFailure::Runtime)?;
     let program = own.with_file_name(format!("{}{EXE_SUFFIX}", beside.name()));

@@ -20,7 +20,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Makes a certificate and its key.
 ///
 /// # Errors
-/// [`CliFailure::SettingsFile`] where there is one already or none can be written, [`CliFailure::Certificate`].
+/// [`CliFailure::SettingsFile`] where there is one already or none can be written,
+/// [`CliFailure::Certificate`].
 pub fn run(args: &CertArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let CertVerb::SelfSigned(args) = &args.verb;
     self_signed(args, terminal)

@@ -84,7 +84,8 @@ fn path(environment: &EnvironmentLookup) -> PathBuf {
 /// Adds, chooses, lists and removes contexts.
 ///
 /// # Errors
-/// [`CliFailure::UnknownContext`], [`CliFailure::SettingsFile`], and for a new one what is wrong with its parts.
+/// [`CliFailure::UnknownContext`], [`CliFailure::SettingsFile`], and for a new one what is wrong
+/// with its parts.
 pub fn run(args: &Args, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let path = path(&environment);
     match &args.verb {

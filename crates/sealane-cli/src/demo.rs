@@ -51,7 +51,8 @@ const SHOWN_EVERY: Duration = Duration::from_secs(1);
 /// Runs the demo, tells what happens, and ends with what was claimed and measured.
 ///
 /// # Errors
-/// [`CliFailure::DemoArgs`] where it cannot run, [`CliFailure::Lost`] where something did not come back.
+/// [`CliFailure::DemoArgs`] where it cannot run, [`CliFailure::Lost`] where something did not come
+/// back.
 pub async fn run(args: &DemoArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let machine = DemoMachine::find()?;
     let program = std::env::current_exe().map_err(|e| CliFailure::Demo(e.to_string()))?;

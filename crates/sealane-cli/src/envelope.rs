@@ -8,8 +8,8 @@ use crate::CliFailure;
 /// JSON, or text that is not JSON, becomes `{"data": …}`.
 ///
 /// # Errors
-/// [`CliFailure::InspectBody`] for text that begins as a JSON map does, and is not one: more often a slip of
-/// quoting than a message.
+/// [`CliFailure::InspectBody`] for text that begins as a JSON map does, and is not one: more often
+/// a slip of quoting than a message.
 pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, CliFailure> {
     let envelope = value(body)?;
     if codec == Codec::Json && body.trim_start().starts_with('{') {

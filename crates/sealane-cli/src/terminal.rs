@@ -163,7 +163,8 @@ impl fmt::Debug for Terminal {
 /// Asks on the terminal, and fails unless the answer is yes.
 ///
 /// # Errors
-/// [`CliFailure::Declined`] for any other answer, [`CliFailure::InspectInput`], [`CliFailure::TerminalWriter`].
+/// [`CliFailure::Declined`] for any other answer, [`CliFailure::InspectInput`],
+/// [`CliFailure::TerminalWriter`].
 pub(crate) fn confirm(question: &str) -> Result<(), CliFailure> {
     eprint!("{} [y/N] ", harmless(question));
     std::io::stderr().flush().map_err(CliFailure::Output)?;

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! This crate takes values, or bytes of one codec, and gives bytes, of the same or another codec.
-//! [`Transcoder`] checks and translates without allocating; [`fields`] and [`DatumWriter`] take a datum
-//! apart and put one together around values that stay as they are; [`typed`] does both for types
-//! that derive serde's traits; [`negotiate`] agrees on a codec; [`records`] keeps the key
+//! [`Transcoder`] checks and translates without allocating; [`fields`] and [`DatumWriter`] take a
+//! datum apart and put one together around values that stay as they are; [`typed`] does both for
+//! types that derive serde's traits; [`negotiate`] agrees on a codec; [`records`] keeps the key
 //! dictionary of one connection; [`event`] reads and writes what happens in conversations. What is
 //! outside the data model is refused on entry, with its place. `spec/codec.md` is the
 //! specification.

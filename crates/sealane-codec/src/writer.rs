@@ -14,8 +14,8 @@ use tally::WriterTally;
 /// it announced, a key before each value of a map, and ends each container. Debug builds assert
 /// that.
 ///
-/// CBOR's keys stand in the order in which they are written; [`DatumWriter::value`] and [`DatumWriter::raw`]
-/// keep them canonical below.
+/// CBOR's keys stand in the order in which they are written; [`DatumWriter::value`] and
+/// [`DatumWriter::raw`] keep them canonical below.
 pub struct DatumWriter<'a> {
     codec: Codec,
     out: &'a mut Vec<u8>,

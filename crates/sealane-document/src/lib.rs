@@ -8,8 +8,8 @@
 //! Each frame is sealed once, by the member that it tells about, and passed on as it is.
 //! [`RegisterSet`] keep, of each origin and data type, the newest frames: whatever order they come
 //! in, however often, whoever brings them, all who have heard of the same frames keep the same.
-//! [`mod@exchange`] finds out what a neighbour lacks. A [`DocumentStore`] keeps it all in one file, with
-//! keys or without. `spec/document.md` is the specification.
+//! [`mod@exchange`] finds out what a neighbour lacks. A [`DocumentStore`] keeps it all in one file,
+//! with keys or without. `spec/document.md` is the specification.
 //!
 //! But for the store it has no I/O; it has no clock, no randomness and no `unsafe`.
 //!

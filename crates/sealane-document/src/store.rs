@@ -156,8 +156,8 @@ impl DocumentStore {
         self.take_with(all, |_, _, _| None)
     }
 
-    /// Takes frames as [`DocumentStore::take_all`] does. `ended_by` says which call was over by a clear
-    /// that leaves for them: it stays over, and that is written down in the same transaction.
+    /// Takes frames as [`DocumentStore::take_all`] does. `ended_by` says which call was over by a
+    /// clear that leaves for them: it stays over, and that is written down in the same transaction.
     pub(crate) fn take_with(
         &mut self,
         all: &[DocumentDelivery<'_>],

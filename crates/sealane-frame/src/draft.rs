@@ -135,8 +135,8 @@ pub fn seal_frame<'a>(
     draft.seal(sealer, fields, binding)
 }
 
-/// Seals a body and gives the frame in the compact form of a link: [`FrameDraft::seal_compact`] for a
-/// body that exists already, which is copied into `buf`.
+/// Seals a body and gives the frame in the compact form of a link: [`FrameDraft::seal_compact`] for
+/// a body that exists already, which is copied into `buf`.
 ///
 /// # Errors
 ///

@@ -10,10 +10,10 @@
 //!
 //! This crate takes a body and what its sender says about it, and gives a frame: [`seal_frame`] and
 //! [`open_frame`] in the full form, [`seal_compact`] and [`open_compact`] in the compact one, which
-//! [`to_full`] and [`to_compact`] turn into each other without loss. [`FrameDraft`] seals a body where
-//! it was written. [`forward_in_place`] sends a frame on in the buffer it arrived in,
-//! [`forward_batch`] a whole [`SlotRing`] of them. [`Fragment`], [`Reassembly`] and [`FrameBatch`] fit
-//! frames to links. `spec/frame.md` is the specification.
+//! [`to_full`] and [`to_compact`] turn into each other without loss. [`FrameDraft`] seals a body
+//! where it was written. [`forward_in_place`] sends a frame on in the buffer it arrived in,
+//! [`forward_batch`] a whole [`SlotRing`] of them. [`Fragment`], [`Reassembly`] and [`FrameBatch`]
+//! fit frames to links. `spec/frame.md` is the specification.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`. Nothing is allocated per message once
 //! buffers are warm.

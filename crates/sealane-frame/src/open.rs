@@ -9,8 +9,8 @@ use crate::{CompactView, FrameError, FrameKind, FrameView, LinkContext};
 
 /// A live frame that is authentic and not accepted yet.
 ///
-/// The replay window moves with [`ReceivedFrame::accept`], which belongs into the transaction of the
-/// message's effect. Dropped instead, the message may come again.
+/// The replay window moves with [`ReceivedFrame::accept`], which belongs into the transaction of
+/// the message's effect. Dropped instead, the message may come again.
 #[must_use = "the replay window moves only when the message is accepted"]
 #[derive(Debug)]
 pub struct ReceivedFrame<'o, 'f> {

@@ -41,8 +41,8 @@ impl FrameRoom {
     }
 }
 
-/// Seals the body that stands within its room: all of `frame` but [`FrameRoom`]. It becomes the frame in
-/// the full form.
+/// Seals the body that stands within its room: all of `frame` but [`FrameRoom`]. It becomes the
+/// frame in the full form.
 ///
 /// # Errors
 ///

@@ -19,8 +19,8 @@ impl<'a> FrameUnit<'a> {
     ///
     /// # Errors
     ///
-    /// [`FrameError::TooShort`] for nothing at all; what [`Fragment::parse`] and [`FrameBatch::parse`]
-    /// refuse. A frame is not looked at.
+    /// [`FrameError::TooShort`] for nothing at all; what [`Fragment::parse`] and
+    /// [`FrameBatch::parse`] refuse. A frame is not looked at.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
         match bytes.first() {
             None => Err(FrameError::TooShort),

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! This crate takes identities and gives epoch secrets. A [`KeyFolder`] holds an [`Identity`] and
-//! its groups. An authority invites who shows a [`IdentityCard`], and tells the members of admissions,
-//! removals and fresh secrets by [`GroupNotice`]s. A [`GroupMember`] is an [`EpochSource`]; its [`GroupSender`]
-//! seals under keys of its own start, and nothing while it knows of orders that it has not obeyed.
-//! `spec/group.md` is the specification.
+//! its groups. An authority invites who shows a [`IdentityCard`], and tells the members of
+//! admissions, removals and fresh secrets by [`GroupNotice`]s. A [`GroupMember`] is an
+//! [`EpochSource`]; its [`GroupSender`] seals under keys of its own start, and nothing while it
+//! knows of orders that it has not obeyed. `spec/group.md` is the specification.
 //!
 //! It uses the system's files, clock and randomness.
 //!

@@ -283,7 +283,8 @@ impl GroupSender {
     }
 
     /// The frame by which it makes itself known on a live link: at its start, to new neighbours,
-    /// and whenever one asks. After [`GroupSender::follow`] or in another process it is another start.
+    /// and whenever one asks. After [`GroupSender::follow`] or in another process it is another
+    /// start.
     ///
     /// # Errors
     ///
@@ -389,8 +390,8 @@ impl GroupSender {
     }
 }
 
-/// Messages that a [`GroupSender`] seals one after the other, without a look at the process before each:
-/// a fork within one call leaves no other thread in the copy.
+/// Messages that a [`GroupSender`] seals one after the other, without a look at the process before
+/// each: a fork within one call leaves no other thread in the copy.
 #[derive(Debug)]
 pub struct SealRun<'s> {
     sender: &'s mut GroupSender,

@@ -2,8 +2,8 @@ use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
 use crate::{AnnouncedRemoval, Error, GroupNotice};
 
-/// Where a group's epoch secrets come from: an authority's orders ([`crate::GroupMember`]), or members
-/// that agree on them among themselves.
+/// Where a group's epoch secrets come from: an authority's orders ([`crate::GroupMember`]), or
+/// members that agree on them among themselves.
 ///
 /// It is all that sealing and opening ask of a group, so that neither knows how keys are agreed.
 pub trait EpochSource {

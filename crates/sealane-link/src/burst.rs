@@ -149,8 +149,8 @@ impl PacketBurst {
         let [flags, kind, ..] = *mark;
         let (segment_bytes, start, offset) = (number(4)?, number(6)?, number(8)?);
         let packet = self.packet();
-        // The mark is the kernel's, and is checked all the same: a number beyond the packet must not
-        // become an index.
+        // The mark is the kernel's, and is checked all the same: a number beyond the packet must
+        // not become an index.
         let Some(transport) = OffloadTransport::of_mark(kind) else {
             let field = start + offset;
             let needs = flags & NEEDS_CHECKSUM != 0;

@@ -282,8 +282,8 @@ impl ForwardDesk {
             Ok(ReassemblyProgress::Waiting | ReassemblyProgress::Repeated) => {}
             Err(_) => self.outlet.tally.drop(DropReason::Fragment, 1),
         }
-        // Parts that were given up are counted as the frame that they were of: every frame that came
-        // has either gone on or has a reason.
+        // Parts that were given up are counted as the frame that they were of: every frame that
+        // came has either gone on or has a reason.
         let after = reassembly.losses();
         // Losses of other frames happen during this call too, and each has to be counted once.
         let given_up = after.expired + after.crowded_out - before.expired - before.crowded_out;
@@ -329,8 +329,8 @@ pub(crate) fn way(
         _ => DropReason::Malformed,
     })?;
     let header = frame.header();
-    // Tags can be copied and addresses forged. The check keeps honest mistakes out of loops; a proof
-    // is only what a reader opens.
+    // Tags can be copied and addresses forged. The check keeps honest mistakes out of loops; a
+    // proof is only what a reader opens.
     if table.neighbour(brought_by).is_none_or(|by| by.tag != header.previous_hop()) {
         return Err(DropReason::FalseHop);
     }

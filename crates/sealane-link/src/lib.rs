@@ -10,11 +10,12 @@
 //!   send: the same buffer, for each run of frames to one neighbour
 //! ```
 //!
-//! A [`LinkRelay`] knows its own tag, its neighbours' addresses, the routes of its [`Config`], and what
-//! a [`RelayCard`] tells of each group: tags, no key and no name. It checks what can be checked
-//! without keys, and drops the rest, each frame for a [`DropReason`] that is counted. A member that
-//! [joins](LinkRelay::join) relays too; it takes the frames that are for it, sends its own by a
-//! [`RelayPort`], and has an interface, [`TunInterface`]. `spec/link.md` is the specification.
+//! A [`LinkRelay`] knows its own tag, its neighbours' addresses, the routes of its [`Config`], and
+//! what a [`RelayCard`] tells of each group: tags, no key and no name. It checks what can be
+//! checked without keys, and drops the rest, each frame for a [`DropReason`] that is counted. A
+//! member that [joins](LinkRelay::join) relays too; it takes the frames that are for it, sends its
+//! own by a [`RelayPort`], and has an interface, [`TunInterface`]. `spec/link.md` is the
+//! specification.
 //!
 //! ```no_run
 //! use sealane_link::{Config, Relay, RelayCard};

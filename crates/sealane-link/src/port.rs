@@ -179,7 +179,8 @@ impl RelayPort {
     /// Sends what has gathered, unless the next frame goes along with it.
     #[inline]
     fn make_room(&mut self, to: NeighbourIndex, frame_bytes: usize) {
-        // The kernel cuts a run into datagrams of one length (UDP_SEGMENT); the last may be shorter.
+        // The kernel cuts a run into datagrams of one length (UDP_SEGMENT); the last may be
+        // shorter.
         let goes_along = self
             .run
             .is_none_or(|run| run.to == to && !run.is_whole && frame_bytes <= run.frame_bytes);

@@ -198,8 +198,8 @@ impl LinkRelay {
         Ok(change)
     }
 
-    /// Says in its status that a configuration was refused: by [`LinkRelay::reload`], or because its
-    /// file cannot be read.
+    /// Says in its status that a configuration was refused: by [`LinkRelay::reload`], or because
+    /// its file cannot be read.
     pub fn refuse_reload(&self, why: String) {
         self.shared.reloads.lock().take(Err(why));
     }
@@ -282,8 +282,8 @@ fn machine_of(
         return value("routing: the keys of the mesh's group are missing");
     };
     let group = machine.keys.tag;
-    // A machine holds the mesh's keys. On a card of the same group it would be a relay that can read
-    // what it carries.
+    // A machine holds the mesh's keys. On a card of the same group it would be a relay that can
+    // read what it carries.
     if cards.iter().any(|card| card.group() == group) {
         // With such a card the machine would hold keys of a group that it carries (`spec/link.md`,
         // *Found neighbours*).
@@ -415,8 +415,8 @@ impl RelayShared {
         let is_neighbour = |tag| table.neighbours().iter().any(|one| one.tag == tag);
         self.with_floods(|floods| floods.keep_of(is_neighbour));
         *self.table.lock() = Arc::new(table);
-        // The number changes behind the table. A thread that sees the number finds the new table; one
-        // that does not goes on with a whole old one.
+        // The number changes behind the table. A thread that sees the number finds the new table;
+        // one that does not goes on with a whole old one.
         self.version.fetch_add(1, Ordering::Release);
         change
     }

@@ -75,8 +75,8 @@ pub enum LocalInput {
     },
     /// The digest that hellos carry of the documents of this machine.
     Digest(Option<[u8; 8]>),
-    /// A message about documents for neighbours. [`RoutingHandle::has_documents_room`] says when there is
-    /// room.
+    /// A message about documents for neighbours. [`RoutingHandle::has_documents_room`] says when
+    /// there is room.
     Documents {
         /// The neighbours that are to take it.
         to: DocumentAudience,

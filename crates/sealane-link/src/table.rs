@@ -115,7 +115,8 @@ impl RelayTable {
     /// Goes on with the counts of those who were neighbours before.
     pub(crate) fn go_on_counting(&mut self, before: &RelayTable) {
         for one in &mut self.neighbours {
-            // A neighbour that moved to another address goes on counting; on another link it is new.
+            // A neighbour that moved to another address goes on counting; on another link it is
+            // new.
             let is_same = |known: &&RelayNeighbour| (known.tag, known.link) == (one.tag, one.link);
             // Tag and link say which neighbour it is. Its name or address may change without its
             // counts starting again.

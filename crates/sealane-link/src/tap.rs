@@ -107,7 +107,8 @@ impl TapSide {
         let (to, rest) = frame.split_first_chunk::<6>()?;
         let (from, rest) = rest.split_first_chunk::<6>()?;
         let (kind, inside) = rest.split_first_chunk::<2>()?;
-        // A frame with the address of everybody beyond came from this end, and a bridge played it back.
+        // A frame with the address of everybody beyond came from this end, and a bridge played it
+        // back.
         let is_host = from.first()? & 1 == 0 && *from != BEYOND;
         match u16::from_be_bytes(*kind) {
             _ if !is_host => None,
@@ -149,8 +150,8 @@ impl TapSide {
             return None;
         }
         self.learn(IpAddr::from(*source), from, &is_beyond);
-        // A machine that asks for its own address looks whether it is taken, and must not hear that it
-        // is.
+        // A machine that asks for its own address looks whether it is taken, and must not hear that
+        // it is.
         let is_question = *operation == ASKS && source != target;
         if !(is_question && is_beyond(IpAddr::from(*target)) && self.may_speak(now_us)) {
             return None;
@@ -199,8 +200,8 @@ impl TapSide {
             self.frame.extend_from_slice(packet);
             return TapDelivery::Frame(&self.frame);
         }
-        // Questions count in one quota with answers: packets to addresses that nobody has would else
-        // flood this side.
+        // Questions count in one quota with answers: packets to addresses that nobody has would
+        // else flood this side.
         if destination.is_multicast() || !self.may_speak(now_us) {
             return TapDelivery::Nothing;
         }
@@ -225,8 +226,8 @@ impl TapSide {
 
     /// Remembers where a machine of this side is, if there is room. Nobody here is beyond.
     fn learn(&mut self, address: IpAddr, at: MacAddress, is_beyond: &impl Fn(IpAddr) -> bool) {
-        // An address beyond stays beyond, whatever a machine here says: it would else take the packets
-        // of another member.
+        // An address beyond stays beyond, whatever a machine here says: it would else take the
+        // packets of another member.
         if address.is_unspecified() || address.is_multicast() || is_beyond(address) {
             return;
         }

@@ -9,10 +9,10 @@
 //!            └──────────────────────────────┘ ─► the table of a faster data path
 //! ```
 //!
-//! A [`Mesh`] is one machine of a mesh. It takes what happens to it ([`MeshInput`]) with the time, and
-//! gives what it wants done ([`MeshOutput`]). It finds neighbours by hellos, measures loss both ways
-//! and round trips (RFC 9616), keeps routes free of loops (RFC 8966), leaves a next hop that is
-//! silent or swallows frames, and sends on what is for everybody without drowning its channel.
+//! A [`Mesh`] is one machine of a mesh. It takes what happens to it ([`MeshInput`]) with the time,
+//! and gives what it wants done ([`MeshOutput`]). It finds neighbours by hellos, measures loss both
+//! ways and round trips (RFC 9616), keeps routes free of loops (RFC 8966), leaves a next hop that
+//! is silent or swallows frames, and sends on what is for everybody without drowning its channel.
 //! `spec/mesh.md` is the specification.
 //!
 //! It keeps the orders of groups and gives them to neighbours that lack them, so that a removal

@@ -8,8 +8,9 @@
 //! This crate takes nothing and gives the types that every later step speaks: [`Value`], the one
 //! data model that all codecs carry; [`DataType`], what a body is; [`Topic`] and [`Pattern`], the
 //! names of streams; [`event`], what happens in conversations; [`document`], what members in the
-//! field know about each other; [`mod@limits`], the bounds of those; [`bytes`], how fields are read; [`ErrorInfo`], what an error
-//! code means, and [`errors!`], the one table in which a crate writes its errors.
+//! field know about each other; [`mod@limits`], the bounds of those; [`bytes`], how fields are
+//! read; [`ErrorInfo`], what an error code means, and [`errors!`], the one table in which a crate
+//! writes its errors.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`.
 //!

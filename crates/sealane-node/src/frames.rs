@@ -198,8 +198,8 @@ impl SocketFrames {
         AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| ConnectionEnd::Gone)
     }
 
-    /// Writes what was sent as far as the client takes it at once. [`SocketFrames::hear`] goes on where
-    /// something is left, which only it waits for.
+    /// Writes what was sent as far as the client takes it at once. [`SocketFrames::hear`] goes on
+    /// where something is left, which only it waits for.
     pub(crate) fn flush_now(&mut self) -> Result<(), ConnectionEnd> {
         match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(flushed) => flushed,
@@ -274,7 +274,8 @@ impl SocketFrames {
         self.encoder.is_none()
     }
 
-    /// Puts whole messages on their way, in [`SocketFrames::codec`], that others are sent as they are.
+    /// Puts whole messages on their way, in [`SocketFrames::codec`], that others are sent as they
+    /// are.
     pub(crate) fn send_shared(&mut self, messages: Bytes) {
         debug_assert!(self.shares(), "messages in structures of another connection");
         self.written_bytes += messages.len();

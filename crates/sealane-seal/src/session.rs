@@ -117,8 +117,8 @@ impl SenderSession {
         Some(ceiling)
     }
 
-    /// Goes on under a ceiling that [`SenderSession::ask_ahead`] gave and that is stored now. It is void
-    /// if another one was given to be stored since then.
+    /// Goes on under a ceiling that [`SenderSession::ask_ahead`] gave and that is stored now. It is
+    /// void if another one was given to be stored since then.
     pub(crate) fn take_ahead(&mut self, epoch: Epoch, ceiling: u64) {
         if self.ahead == ceiling && self.window.epoch() == epoch {
             self.ceiling = self.ceiling.max(ceiling);

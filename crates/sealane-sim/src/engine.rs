@@ -184,8 +184,8 @@ impl<'w> SimRun<'w> {
     ///
     /// # Errors
     ///
-    /// [`SimError::VehicleTrace`] where a trace is missing or has too few vehicles, [`SimError::Value`]
-    /// where streets have no room for all machines.
+    /// [`SimError::VehicleTrace`] where a trace is missing or has too few vehicles,
+    /// [`SimError::Value`] where streets have no room for all machines.
     pub fn new(
         scenario: Scenario,
         seed: u64,

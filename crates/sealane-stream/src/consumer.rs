@@ -411,8 +411,8 @@ impl ConsumerProgress {
         self.touched.all = true;
     }
 
-    /// The consumer that [`ConsumerProgress::snapshot`] described, with the changes that came after it;
-    /// what was in flight comes again. `counts` becomes how many messages are dead letters, and
+    /// The consumer that [`ConsumerProgress::snapshot`] described, with the changes that came after
+    /// it; what was in flight comes again. `counts` becomes how many messages are dead letters, and
     /// how many could not be, as the last change says.
     pub(crate) fn restore(
         settings: ConsumerSettings,

@@ -393,7 +393,8 @@ impl StreamHub {
         Ok(describe(&*self.find(topic)?))
     }
 
-    /// How many messages of a stream each connection has in flight, by [`StreamSubscription::member`].
+    /// How many messages of a stream each connection has in flight, by
+    /// [`StreamSubscription::member`].
     ///
     /// # Errors
     /// [`Error::UnknownStream`].
@@ -462,9 +463,9 @@ impl StreamHub {
         self.ask_to_remove(topic.clone(), None).await.map(drop)
     }
 
-    /// Removes a stream as [`StreamHub::remove`] does if it is still as it was seen: nothing came to it
-    /// since, nothing is held back for it, and nobody reads it. Returns whether it went. A message
-    /// that comes at the same time either keeps the stream or is the first of a new one.
+    /// Removes a stream as [`StreamHub::remove`] does if it is still as it was seen: nothing came
+    /// to it since, nothing is held back for it, and nobody reads it. Returns whether it went. A
+    /// message that comes at the same time either keeps the stream or is the first of a new one.
     ///
     /// # Errors
     /// [`Error::UnknownStream`] and failures of the store; the stream is as it was then.

@@ -8,8 +8,8 @@
 //!                                              └─► fail: nothing counts
 //! ```
 //!
-//! A [`CommandRefusal`] is of one command and stands in its answer. Only a [`StoreFault`] of the store ends a
-//! commit, and nothing that one command asks for can be one.
+//! A [`CommandRefusal`] is of one command and stands in its answer. Only a [`StoreFault`] of the
+//! store ends a commit, and nothing that one command asks for can be one.
 
 mod changes;
 mod command;

@@ -7,8 +7,8 @@
 //!   files ─► chunks ─► ids ─► compressed, sealed ─► packs ─► index ─► snapshot ─► store
 //! ```
 //!
-//! This crate takes files, readers and folders, and keeps them as sealed objects in a [`VaultStore`]: a
-//! folder, or a bucket. `spec/vault.md` is the specification, down to the byte.
+//! This crate takes files, readers and folders, and keeps them as sealed objects in a
+//! [`VaultStore`]: a folder, or a bucket. `spec/vault.md` is the specification, down to the byte.
 //!
 //! It has threads of its own and no async; its memory is bounded by the number of threads, whatever
 //! the size of a file. Nothing that was not verified is handed out.

@@ -97,8 +97,8 @@ impl VaultStore {
     /// back.
     ///
     /// # Errors
-    /// As [`VaultStore::put`]; [`Error::Forgot`] when it is not there then, [`Error::Overwrites`] when
-    /// another is.
+    /// As [`VaultStore::put`]; [`Error::Forgot`] when it is not there then, [`Error::Overwrites`]
+    /// when another is.
     pub(crate) fn put_and_read(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, Error> {
         if self.put(key, bytes)? == CreateOutcome::Existed {
             return Ok(CreateOutcome::Existed);
@@ -124,8 +124,8 @@ impl VaultStore {
         }
     }
 
-    /// Creates an object from a finished file of [`VaultStore::spool`], durable on return. The file is
-    /// gone afterwards, whether the key was free or not.
+    /// Creates an object from a finished file of [`VaultStore::spool`], durable on return. The file
+    /// is gone afterwards, whether the key was free or not.
     ///
     /// # Errors
     /// [`Error::VaultStore`], [`Error::StoreFull`]. Then the file stays.

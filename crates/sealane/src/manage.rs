@@ -149,7 +149,8 @@ impl Client {
         Ok(Cancelled::read(answer.codec, &answer.body)?)
     }
 
-    /// Removes the messages of a stream that stand before a place; [`StartPosition::New`]: all of them.
+    /// Removes the messages of a stream that stand before a place; [`StartPosition::New`]: all of
+    /// them.
     ///
     /// # Errors
     /// As [`Client::stream`]; the hub refuses with `BeyondEnd`.

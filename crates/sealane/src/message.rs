@@ -85,8 +85,8 @@ impl ReceivedMessage {
         }
     }
 
-    /// Asks for this message again, after `delay`. As with [`ReceivedMessage::ack`] nothing happens for
-    /// who reads for itself.
+    /// Asks for this message again, after `delay`. As with [`ReceivedMessage::ack`] nothing happens
+    /// for who reads for itself.
     pub fn nack(&self, delay: Duration) {
         if let Some(origin) = &self.origin {
             let delay_ms = milliseconds(delay);

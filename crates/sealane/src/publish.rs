@@ -115,7 +115,8 @@ impl PublishBuilder {
 
     /// The hub stores this message in its stream once, whoever brings it: what it knows it by are
     /// the message's own bytes, of a sealed frame those that no relay changes. A hub that is older
-    /// than this does not know it, and stores it each time. It does not go with [`PublishBuilder::delay`].
+    /// than this does not know it, and stores it each time. It does not go with
+    /// [`PublishBuilder::delay`].
     pub fn once(mut self) -> Self {
         self.once = Some(RequestIdempotency::Content);
         self
@@ -266,9 +267,9 @@ impl PublishBatch {
     }
 
     /// The hub stores each of these messages in its stream once, whoever brings it, as
-    /// [`PublishBuilder::once`] does with one. Those that the stream has already are left out: the answer
-    /// counts those that are new, and is `replayed` where none is. A hub that is older than this
-    /// refuses it with `InvalidParameter`.
+    /// [`PublishBuilder::once`] does with one. Those that the stream has already are left out: the
+    /// answer counts those that are new, and is `replayed` where none is. A hub that is older than
+    /// this refuses it with `InvalidParameter`.
     pub fn once(mut self) -> Self {
         self.once = Some(RequestIdempotency::Each);
         self

@@ -63,8 +63,8 @@ impl Publisher {
     /// Queues a map, waiting while the queue is full.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], or [`Error::SocketFailure`] if the runtime that it was made in is gone. What
-    /// else fails [`Publisher::flush`] tells.
+    /// [`Error::TooLarge`], or [`Error::SocketFailure`] if the runtime that it was made in is gone.
+    /// What else fails [`Publisher::flush`] tells.
     pub async fn send(&self, envelope: &Value) -> Result<(), Error> {
         let mut bytes = Vec::new();
         sealane_codec::encode(self.codec, envelope, &mut bytes);

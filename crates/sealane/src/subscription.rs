@@ -27,7 +27,8 @@ pub(crate) use shared::SubscriptionShared;
 /// goes on behind the last message; a consumer joins again, and what it had not acknowledged
 /// comes once more. An error that connecting again cannot cure is the last item.
 ///
-/// At most the credit window ([`SubscribeBuilder::credit`]) waits here: a slow reader slows the hub down.
+/// At most the credit window ([`SubscribeBuilder::credit`]) waits here: a slow reader slows the hub
+/// down.
 #[derive(Debug)]
 pub struct Subscription {
     shared: Arc<SubscriptionShared>,

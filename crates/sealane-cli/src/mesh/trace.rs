@@ -17,8 +17,9 @@ use crate::{CliFailure, Terminal};
 /// Shows which way leads from this machine to another one of its mesh.
 ///
 /// # Errors
-/// [`CliFailure::Machine`] if its configuration names no place for its status, nobody answers there,
-/// or no machine has answered; what the key folder refuses, if the machine is given by its name.
+/// [`CliFailure::Machine`] if its configuration names no place for its status, nobody answers
+/// there, or no machine has answered; what the key folder refuses, if the machine is given by its
+/// name.
 pub(super) async fn run(
     keys: &KeysArgs,
     args: &Args,

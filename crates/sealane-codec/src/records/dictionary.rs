@@ -10,8 +10,8 @@ pub(super) struct RecordDictionary {
     /// The structure of each record byte, as an index. A peer may define a byte again, even
     /// while a record of the old structure is open, so structures outlive their byte.
     by_byte: ByByte,
-    /// The number of structures that [`RecordDictionary::begin`] found, and the table before the first
-    /// change since then.
+    /// The number of structures that [`RecordDictionary::begin`] found, and the table before the
+    /// first change since then.
     committed: usize,
     committed_by_byte: ByByte,
     /// Key bytes that the present datum expands to.

@@ -205,8 +205,8 @@ impl OrderReader {
             {
                 // It is counted when it is handed over.
                 Some((Ok(told), notice)) => return last.keep(told, notice),
-                // A heartbeat fails `verify`, since it is no order. It is counted apart, or it would
-                // look like an attack.
+                // A heartbeat fails `verify`, since it is no order. It is counted apart, or it
+                // would look like an attack.
                 Some((Err(_), notice)) if is_heartbeat(notice) => &self.counts.passed,
                 _ => &self.counts.unsigned,
             };

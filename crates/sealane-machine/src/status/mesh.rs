@@ -1,4 +1,5 @@
-//! What the machine that routes tells of itself, for programs: docs/reference/JSON.md, `mesh status`.
+//! What the machine that routes tells of itself, for programs: docs/reference/JSON.md, `mesh
+//! status`.
 
 use sealane::Value;
 use sealane_link::{

@@ -14,7 +14,8 @@ use crate::socket::{Socket, offsets};
 /// How long they all go on.
 const WHILE: Duration = Duration::from_secs(2);
 
-/// Enqueues to `topic` until `stop`, and eleven times at least; returns what was answered, in order.
+/// Enqueues to `topic` until `stop`, and eleven times at least; returns what was answered, in
+/// order.
 fn writer(hub: &Arc<Running>, topic: &str, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<u16>> {
     let (hub, topic, stop) = (hub.clone(), topic.to_owned(), stop.clone());
     tokio::spawn(async move {

@@ -47,7 +47,8 @@ impl Opener {
     /// Opens a message from a link, where it stands in `sealed`; the arguments are those of
     /// [`Opener::open_stored`].
     ///
-    /// Nothing moves until [`PendingOpen::accept`] is called on the result; nothing moves on an error.
+    /// Nothing moves until [`PendingOpen::accept`] is called on the result; nothing moves on an
+    /// error.
     ///
     /// # Errors
     ///
@@ -145,8 +146,8 @@ impl SenderSession {
 
 /// An authentic live message that has not been accepted yet.
 ///
-/// Store what [`PendingOpen::to_store`] gives, then [`accept`](PendingOpen::accept). Dropped instead, the
-/// message may come again.
+/// Store what [`PendingOpen::to_store`] gives, then [`accept`](PendingOpen::accept). Dropped
+/// instead, the message may come again.
 #[must_use = "the session moves only when the message is accepted"]
 pub struct PendingOpen<'a> {
     opener: &'a mut Opener,

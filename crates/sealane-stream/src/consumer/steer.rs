@@ -1,8 +1,8 @@
 //! The operator's actions on a consumer, and the operator's view of it.
 //!
-//! A commit steers a consumer. The new state is stored first, as [`ConsumerProgress::steered`] says. Once
-//! the commit stands, [`ConsumerProgress::steer`] applies it. The changes that members make between the two
-//! are not lost: the commit after stores the whole consumer.
+//! A commit steers a consumer. The new state is stored first, as [`ConsumerProgress::steered`]
+//! says. Once the commit stands, [`ConsumerProgress::steer`] applies it. The changes that members
+//! make between the two are not lost: the commit after stores the whole consumer.
 
 use std::ops::RangeInclusive;
 

@@ -11,8 +11,8 @@ use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
 use crate::{Level, Retention, StreamChange};
 
-/// The writer's connection. Every call but [`StoreWrites::begin`], [`StoreWrites::commit`] and those that
-/// look something up belongs into a transaction.
+/// The writer's connection. Every call but [`StoreWrites::begin`], [`StoreWrites::commit`] and
+/// those that look something up belongs into a transaction.
 pub(crate) struct StoreWrites {
     pub(super) connection: Connection,
     synced: bool,

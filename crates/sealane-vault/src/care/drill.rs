@@ -91,8 +91,8 @@ impl Vault {
     /// the store. What it restored is left in `scratch`.
     ///
     /// # Errors
-    /// [`Error::OlderOnly`], and what the store or the scratch folder fails for as a whole. What did
-    /// not come back is in [`DrillReport::failed`].
+    /// [`Error::OlderOnly`], and what the store or the scratch folder fails for as a whole. What
+    /// did not come back is in [`DrillReport::failed`].
     pub fn drill(&self, scratch: &Path, options: &DrillOptions) -> Result<DrillReport, Error> {
         let begun = Instant::now();
         let snapshot = match options.snapshot {

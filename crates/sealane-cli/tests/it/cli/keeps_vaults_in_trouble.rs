@@ -1,5 +1,5 @@
-//! `sealane vault` where a snapshot cannot be read, a copy lags, a writer was removed, or a place is
-//! empty: what is refused, what is said, and which flag goes on.
+//! `sealane vault` where a snapshot cannot be read, a copy lags, a writer was removed, or a place
+//! is empty: what is refused, what is said, and which flag goes on.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! What verbs write with `--json` is what `docs/reference/JSON.md` says: the same fields, in camelCase.
+//! What verbs write with `--json` is what `docs/reference/JSON.md` says: the same fields, in
+//! camelCase.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
