@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+use sealane_message::InputError;
 use serde::{Deserialize, Deserializer};
 
 /// Where a machine is on a link.
@@ -30,14 +31,15 @@ impl fmt::Display for LinkAddress {
 }
 
 impl FromStr for LinkAddress {
-    type Err = String;
+    type Err = InputError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InputError> {
         let memory = text.strip_prefix("memory ").and_then(|port| port.parse().ok());
         let udp = || text.parse().ok().map(LinkAddress::Udp);
         let address = memory.map(LinkAddress::Memory).or_else(udp).or_else(|| ethernet(text));
         address.ok_or_else(|| {
             format!("`{text}` is no address as 10.0.0.1:9190, [fd00::1]:9190 or 02:00:00:00:00:01")
+                .into()
         })
     }
 }

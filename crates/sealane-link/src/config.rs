@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use sealane_frame::HEAD_ROOM_BYTES;
+use sealane_message::InputError;
 use sealane_seal::Slot;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
@@ -351,15 +352,15 @@ impl fmt::Display for LinkWire {
 }
 
 impl TryFrom<LinkText> for LinkConfig {
-    type Error = String;
+    type Error = InputError;
 
-    fn try_from(text: LinkText) -> Result<Self, String> {
+    fn try_from(text: LinkText) -> Result<Self, InputError> {
         let LinkText { name, udp, ethernet, memory, mtu, discover, multicast, medium } = text;
         let wire = match (udp, ethernet, memory) {
             (Some(address), None, None) => LinkWire::Udp(address),
             (None, Some(interface), None) => LinkWire::Ethernet(interface),
             (None, None, Some(port)) => LinkWire::Memory(port),
-            _ => return Err(format!("link `{name}`: it has either `udp` or `ethernet`")),
+            _ => return Err(format!("link `{name}`: it has either `udp` or `ethernet`").into()),
         };
         let mut link = LinkConfig { name, wire, mtu, discovery: None };
         let asked = DiscoveryText { discover, multicast, medium };
@@ -369,20 +370,23 @@ impl TryFrom<LinkText> for LinkConfig {
 }
 
 impl std::str::FromStr for RouteAddress {
-    type Err = String;
+    type Err = InputError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InputError> {
         let slot = text.strip_prefix("slot ").and_then(|number| number.parse().ok());
         let slot = slot.and_then(Slot::new).map(RouteAddress::Slot);
-        let none = || format!("`{text}` is no tag of 16 hexadecimal digits, and no `slot 3`");
+        let none = || {
+            let cause = format!("`{text}` is no tag of 16 hexadecimal digits, and no `slot 3`");
+            InputError::from(cause)
+        };
         slot.or_else(|| tag::from_hex(text).map(RouteAddress::Tag)).ok_or_else(none)
     }
 }
 
 impl std::str::FromStr for RouteTarget {
-    type Err = String;
+    type Err = InputError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InputError> {
         if text == "*" { Ok(RouteTarget::Rest) } else { text.parse().map(RouteTarget::One) }
     }
 }

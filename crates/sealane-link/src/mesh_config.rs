@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use sealane_message::InputError;
 use sealane_seal::Slot;
 use serde::{Deserialize, Deserializer};
 
@@ -129,10 +130,14 @@ impl std::fmt::Display for IpPrefix {
 }
 
 impl FromStr for IpPrefix {
-    type Err = String;
+    type Err = InputError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let none = || format!("`{text}` is no address with its bits, for example 10.9.0.1/24");
+    fn from_str(text: &str) -> Result<Self, InputError> {
+        let none = || {
+            InputError::from(format!(
+                "`{text}` is no address with its bits, for example 10.9.0.1/24"
+            ))
+        };
         let (address, bits) = text.split_once('/').ok_or_else(none)?;
         let address: IpAddr = address.parse().map_err(|_| none())?;
         let most = if address.is_ipv4() { 32 } else { 128 };

@@ -201,7 +201,7 @@ impl LinkRelay {
     /// Says in its status that a configuration was refused: by [`LinkRelay::reload`], or because
     /// its file cannot be read.
     pub fn refuse_reload(&self, why: String) {
-        self.shared.reloads.lock().take(Err(why));
+        self.shared.reloads.lock().take(Err(why.into()));
     }
 
     /// Writes all that links carry from now on to a file, as pcap. It never waits for the file.

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::time::SystemTime;
 
+use sealane_message::InputError;
+
 use crate::table::RelayTable;
 
 /// How often a configuration was read again, and what came of the last time.
@@ -24,7 +26,7 @@ pub struct ConfigReload {
     /// When.
     pub at: SystemTime,
     /// The changes, or the reason why it was refused.
-    pub outcome: Result<ConfigChange, String>,
+    pub outcome: Result<ConfigChange, InputError>,
 }
 
 /// The differences between one configuration and the one before, both ways.
@@ -48,7 +50,7 @@ pub struct ChangeCount {
 }
 
 impl ReloadTally {
-    pub(crate) fn take(&mut self, outcome: Result<ConfigChange, String>) {
+    pub(crate) fn take(&mut self, outcome: Result<ConfigChange, InputError>) {
         match outcome {
             Ok(_) => self.taken += 1,
             // A refusal is counted and kept, since an operator who sends SIGHUP sees no answer

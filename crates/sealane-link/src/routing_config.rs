@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use sealane_frame::FRAGMENT_HEADER_BYTES;
 use sealane_mesh::limits::MIN_FULL_MTU_BYTES;
 use sealane_mesh::{HOP_SEAL_BYTES, MachineRole, MeshMedium};
+use sealane_message::InputError;
 use serde::Deserialize;
 
 use crate::LinkError;
@@ -183,15 +184,17 @@ pub(crate) struct DiscoveryText {
 
 impl DiscoveryText {
     /// How neighbours are found on a link, or what cannot be.
-    pub(crate) fn of(self, link: &LinkConfig) -> Result<Option<LinkDiscovery>, String> {
+    pub(crate) fn of(self, link: &LinkConfig) -> Result<Option<LinkDiscovery>, InputError> {
         let is_radio = self.medium != LinkMedium::Wire;
         // Neighbours of a radio are only found. A radio without discovery would reach nobody.
         if is_radio && self.discover == Some(false) {
-            return Err(format!("medium = `{}` goes with discover = true", self.medium.name()));
+            return Err(
+                format!("medium = `{}` goes with discover = true", self.medium.name()).into()
+            );
         }
         if !is_radio && self.discover != Some(true) {
             return match self.multicast {
-                Some(_) => Err("multicast goes with discover = true".to_owned()),
+                Some(_) => Err("multicast goes with discover = true".into()),
                 None => Ok(None),
             };
         }
@@ -208,15 +211,15 @@ impl DiscoveryText {
         };
         if carried < least {
             let name = self.medium.name();
-            return Err(format!("mtu = {} is too little for medium = `{name}`", link.mtu));
+            return Err(format!("mtu = {} is too little for medium = `{name}`", link.mtu).into());
         }
         Ok(Some(discovery))
     }
 
-    fn multicast(self, wire: &LinkWire) -> Result<Option<SocketAddr>, String> {
+    fn multicast(self, wire: &LinkWire) -> Result<Option<SocketAddr>, InputError> {
         let LinkWire::Udp(own) = wire else {
             return match self.multicast {
-                Some(_) => Err("multicast is for links over udp".to_owned()),
+                Some(_) => Err("multicast is for links over udp".into()),
                 None => Ok(None),
             };
         };
@@ -224,7 +227,8 @@ impl DiscoveryText {
         if own.ip().is_unspecified() {
             return Err(format!(
                 "udp = `{own}`: to discover it needs the address of one interface"
-            ));
+            )
+            .into());
         }
         let usual = match own.ip() {
             IpAddr::V4(_) => SocketAddr::from(USUAL_MULTICAST_V4),
@@ -233,7 +237,9 @@ impl DiscoveryText {
         let group = self.multicast.unwrap_or(usual);
         // The link's own socket sends to the group. It cannot send to the other family.
         if !group.ip().is_multicast() || group.is_ipv4() != own.is_ipv4() || group.port() == 0 {
-            return Err(format!("multicast = `{group}` is no multicast address of this link"));
+            return Err(
+                format!("multicast = `{group}` is no multicast address of this link").into()
+            );
         }
         Ok(Some(group))
     }

@@ -205,7 +205,7 @@ fn reload(last: &ConfigReload) -> Value {
             ("routes", difference(change.routes)),
             ("members", difference(change.members)),
         ]),
-        Err(why) => fields.push(("refusal", why.as_str().into())),
+        Err(why) => fields.push(("refusal", why.to_string().into())),
     }
     map(fields)
 }

@@ -39,9 +39,9 @@
 //!
 //! - *A repeated request stores nothing twice.* Where an answer is lost, the library asks again
 //!   under the same idempotency key, for 10 s ([`Client::patience`]).
-//! - *Work is shared by name.* `.consumer("billing")` divides the messages among all who give that
-//! name; what [`ReceivedMessage::ack`] did not confirm comes again, with
-//! [`ReceivedMessage::attempt`] counting.
+//! - *Work is shared by name.* `.consumer("billing")` divides the messages among all programs that
+//!   give that name. A message that [`ReceivedMessage::ack`] did not confirm comes again, with
+//!   [`ReceivedMessage::attempt`] counting.
 //! - *Nothing here grows without bound.* A subscription holds at most its credit window, a
 //!   publisher at most its queue; who is slow slows the other side down.
 //! - *Interruptions are visible.* [`Subscription::events`] tells of lost connections, gaps, and

@@ -26,7 +26,7 @@ const VAGUE: &[&str] = &[
 pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
     for (name, places) in shared_names(tree) {
-        let crates: Vec<_> = places.iter().map(|(package, _)| *package).collect();
+        let crates: Vec<_> = places.keys().copied().collect();
         let (_, (path, line)) = places.iter().next_back().expect("a name stands somewhere");
         let what = format!("the type `{name}` stands in {}", crates.join(", "));
         findings.push(TidyFinding::new(path, *line, what, "give it a name that says its subject"));

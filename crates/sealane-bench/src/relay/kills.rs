@@ -22,6 +22,10 @@ const REPLAYED: &str = "500";
 /// The rate of `iperf3` meanwhile, so that captures stay small.
 const LOAD: &str = "4M";
 
+/// The row of machines that is killed.
+const LANE: RowSpec =
+    RowSpec { number: 0, mtu: 1500, offload: true, wire: RowWire::Udp, ways: RowRouting::Static };
+
 /// Kills machines in turn.
 pub(super) fn run(
     options: &RelayBenchOptions,
@@ -33,13 +37,7 @@ pub(super) fn run(
         .map(|machine| WireRecorder::start(&net, machine, folder.path()).map(|one| (machine, one)))
         .into_iter()
         .collect::<Result<Vec<_>, _>>()?;
-    let lane = RowSpec {
-        number: 0,
-        mtu: 1500,
-        offload: true,
-        wire: RowWire::Udp,
-        ways: RowRouting::Static,
-    };
+    let lane = LANE;
     let mut row =
         RelayRow::start(&net, RowKeyFolders::new(&options.programs, "aes-256-gcm")?, lane)?;
     let ways = ways(&net, lane)?;

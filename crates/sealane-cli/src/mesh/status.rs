@@ -4,11 +4,16 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{CONNECTION, HOST};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
 use sealane::{Codec, Value};
 use sealane_link::LinkError;
 use sealane_machine::MachineConfig;
 use sealane_machine::limits::{MAX_STATUS_BYTES, MAX_STATUS_MS};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::args::mesh::MeshStatusArgs as Args;
@@ -54,24 +59,24 @@ pub(super) async fn ask(config: &MachineConfig, path: &str) -> Result<Vec<u8>, C
     let address = config.status_address()?;
     let patience = Duration::from_millis(MAX_STATUS_MS);
     let answer = tokio::time::timeout(patience, read(address, path)).await;
-    let answer = answer.unwrap_or_else(|late| Err(late.into()));
-    let body = answer.and_then(|answer| {
-        let at = answer.windows(4).position(|window| window == b"\r\n\r\n");
-        let is_fine = answer.starts_with(b"HTTP/1.1 200 ") && answer.len() < MAX_STATUS_BYTES;
-        let body = at.filter(|_| is_fine).and_then(|at| answer.get(at + 4..));
-        body.map(<[u8]>::to_vec).ok_or_else(|| std::io::Error::other("this is no status"))
-    });
+    let body = answer.unwrap_or_else(|late| Err(late.into()));
     let not_reached = |cause| config.refused(LinkError::StatusNotReached { address, cause });
     Ok(body.map_err(not_reached)?)
 }
 
 async fn read(address: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {
-    let mut socket = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    socket.take(MAX_STATUS_BYTES as u64).read_to_end(&mut answer).await?;
-    Ok(answer)
+    let socket = TokioIo::new(TcpStream::connect(address).await?);
+    let (mut sender, connection) = http1::handshake(socket).await.map_err(std::io::Error::other)?;
+    let connection = tokio::spawn(connection);
+    let request = Request::get(path).header(HOST, address.to_string()).header(CONNECTION, "close");
+    let request = request.body(Empty::<Bytes>::new()).map_err(std::io::Error::other)?;
+    let answer = sender.send_request(request).await.map_err(std::io::Error::other)?;
+    if answer.status() != StatusCode::OK {
+        return Err(std::io::Error::other("this is no status"));
+    }
+    let body = Limited::new(answer.into_body(), MAX_STATUS_BYTES).collect().await;
+    connection.abort();
+    Ok(body.map_err(std::io::Error::other)?.to_bytes().to_vec())
 }
 
 fn show(told: &[u8], terminal: &mut Terminal) -> Result<(), CliFailure> {

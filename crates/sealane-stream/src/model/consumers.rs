@@ -295,7 +295,7 @@ impl ModelMembers {
                 (false, _) => {}
                 (true, true) => ledger.back(position, member.name),
                 (true, false) => {
-                    drop(ledger.last.insert(position, ModelLast::Acked { is_sure: false }))
+                    ledger.last.insert(position, ModelLast::Acked { is_sure: false });
                 }
             }
         }

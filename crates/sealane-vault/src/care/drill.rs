@@ -138,7 +138,10 @@ impl Vault {
                             u64::from(matches!(entry.node, SnapshotEntryKind::File { .. }));
                         report.bytes += entry.size();
                     }
-                    Err(reason) => report.failed.push(SkippedItem { path: entry.shown(), reason }),
+                    Err(reason) => {
+                        let reason = reason.to_string();
+                        report.failed.push(SkippedItem { path: entry.shown(), reason });
+                    }
                 }
             }
         }
@@ -174,34 +177,34 @@ impl Vault {
         chunks: &mut ChunkReader<'_>,
         scratch: &Path,
         entry: &SnapshotEntry,
-    ) -> Result<(), String> {
+    ) -> std::io::Result<()> {
         let path = scratch.join(std::ffi::OsStr::from_bytes(&entry.path));
-        let found = path.symlink_metadata().map_err(|error| error.to_string())?;
+        let found = path.symlink_metadata()?;
         let mtime_ns = found.mtime().checked_mul(1_000_000_000);
         let mtime_ns = mtime_ns.and_then(|ns| ns.checked_add(found.mtime_nsec()));
         let same_mode = found.is_symlink() || found.mode() & 0o7777 == entry.mode;
         if mtime_ns != Some(entry.mtime_ns) || !same_mode {
-            return Err("its mode or time differs".to_owned());
+            return Err(std::io::Error::other("its mode or time differs"));
         }
         match &entry.node {
             SnapshotEntryKind::Folder if found.is_dir() => Ok(()),
             SnapshotEntryKind::Link { target } => {
-                let there = std::fs::read_link(&path).map_err(|error| error.to_string())?;
+                let there = std::fs::read_link(&path)?;
                 let same = there.as_os_str().as_bytes() == target;
-                if same { Ok(()) } else { Err("it points elsewhere".to_owned()) }
+                if same { Ok(()) } else { Err(std::io::Error::other("it points elsewhere")) }
             }
             SnapshotEntryKind::File { size, pieces } if found.is_file() && found.len() == *size => {
-                let file = File::open(&path).map_err(|error| error.to_string())?;
+                let file = File::open(&path)?;
                 let mut at = 0;
                 for piece in pieces {
-                    let parts = chunks.parts(piece).map_err(|error| error.to_string())?;
+                    let parts = chunks.parts(piece).map_err(std::io::Error::other)?;
                     let same = self.compare_content(&file, at, &parts);
-                    same.map_err(|error| error.to_string())?;
+                    same?;
                     at += piece.bytes();
                 }
                 Ok(())
             }
-            _ => Err("its kind or size differs".to_owned()),
+            _ => Err(std::io::Error::other("its kind or size differs")),
         }
     }
 

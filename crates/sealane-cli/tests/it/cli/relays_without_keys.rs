@@ -91,6 +91,17 @@ fn member(home: &Home, who: &str) -> GroupMember {
     KeyFolder::open(&home.path(who), None).unwrap().group("fleet").unwrap()
 }
 
+fn assert_card_holds_tags_alone(home: &Home, base: &GroupMember, car: &GroupMember) {
+    let card = home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
+    let card = std::fs::read_to_string(card).unwrap();
+    for tag in [base.source().unwrap(), car.source().unwrap()] {
+        assert!(card.contains(&tag.to_string()), "{card}");
+    }
+    for name in ["base", "car", "fleet", &base.authority().to_string()] {
+        assert!(!card.contains(name), "{name} stands on the card");
+    }
+}
+
 /// The next frame; the relay's notes are passed over.
 fn receive(socket: &UdpSocket) -> Vec<u8> {
     let mut unit = vec![0; 1 << 16];
@@ -112,15 +123,8 @@ fn socket(host: &str) -> UdpSocket {
 #[test]
 fn members_talk_over_relays_that_hold_their_tags_and_nothing_else() {
     let home = Home::fleet(&[], &["base", "car"]);
-    let card = home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
-    let card = std::fs::read_to_string(card).unwrap();
     let (base, car) = (member(&home, "base"), member(&home, "car"));
-    for tag in [base.source().unwrap(), car.source().unwrap()] {
-        assert!(card.contains(&tag.to_string()), "{card}");
-    }
-    for name in ["base", "car", "fleet", &base.authority().to_string()] {
-        assert!(!card.contains(name), "{name} stands on the card");
-    }
+    assert_card_holds_tags_alone(&home, &base, &car);
 
     let (at_car, at_base) = (socket(&host(1)), socket(&host(2)));
     let address = |socket: &UdpSocket| socket.local_addr().unwrap().to_string();

@@ -21,6 +21,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use sealane_message::InputError;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -81,14 +82,14 @@ fn bundle(file: &str) -> io::Result<Arc<ClientConfig>> {
 
 /// The certificates that the system trusts, read once.
 fn system() -> io::Result<Arc<ClientConfig>> {
-    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
+    static CONFIG: OnceLock<Result<Arc<ClientConfig>, InputError>> = OnceLock::new();
     let read = || {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         if roots.add_parsable_certificates(found.certs).0 == 0 {
-            return Err("the system has no certificates that it trusts".to_owned());
+            return Err("the system has no certificates that it trusts".into());
         }
-        config(roots).map_err(|cause| cause.to_string())
+        config(roots).map_err(|cause| cause.to_string().into())
     };
     CONFIG.get_or_init(read).clone().map_err(io::Error::other)
 }
