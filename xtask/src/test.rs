@@ -96,7 +96,7 @@ impl TestOptions {
     }
 }
 
-/// What is missing fails a laboratory. A contributor's machine goes on without it.
+/// If something is missing, a laboratory fails. A contributor's machine goes on without it.
 fn lacks(lack: String, lab: bool, told: &'static str) -> XtaskResult<StepResult> {
     eprintln!("{lack}");
     if lab { Err(lack) } else { Ok(StepResult::Skipped(told)) }

@@ -23,7 +23,7 @@ pub(crate) struct TestVerdict {
     /// The output of failed tests: from `failures:` to the list of their names.
     said: Vec<String>,
     part: VerdictPart,
-    /// What this machine lacks to be a laboratory.
+    /// The lack that keeps this machine from being a laboratory.
     pub(crate) lack: Option<String>,
     /// Tests of the laboratory that did not run, by what they need.
     not_run: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! What is made from the definitions of `args`: help, man pages and `docs/reference/CLI.md`.
+//! Texts made from the definitions of `args`: help, man pages and `docs/reference/CLI.md`.
 
 use std::fmt::Write;
 

@@ -61,11 +61,11 @@ pub(crate) async fn carry(
     fault.map_or(Ok(()), |fault| Err(fault.into()))
 }
 
-/// The membership of the mesh's group, if a configuration has a machine that routes; `keys` are
+/// The membership of the mesh's group, if a configuration has a machine that routes. `keys` are
 /// those of the command line.
 ///
 /// # Errors
-/// What the key folder refuses.
+/// The key folder's refusal.
 pub(crate) fn mesh_member(
     config: &MachineConfig,
     keys: &KeysArgs,

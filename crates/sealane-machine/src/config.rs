@@ -11,7 +11,7 @@ use crate::documents::DocumentsConfig;
 use crate::gateway::GatewayConfig;
 use crate::{MachineError, Result};
 
-/// What a machine is told when it starts. Its file is read again when the machine is asked to.
+/// The configuration of a machine at its start. If asked, the machine reads the file again.
 #[derive(Debug, Clone)]
 pub struct MachineConfig {
     /// The file itself: other files are named as seen from its folder.
@@ -20,7 +20,7 @@ pub struct MachineConfig {
     pub links: Config,
     /// The hub of a gateway.
     pub gateway: Option<GatewayConfig>,
-    /// What it does with documents.
+    /// Its settings for documents.
     pub documents: Option<DocumentsConfig>,
     /// Where all that its links carry is written as pcap: set by a program, and by no file.
     pub capture: Option<PathBuf>,
@@ -130,7 +130,7 @@ impl MachinePlan {
         Ok(MachinePlan { config, cards })
     }
 
-    /// What the same file says now. A program's own settings stay.
+    /// Reads the same file again. A program's own settings stay.
     pub(crate) fn read_again(&self) -> Result<MachinePlan> {
         MachinePlan::of(MachineConfig::read(&self.config.file)?)
     }

@@ -60,7 +60,7 @@ pub(crate) enum DocumentTask {
     End,
 }
 
-/// What a program is answered.
+/// The answer to a program.
 pub(crate) type Answered = Result<DocumentAnswer, AskRefusal>;
 
 /// Looks at what is kept whenever something may have come.

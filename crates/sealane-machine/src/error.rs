@@ -26,7 +26,7 @@ sealane_message::errors! {
         File {
             /// The file.
             file: PathBuf,
-            /// What the system said.
+            /// The system's error.
             cause: io::Error,
         },
         /// The system gives no thread, no random bytes, or the machine's task has ended.
@@ -57,7 +57,7 @@ sealane_message::errors! {
         Policy {
             /// The file.
             file: PathBuf,
-            /// What was wrong, and in which line.
+            /// The fault, and its line.
             cause: Box<PolicyError>,
         },
         /// Its keys.
@@ -78,7 +78,7 @@ sealane_message::errors! {
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum AskRefusal {
-        /// What is asked cannot be, as the text says.
+        /// The request cannot be met, as the text says.
         #[error("{0}")]
         #[chosen_by(of_library)]
         Value(String),
@@ -125,7 +125,7 @@ impl MachineError {
         MachineError::File { file: file.to_owned(), cause }
     }
 
-    /// What is wrong with a configuration, a card or the links that they name.
+    /// A fault of a configuration, a card or the links that they name.
     pub(crate) fn link(file: &Path, cause: LinkError) -> MachineError {
         MachineError::Link { file: file.to_owned(), cause: Box::new(cause) }
     }

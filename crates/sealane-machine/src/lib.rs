@@ -57,6 +57,6 @@ pub use machine::{DaemonRole, Machine, MachineEnd, MachineHandle, MachineKeys, W
 pub use member::MemberKeys;
 pub use status::{EndStatus, MachineStatus};
 
-/// What a function of this crate gives, which fails for a [`MachineError`] where it says nothing
-/// else.
+/// The result of this crate's functions. If a function says nothing else, it fails with a
+/// [`MachineError`].
 type Result<T, E = MachineError> = std::result::Result<T, E>;

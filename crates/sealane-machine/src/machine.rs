@@ -25,7 +25,7 @@ use crate::{MachineError, Result, status_page};
 /// How often a machine looks whether its groups have changed.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What a machine is beside a relay, with the keys that this takes.
+/// A machine's role beside a relay, with the keys that the role takes.
 pub enum DaemonRole {
     /// Nothing: it carries what others send.
     Relay,
@@ -38,21 +38,21 @@ pub enum DaemonRole {
     Documents(MemberKeys),
 }
 
-/// What a machine is, and its keys.
+/// The role of a machine, and its keys.
 pub struct MachineKeys {
-    /// What it is.
+    /// Its role.
     pub role: DaemonRole,
     /// Its membership of the mesh's group, where its configuration has `[routing]`.
     pub mesh: Option<GroupMember>,
 }
 
-/// What a machine has carried when it has ended.
+/// The outcome of a machine that has ended.
 #[derive(Debug)]
 #[must_use = "a machine may have ended for a fault"]
 pub struct MachineEnd {
-    /// What was carried and dropped.
+    /// The frames carried and dropped.
     pub tally: FrameTally,
-    /// What waits for the hub of a gateway.
+    /// The frames that wait for the hub of a gateway.
     pub waiting: Option<WaitingFrames>,
     /// Why it has ended, if nobody has asked it to.
     pub fault: Option<MachineError>,
@@ -67,7 +67,7 @@ pub struct WaitingFrames {
     pub frames: u64,
 }
 
-/// What runs beside the relay.
+/// The role that runs beside the relay.
 enum RunningRole {
     Relay(CardOrders),
     Gateway(RunningGateway),
@@ -95,7 +95,7 @@ pub struct MachineHandle {
     view: Option<String>,
 }
 
-/// What is there before the relay has links.
+/// The role before the relay has links.
 enum RoleBeside {
     Relay,
     Gateway(GatewayBeside),
@@ -228,7 +228,7 @@ impl Machine {
             RunningRole::Relay(_) => (relay.stop(), None),
             RunningRole::Gateway(gateway) => (relay.stop(), Some(gateway.stop())),
             RunningRole::Member(member) => {
-                // What programs have sent goes into the links, so that these end last.
+                // Packets that programs have sent go into the links, so the links end last.
                 member.stop();
                 (relay.stop(), None)
             }
@@ -262,7 +262,7 @@ impl MachineHandle {
     ///
     /// # Errors
     ///
-    /// What is refused of them; the machine goes on as it was.
+    /// The refusal of either; the machine goes on as it was.
     pub async fn reload(&self) -> Result<()> {
         let ended = || MachineError::NoResource(std::io::ErrorKind::BrokenPipe.into());
         let (answer, answered) = oneshot::channel();
@@ -307,7 +307,7 @@ impl RoleBeside {
         })
     }
 
-    /// What takes the frames of the links.
+    /// The taker of the links' frames.
     fn end(&self) -> Option<sealane_link::RelayEnd> {
         match self {
             RoleBeside::Relay => None,

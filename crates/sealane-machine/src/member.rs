@@ -23,7 +23,7 @@ use end::TunEnd;
 pub struct MemberKeys {
     /// Its key folder, which the machine reads again as orders come.
     pub folder: KeyFolder,
-    /// What its group is called there.
+    /// The name of its group there.
     pub group: String,
 }
 
@@ -60,7 +60,7 @@ impl MemberBeside {
         Ok(MemberBeside { keys, interface })
     }
 
-    /// What takes the frames of the links.
+    /// The taker of the links' frames.
     pub(crate) fn end(&self) -> Option<sealane_link::RelayEnd> {
         let InterfaceBeside { own, watch, .. } = self.interface.as_ref()?;
         let taker = Arc::clone(&watch.end);
@@ -223,7 +223,7 @@ impl Drop for RunningInterface {
     }
 }
 
-/// What gives the status of an end whenever it is asked for.
+/// Gives the status of an end whenever it is asked for.
 pub(crate) struct EndWatch {
     end: Arc<TunEnd>,
     group: String,

@@ -31,7 +31,7 @@ use tower_service::Service;
 use crate::limits::{MAX_STATUS_HEAD_BYTES, MAX_STATUS_MS, MAX_STATUS_READERS};
 use crate::{MachineError, Result};
 
-/// What hyper reads of a head before it refuses one, at least. The guard refuses shorter ones.
+/// The least that hyper reads of a head before it refuses it. The guard refuses shorter ones.
 const HEAD_BUFFER_BYTES: usize = 2 * MAX_STATUS_HEAD_BYTES;
 /// After a connection that the system did not give, as when too many files are open.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ impl PageServer {
     /// Serves these pages at an address.
     ///
     /// # Errors
-    /// What the system says of the address.
+    /// The system's error for the address.
     pub(crate) async fn serve(address: SocketAddr, pages: Router) -> std::io::Result<PageServer> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -153,8 +153,8 @@ pub(crate) fn refusal(status: StatusCode) -> Response {
     page(status, "text/plain; charset=utf-8", format!("{status}\n"))
 }
 
-/// What the address of a page has to end with. Other users of this machine reach the port, too,
-/// and so do pages of the web that a browser on it shows; none of them can guess 128 bits.
+/// The required end of a page's address. Other users of this machine reach the port, too. So do web
+/// pages that a browser on it shows. None of them can guess 128 bits.
 pub(crate) struct PageKey(String);
 
 impl PageKey {
@@ -195,7 +195,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// What pages answer to a request of that host.
+    /// The answer of pages to a request of that host.
     pub(crate) async fn asked(
         pages: &Router,
         method: &str,

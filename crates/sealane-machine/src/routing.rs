@@ -33,7 +33,7 @@ impl RoutingGroup {
     /// Begins with the mesh's group, as the machine's key folder has it.
     ///
     /// # Errors
-    /// What the key folder refuses, or a system without random bytes.
+    /// The key folder's refusal, or a system without random bytes.
     pub(crate) fn begin(member: GroupMember) -> Result<(RoutingGroup, RoutingSecrets)> {
         let secrets = RoutingSecrets { keys: member.mesh_keys()?, seed: random()? };
         let known = GroupFingerprint::of(&member);

@@ -22,13 +22,13 @@ use crate::{Gateway, GatewayStatus, MeshStream};
 /// documents.
 #[derive(Debug, Clone)]
 pub struct MachineStatus {
-    /// What its links carry and drop, and its routes.
+    /// The frames that its links carry and drop, and its routes.
     pub status: RelayStatus,
     /// The member, where it has an interface.
     pub end: Option<EndStatus>,
     /// The way to its hub.
     pub gateway: Option<GatewayStatus>,
-    /// What it counts of documents.
+    /// Its counts of documents.
     pub documents: Option<DocumentsStatus>,
 }
 

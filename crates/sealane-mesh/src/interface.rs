@@ -338,7 +338,7 @@ impl MeshInterface {
         }
     }
 
-    /// What the next hello says of documents.
+    /// The digest of documents for the next hello.
     pub(crate) fn digest_to_tell(
         &mut self,
         digest: Option<[u8; DIGEST_BYTES]>,

@@ -49,12 +49,12 @@ pub fn is_heartbeat(notice: &[u8]) -> bool {
 }
 
 impl NoticeContent {
-    /// What a notice says of itself, if the authority of that group has signed it.
+    /// The content of a notice, if the authority of that group has signed it.
     ///
     /// # Errors
     ///
     /// [`MeshError::TooLong`], [`MeshError::Truncated`], [`MeshError::OrderRange`],
-    /// [`MeshError::NotOurs`] for the renewal of another group, and what the seal says of the
+    /// [`MeshError::NotOurs`] for the renewal of another group, and the seal's errors for the
     /// signature.
     pub fn verify(of: &KeptGroup, notice: &[u8]) -> Result<Self, MeshError> {
         if notice.len() > MAX_NOTICE_BYTES {

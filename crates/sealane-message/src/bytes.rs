@@ -1,6 +1,6 @@
 //! Fields of bytes, read from their front: what all formats of this repository are made of.
 
-/// What is left to read. A read that finds too little takes nothing.
+/// The bytes that are left to read. If a read finds too little, it takes nothing.
 ///
 /// Byte order and errors are the format's: this type gives bytes, and `None` where they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

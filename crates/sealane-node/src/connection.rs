@@ -169,8 +169,8 @@ impl ReadConnection {
             SocketEvent::Frame(frame) => self.accept(&frame, subscription)?,
             SocketEvent::Nothing => {}
         }
-        // What is there already is taken in one go: a task that is woken for each frame costs more
-        // than the frame.
+        // Frames that are there already are taken in one go. A task that is woken for each frame
+        // costs more than the frame.
         for count in 1..TAKE {
             if count % TURN == 0 {
                 tokio::task::yield_now().await;

@@ -42,7 +42,7 @@ pub(crate) enum VerbForm {
     Reset(ReadStart),
     /// These offsets are done for it.
     Skip(SkipForm),
-    /// What it has not finished comes again: `true`.
+    /// Its unfinished messages come again: `true`.
     Redeliver(bool),
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn read_body<'de, T: Deserialize<'de>>(
     })
 }
 
-/// What `Display` shows and `FromStr` reads.
+/// The text that `Display` shows and `FromStr` reads.
 pub(crate) struct AsText;
 
 impl AsText {

@@ -253,7 +253,7 @@ pub(crate) enum ControlForm<'a> {
         /// The hub's clock, Unix milliseconds.
         heartbeat: u64,
     },
-    /// What went wrong.
+    /// An error.
     Error {
         /// It.
         error: Cow<'a, WireError>,
@@ -289,7 +289,7 @@ pub(crate) struct SubscribedForm<'a> {
     codec: Cow<'a, str>,
     /// The hub's clock, Unix milliseconds.
     time: u64,
-    /// What the hub can do.
+    /// The features of the hub.
     #[serde(default = "Features::base")]
     features: Features,
     /// Where the reading begins, for one stream.
@@ -297,7 +297,7 @@ pub(crate) struct SubscribedForm<'a> {
     place: Option<PlaceForm<'a>>,
 }
 
-/// What [`StreamJoined`] says beside its stream.
+/// The fields of [`StreamJoined`] beside its stream.
 #[derive(serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PlaceForm<'a> {

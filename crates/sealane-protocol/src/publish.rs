@@ -337,7 +337,7 @@ pub(crate) enum PublishForm<'a> {
         /// Which, and why.
         refused: RefusedForm<'a>,
     },
-    /// What only a newer hub says.
+    /// A frame that only a newer hub sends.
     #[cfg_attr(test, schemars(skip))]
     Unknown {},
 }
@@ -352,12 +352,12 @@ pub(crate) struct SessionForm<'a> {
     codec: Cow<'a, str>,
     /// The hub's clock, Unix milliseconds.
     time: u64,
-    /// What the hub can do.
+    /// The features of the hub.
     #[serde(default = "Features::base")]
     features: Features,
 }
 
-/// What more may be published.
+/// The allowance for further publishing.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct CreditForm {

@@ -138,7 +138,7 @@ twins! {
         generation: u64,
         /// The messages, in order.
         messages: Vec<Deliver>,
-        /// What is missing between them: frames of the status `gap`.
+        /// The gaps between them: frames of the status `gap`.
         #[schemars(with = "Vec<StatusForm<'static>>")]
         gaps: Vec<Envelope>,
         /// Where the next page begins.
@@ -164,12 +164,12 @@ twins! {
         /// How long it is held back.
         #[serde(skip_serializing_if = "Option::is_none")]
         delay_ms: Option<u64>,
-        /// What must hold.
+        /// The condition for storing it.
         #[serde(skip_serializing_if = "Option::is_none")]
         condition: Option<Condition>,
     }
 
-    /// What must hold for a message to be stored.
+    /// The condition for storing a message.
     struct Condition {
         /// The offset that it must get.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -238,7 +238,7 @@ struct Refusal {
     error: WireError,
 }
 
-/// What a hub sends on a subscription.
+/// The frames that a hub sends on a subscription.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "its schema alone is used")]
@@ -249,7 +249,7 @@ enum ServerFrame<'a> {
     Control(ControlForm<'a>),
 }
 
-/// What a hub sends on a publishing socket.
+/// The frames that a hub sends on a publishing socket.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "its schema alone is used")]
@@ -336,7 +336,7 @@ fn definitions() -> Map<String, Value> {
     .collect()
 }
 
-/// What stands on the wire has the name of what it is the form of.
+/// The name on the wire: a form's own, without `Form`.
 fn plain_name(name: &str) -> &str {
     name.strip_suffix("Form").unwrap_or(name)
 }

@@ -20,7 +20,7 @@ use crate::block::{BlockRecord, stored_bytes};
 use crate::store::{KeyRow, SessionRow};
 use crate::{ConsumerSettings, Level, Retention};
 
-/// What one transaction changes.
+/// The changes of one transaction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoreCommit {
     /// In the order in which they are applied.
@@ -187,7 +187,7 @@ impl StoreCommit {
         given_up
     }
 
-    /// What is true of every commit.
+    /// Whether the rules of every commit hold.
     pub(crate) fn holds_together(&self) -> bool {
         let mut removed = HashSet::new();
         let (mut made, mut trimmed) = (HashSet::new(), HashSet::new());
@@ -217,7 +217,7 @@ impl StoreCommit {
                 return false;
             }
         }
-        // What a removed stream gained would outlive it, and become a stranger's with its number.
+        // A removed stream's gain would outlive it, and become a stranger's with its number.
         let mut gains = self.changes.iter().filter_map(StoreChange::gaining);
         gains.all(|stream| !removed.contains(&stream))
     }

@@ -348,7 +348,7 @@ sealane_message::errors! {
         OlderOnly {
             /// The newest that can be read.
             number: u64,
-            /// What cannot be read, and why.
+            /// The unreadable objects, and why.
             unread: String,
         },
         /// The owner has removed this writer.

@@ -46,11 +46,11 @@ sealane_message::errors! {
 /// A refusal of the process that holds the documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentRefusal {
-    /// What is wrong, in a sentence.
+    /// The fault, in a sentence.
     pub message: String,
     /// The stable code: that of keys or of a policy, where they refuse.
     pub code: String,
-    /// What to do about it.
+    /// How to mend it.
     pub hint: String,
 }
 
@@ -73,7 +73,7 @@ impl DocumentsError {
         }
     }
 
-    /// What to do about it.
+    /// How to mend it.
     pub fn hint(&self) -> &str {
         match self {
             DocumentsError::Refused(refusal) => &refusal.hint,
@@ -301,7 +301,7 @@ impl DocumentsClient {
         }
     }
 
-    /// What answers is of another version.
+    /// The process that answers is of another version.
     fn strange(&self) -> DocumentsError {
         self.gone(std::io::ErrorKind::InvalidData.into())
     }

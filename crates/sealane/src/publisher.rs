@@ -64,7 +64,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`Error::TooLarge`], or [`Error::SocketFailure`] if the runtime that it was made in is gone.
-    /// What else fails [`Publisher::flush`] tells.
+    /// [`Publisher::flush`] tells all other failures.
     pub async fn send(&self, envelope: &Value) -> Result<(), Error> {
         let mut bytes = Vec::new();
         sealane_codec::encode(self.codec, envelope, &mut bytes);

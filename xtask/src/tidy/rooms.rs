@@ -1,5 +1,5 @@
-//! What belongs into one room and no other: daemons into libraries, HTTP into its libraries, errors
-//! into tables.
+//! Code that belongs into one room and no other: daemons into libraries, HTTP into its libraries,
+//! errors into tables.
 
 use super::TidyFinding;
 use crate::rust::{RustSource, words};

@@ -151,7 +151,7 @@ pub struct VaultDrill {
     pub allow_older: bool,
 }
 
-/// What of a snapshot root takes from its signer.
+/// The parts of a snapshot that root takes from its signer.
 #[derive(Debug, Args, Clone, Copy)]
 pub struct RestoreTrust {
     /// Leave everything to the user who restores

@@ -22,7 +22,7 @@ pub enum TypedError {
     Wrong {
         /// The names of the fields that lead there, with dots between them; none for the datum.
         path: String,
-        /// What is wrong with it, for example `is not text`.
+        /// The fault of the value, for example `is not text`.
         cause: Cow<'static, str>,
     },
 }

@@ -61,7 +61,7 @@ impl<'w, 'a> TypedWriter<'w, 'a> {
     }
 }
 
-/// What no type of the protocol is made of.
+/// The error for a kind of value that no type of the protocol has.
 fn foreign<T>() -> Result<T, Error> {
     Err(ser::Error::custom("a kind of value that has no form here"))
 }

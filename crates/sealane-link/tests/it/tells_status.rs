@@ -48,7 +48,7 @@ fn each_neighbour_has_counts_of_its_own_which_a_reload_keeps() {
     stage.relay.refuse_reload("no such file".to_owned());
     let status = watch.status();
     assert_eq!((status.reloads.taken, status.reloads.refused), (1, 1));
-    assert_eq!(status.reloads.last.unwrap().outcome, Err("no such file".to_owned()));
+    assert_eq!(status.reloads.last.unwrap().outcome, Err("no such file".into()));
     assert_eq!(status.neighbours.len(), 2);
     assert_eq!(status.neighbours[0].tally.received.units, 3, "it is the same neighbour");
     stage.send(0, &maker.frame(tag(1), b"and on"));

@@ -31,7 +31,7 @@ pub(crate) struct DocumentsAir {
 /// The usual bytes that a wire carries at once.
 const WIRE_BYTES: usize = 1500;
 
-/// What fits these links.
+/// The limits that fit these links.
 pub(crate) fn air_of(links: &Config) -> DocumentsAir {
     let media: Vec<MeshMedium> = links.links.iter().filter_map(LinkConfig::mesh_medium).collect();
     let message_bytes = media.iter().map(MeshMedium::documents_bytes).min();

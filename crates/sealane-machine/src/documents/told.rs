@@ -1,4 +1,4 @@
-//! What was counted of documents, for programs: docs/reference/JSON.md, `mesh status`.
+//! The counts of documents, for programs: docs/reference/JSON.md, `mesh status`.
 
 use sealane::Value;
 use sealane_document::{DocumentsStatus, RegisterConflict};

@@ -42,7 +42,7 @@ impl GatewayBeside {
         Ok(GatewayBeside { gateway, settings, tag, ways })
     }
 
-    /// What takes the frames of the links.
+    /// The taker of the links' frames.
     pub(crate) fn end(&self) -> RelayEnd {
         RelayEnd { tag: self.tag, take: take_by(self.gateway.intake()) }
     }

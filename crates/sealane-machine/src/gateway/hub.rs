@@ -32,7 +32,7 @@ pub enum HubFault {
     File {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The queue, which knows how far each stream was read.
@@ -68,7 +68,7 @@ impl HubAccess {
     /// A client that tries once: the gateway has its own waits.
     ///
     /// # Errors
-    /// What cannot be used of the address, the token or the certificates.
+    /// The address, the token or the certificates cannot be used.
     pub fn client(&self) -> Result<Client, HubFault> {
         let client = Client::connect(&self.address)?.patience(Duration::ZERO);
         let mut client = client.with_codec(Codec::MsgPack)?;

@@ -1,5 +1,4 @@
-//! What the machine that routes tells of itself, for programs: docs/reference/JSON.md, `mesh
-//! status`.
+//! The status of the machine that routes, for programs: docs/reference/JSON.md, `mesh status`.
 
 use sealane::Value;
 use sealane_link::{

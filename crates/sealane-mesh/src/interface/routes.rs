@@ -166,7 +166,7 @@ fn ahead(turn: MeshTime) -> MeshTime {
     MeshTime(turn.0.saturating_sub(AHEAD.0))
 }
 
-/// What is told of routes, and asked, may run ahead of its part of the channel by so much: a few
+/// Route updates and requests may run so far ahead of their part of the channel. That is a few
 /// messages where few are in reach, and none in a crowd.
 const AHEAD: MeshSpan = MeshSpan::millis(250);
 /// How often something new is told where air time is not scarce: nobody says that it came.

@@ -122,7 +122,7 @@ impl LinkQuality {
         self.cost = u16::try_from(cost).ok();
     }
 
-    /// What a hop costs, if both hear each other.
+    /// The cost of a hop, if both ends hear each other.
     pub(super) fn cost(&self) -> Option<u16> {
         // Smoothing rounds towards the last value, and can pass below what a perfect link costs.
         self.cost.map(|cost| cost.max(COST_MIN))

@@ -62,7 +62,7 @@ fn every_reference_of_the_description_leads_somewhere() {
     }
 }
 
-/// What is written by hand is what the twin reads, in every codec.
+/// Checks that the twin reads handwritten output, in every codec.
 fn twin<T: DeserializeOwned>(write: impl Fn(Codec, &[u8], &mut Vec<u8>)) {
     for codec in Codec::AT_REST {
         let mut envelope = Vec::new();

@@ -11,7 +11,7 @@ use crate::commit::{
 };
 use crate::{Level, Retention};
 
-/// What a commit did to rows, as far as the hub counts by it.
+/// A commit's effect on rows, as far as the hub counts by it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AppliedCounts {
     /// Idempotency keys that were added.

@@ -70,7 +70,7 @@ impl StreamSettings {
     }
 }
 
-/// What goes off a stream's beginning.
+/// The blocks that go off a stream's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TrimmedBlocks {
     /// The last offset that was removed.
@@ -84,7 +84,7 @@ pub(crate) struct TrimmedBlocks {
 pub(crate) struct ExpiredBlocks {
     /// Where the last of them begins.
     pub(crate) through: u64,
-    /// What goes with them.
+    /// The last offset and the bytes that go with them.
     pub(crate) trimmed: TrimmedBlocks,
 }
 

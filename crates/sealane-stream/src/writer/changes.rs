@@ -43,7 +43,7 @@ impl CommitPlan {
         }
         self.managed.add_to(&mut commit);
         self.progress.add_to(&mut commit);
-        // What expires is counted when all that came by this commit is there.
+        // Expiry is counted when all that came by this commit is there.
         self.upkeep.add_to(&mut commit);
         commit
     }

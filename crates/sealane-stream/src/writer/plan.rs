@@ -70,7 +70,7 @@ pub(super) struct CommitPlan {
     pub(super) progress: ProgressPlan,
     /// The operator's actions.
     pub(super) managed: ManagedChanges,
-    /// What is done by the clock.
+    /// The work done by the clock.
     pub(super) upkeep: UpkeepPlan,
     pub(super) room: RoomPlan,
     pub(super) replies: ReplyPlan,

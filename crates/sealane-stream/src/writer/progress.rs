@@ -33,14 +33,14 @@ pub(super) struct WriterProgress {
     oldest: BTreeMap<u64, Vec<StreamConsumer>>,
 }
 
-/// What a commit stores of consumers, and what it does to their dead messages.
+/// The changes of consumers that a commit stores, and its effect on their dead messages.
 #[derive(Default)]
 pub(super) struct ProgressPlan {
     /// Consumers of which something is stored.
     pub(super) stored: Vec<ConsumerPlan>,
     /// Those that are written whole.
     records: Vec<Box<ConsumerRecord>>,
-    /// What the others did, as one row.
+    /// The changes of the others, as one row.
     pieces: Vec<u8>,
     /// The number of that row.
     row: u64,
@@ -62,13 +62,13 @@ pub(super) struct ConsumerPlan {
 enum ProgressWritten {
     /// All of it.
     Whole,
-    /// What changed since it was stored last, in so many bytes.
+    /// The changes since it was stored last, in so many bytes.
     Changes(u64),
 }
 
 impl ConsumerPlan {
-    /// What was planned did not come to be stored: the next time it is all of the consumer. The
-    /// consumer has forgotten by now which changes these were.
+    /// If this plan was not stored, the next one stores all of the consumer. The consumer has
+    /// forgotten by now which changes these were.
     pub(super) fn is_unstored(&self, registry: &StreamRegistry) {
         self.entry.state.lock().is_unstored();
         registry.mark_dirty(&self.stream, &self.entry);

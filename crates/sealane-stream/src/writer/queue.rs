@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::command::WriterCommand;
 use crate::limits::{MAX_COMMIT_BYTES, MAX_COMMIT_MESSAGES};
 
-/// What the writer is asked to do and has not looked at.
+/// The commands that the writer has not looked at.
 pub(super) struct CommandQueue {
     receiver: Receiver<WriterCommand>,
     /// Commands for streams that the last commit was removing: they are the first of the next one.
@@ -26,7 +26,7 @@ impl CommandQueue {
         self.deferred = commands;
     }
 
-    /// What was left to the next commit.
+    /// The commands left to the next commit.
     pub(super) fn take_deferred(&mut self) -> Vec<WriterCommand> {
         std::mem::take(&mut self.deferred)
     }

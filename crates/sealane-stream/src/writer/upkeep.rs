@@ -56,7 +56,7 @@ pub(super) struct WriterUpkeep {
     retained: Instant,
 }
 
-/// What a commit does by the clock.
+/// The work that a commit does by the clock.
 #[derive(Default)]
 pub(super) struct UpkeepPlan {
     /// Delayed messages that are delayed no more, by the numbers of their rows.
@@ -65,9 +65,9 @@ pub(super) struct UpkeepPlan {
     next_due_ms: Option<u64>,
     /// Whether retention has looked at the streams.
     retains: bool,
-    /// What retention takes off streams.
+    /// The blocks that retention takes off streams.
     trimmed: Vec<(Arc<StreamEntry>, TrimmedBlocks)>,
-    /// What goes, as the store is to do it.
+    /// The removals, as the store is to do them.
     changes: Vec<StoreChange>,
 }
 
@@ -78,7 +78,7 @@ impl UpkeepPlan {
         !self.released.is_empty()
     }
 
-    /// What retention takes off streams.
+    /// The blocks that retention takes off streams.
     pub(super) fn trimmed(&self) -> &[(Arc<StreamEntry>, TrimmedBlocks)] {
         &self.trimmed
     }
@@ -305,7 +305,7 @@ fn retain(
         let by_count = retention.max_count > 0 && last < too_many;
         let by_bytes = retention.max_bytes > 0 && left.saturating_sub(bytes) >= retention.max_bytes;
         let was_purged = last < first;
-        // What is not readable yet stays: its stream would seem to begin behind its end.
+        // A block that is not readable yet stays: its stream would seem to begin behind its end.
         let expired = last < next && (was_purged || by_age || by_count || by_bytes);
         let has_room = taken < TRIM_BYTES;
         taken += bytes;

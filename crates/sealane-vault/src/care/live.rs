@@ -69,7 +69,7 @@ impl LiveChunks {
 pub(super) struct Kept<'a> {
     vault: &'a Vault,
     packs: &'a [PackRecord],
-    /// What indexes say of packs that are not there, or none if one of them is damaged.
+    /// The chunks that indexes name in absent packs, or none if an index is damaged.
     missing: Option<Option<HashSet<ChunkId, IdHash>>>,
     /// Whether the packs that were looked at are as they were written.
     whole: HashMap<ObjectHash, bool>,
@@ -108,7 +108,7 @@ impl<'a> Kept<'a> {
         })
     }
 
-    /// What indexes name in packs that are not there; none if one of them is damaged.
+    /// The chunks that indexes name in absent packs; none if an index is damaged.
     fn read_indexes(&self) -> Result<Option<HashSet<ChunkId, IdHash>>, Error> {
         let mut missing = HashSet::default();
         let objects = self.vault.pack_objects()?;

@@ -53,7 +53,7 @@ pub struct PruneReport {
     pub kept: u64,
     /// Snapshots that were removed.
     pub removed: u64,
-    /// What was given up, and why it could not be had.
+    /// The items given up, and why they could not be had.
     pub given_up: Vec<SkippedItem>,
     /// Links of writers that were removed, which nobody believes: they go, too.
     pub unbelieved: u64,
@@ -134,7 +134,7 @@ impl Vault {
         Ok(report)
     }
 
-    /// What a prune with these options would do with each snapshot, and why. Nothing is written.
+    /// A prune's verdict with these options on each snapshot, and why. Nothing is written.
     ///
     /// # Errors
     /// [`Error::NotOwner`], and as [`Vault::prune`].

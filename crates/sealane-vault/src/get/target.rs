@@ -167,10 +167,10 @@ impl RestoreTarget {
     }
 
     /// Gives a finished draft its place. Unless it may `replace`, a file that has appeared there
-    /// stays; so does another of the snapshot whose name the file system takes for the same.
+    /// stays. So does another of the snapshot whose name the file system takes for the same.
     ///
-    /// Whoever may write to the folder could have put another file under the draft's name: then
-    /// what lies in the place is not what was verified, and that is an error.
+    /// A process that may write to the folder could have put another file under the draft's name.
+    /// Then the file in the place is not the verified one, and that is an error.
     pub(super) fn publish(
         &mut self,
         path: &[u8],
@@ -404,7 +404,7 @@ mod tests {
             assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"secret");
             fs::symlink_metadata(&name).unwrap();
         }
-        // What takes the draft's own name is not published for it.
+        // A file that takes the draft's own name is not published for it.
         let draft = target.draft(b"other").unwrap();
         let named = folder.path().join(OsStr::from_bytes(&draft.path));
         fs::remove_file(&named).unwrap();

@@ -1,4 +1,4 @@
-//! What a put leaves out: patterns as git reads them, each from where it stands.
+//! The paths that a put leaves out: patterns as git reads them, each from where it stands.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::PutOptions;
 use crate::Error;
 
-/// What is left out. Of several lists the last one decides that has a pattern for a path.
+/// The exclusions of a put. Of several lists, the last with a pattern for a path decides.
 pub(super) struct PutExcludes {
     lists: Vec<ExcludeList>,
     malformed: Vec<String>,

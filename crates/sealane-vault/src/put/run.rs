@@ -126,7 +126,7 @@ pub(crate) fn repack(
 
 type PutOutcome = (PackerOutput, Vec<PackRecord>, PutNotes);
 
-/// What there is to tell of a put beside what it kept.
+/// The remarks on a put beside what it kept.
 #[derive(Default)]
 struct PutNotes {
     skipped: Vec<SkippedItem>,

@@ -56,7 +56,7 @@ impl Vault {
     /// How many links of removed writers the store has that nobody believes.
     ///
     /// # Errors
-    /// What the store fails for.
+    /// The store's failures.
     pub fn unbelieved(&self) -> Result<u64, Error> {
         Ok(self.walk(None)?.ended.len() as u64)
     }
@@ -96,7 +96,7 @@ impl Vault {
         self.read_body(&self.load(number, signers)?)
     }
 
-    /// What a link that is believed keeps; none for a prune.
+    /// The snapshot that a believed link keeps; none for a prune.
     pub(super) fn read_body(&self, sealed: &SealedSnapshotLink) -> Result<Option<Snapshot>, Error> {
         let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
         if sealed.link.signer == SignerId::default() && body.roster > self.roster().number {

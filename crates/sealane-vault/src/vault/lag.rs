@@ -114,7 +114,7 @@ impl Vault {
         }
     }
 
-    /// What the store has instead of a head.
+    /// The error that names the store's head instead of `seen`.
     fn rolled_back(&self, seen: ChainHead) -> Result<Error, Error> {
         let there = self.walk(None)?.head.unwrap_or_default();
         Ok(Error::RolledBack { seen: seen.0, found: there.0, head: head_text(there) })

@@ -132,7 +132,7 @@ impl VaultPin {
         })
     }
 
-    /// What this machine remembers of a place, whatever is there now.
+    /// The anchor that this machine remembers of a place, whatever is there now.
     pub(super) fn of_place(
         store: &VaultStore,
         options: &OpenOptions,

@@ -218,7 +218,7 @@ impl Vault {
             if chain.rotated || self.newest_roster()? != rotation.rotation.list {
                 return Err(Error::Rotated);
             }
-            // What this link does not name is no snapshot any more.
+            // A snapshot that this link does not name is none any more.
             let unread: Vec<String> = chain.unread.iter().map(UnreadLink::shown).collect();
             if !unread.is_empty() {
                 return Err(Error::unread(&unread));

@@ -1,4 +1,4 @@
-//! What opens a vault, and what is said where nothing does.
+//! How a vault is opened, and the error if nothing opens it.
 
 use super::OpenOptions;
 use super::pin::VaultPin;
@@ -90,8 +90,8 @@ fn none_opens(roster: &VaultRoster, found: &StoredKeySlots, secret: &SlotSecret<
     }
 }
 
-/// What is said of a place without a config: where a vault was known and nothing of it is left, it
-/// is not the vault that is missing, but what the place was on.
+/// The error for a place without a config. If a vault was known there and nothing of it is left,
+/// its medium is missing, not the vault.
 pub(super) fn gone(store: &VaultStore, error: Error, options: &OpenOptions) -> Error {
     let is_empty = || {
         [SLOT_PREFIX, "snapshots/"].iter().all(|at| store.list(at).is_ok_and(|all| all.is_empty()))

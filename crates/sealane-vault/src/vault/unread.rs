@@ -66,7 +66,7 @@ pub(crate) struct SnapshotLedger {
     pub(crate) loose: Vec<LedgerLink>,
     /// Numbers that were given up and are none of the chain, each with its hash as far as known.
     pub(crate) lost: Vec<ChainHead>,
-    /// What was given up, and why it could not be had.
+    /// The items given up, and why they could not be had.
     pub(crate) given_up: Vec<SkippedItem>,
     pub(crate) chain: SnapshotChain,
 }

@@ -143,7 +143,7 @@ impl Vault {
         let numbers = positions.iter().map(|(number, _)| *number);
         chain.links = numbers.filter(|number| believed(number)).collect();
         chain.loose.retain(|number| believed(number));
-        // What the chain does not lead to holds no place in it when it goes.
+        // If the chain does not lead to a link, that link holds no place in it when it goes.
         for ended in chain.ended.iter_mut().filter(|ended| !positions.contains(ended)) {
             ended.1 = GIVEN_UP;
         }
@@ -377,7 +377,7 @@ fn start(
             Ok(())
         }
         None => {
-            // Who asked for the walk says what is there instead.
+            // The caller of the walk says what is there instead.
             Err(Error::RolledBack { seen: number, found: 0, head: String::new() })
         }
     }

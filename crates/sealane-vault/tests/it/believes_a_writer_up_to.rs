@@ -11,7 +11,7 @@ fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
 }
 
-/// What a writer that keeps no rules signs after it was removed.
+/// Signs a link as a removed writer that keeps no rules.
 fn sign_anyway(writer: &Vault) -> u64 {
     let (number, previous) = head(writer);
     let link = FalseLink { number: number + 1, previous, ..FalseLink::default() };

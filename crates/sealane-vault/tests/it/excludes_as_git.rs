@@ -1,5 +1,5 @@
-//! What `--exclude` leaves out is what git ignores by the same lines, and a pattern that matched
-//! nothing is named.
+//! `--exclude` leaves out what git ignores by the same lines, and a pattern that matched nothing is
+//! named.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -210,7 +210,7 @@ fn a_pattern_that_matched_nothing_is_named() {
     let vault = place.init();
     let file = place.path("rules");
     fs::write(&file, "*.tmp\n*.nothing\n# a remark\n\n[bad\n").unwrap();
-    // What another pattern overrules has matched, too.
+    // A pattern that another one overrules has matched, too.
     let exclude = ["*.html", "/docs/a.html", "/tarjet", "source/target", "!*.none"];
     let exclude = exclude.map(str::to_owned).to_vec();
     let exclude_from = vec![file.clone()];

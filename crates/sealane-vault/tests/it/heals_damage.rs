@@ -197,7 +197,7 @@ fn a_repair_says_what_it_brought_back_and_what_it_cannot() {
     let vault = vault.unwrap();
     let without = vault.repair(&[], &PutOptions::default()).unwrap();
     assert!(without.rescued > 0 && without.put.is_none());
-    // What nobody can read now may be whole in an hour: its pack stays.
+    // A chunk that nobody can read now may be whole in an hour: its pack stays.
     assert!(!without.mended.contains(*key) && place.path("vault").join(key).exists());
     assert!(!without.lost.is_empty() && without.lost.len() <= 3, "{:?}", without.lost);
     let source = kept.place.path("source");

@@ -108,7 +108,7 @@ fn a_place_that_is_empty_is_not_taken_for_a_new_one() {
     // A config that is lost is another matter.
     fs::remove_file(place.path("vault/config")).unwrap();
     assert_eq!(place.try_open().unwrap_err().info().name, "NoVault");
-    // Who says that the vault is given up gets another.
+    // If the user says that the vault is given up, a new one is made.
     fs::remove_dir_all(place.path("vault")).unwrap();
     assert_ne!(init(true).unwrap().anchor(), anchor);
     assert!(place.try_open().is_ok());

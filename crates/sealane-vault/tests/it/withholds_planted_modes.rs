@@ -1,4 +1,4 @@
-//! What a writer says of owners and setuid bits is taken only by whoever trusts it; and a restore
+//! A restore takes owners and setuid bits from a writer only if its user trusts the writer. It
 //! writes nothing but what it made itself.
 
 use std::fs;

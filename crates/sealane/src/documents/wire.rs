@@ -1,5 +1,6 @@
-//! What programs, and the process that holds documents, say to each other on its socket: a line of
-//! JSON each way. It is a matter of one machine and one version, and no page of `spec/` has it.
+//! The messages between programs and the process that holds documents, on its socket: a line of
+//! JSON each way. They are a matter of one machine and one version, and no page of `spec/` has
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{DocumentRefusal, EmergencyRequest};
 
-/// What a program asks.
+/// A program's request.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "do", content = "with", rename_all = "lowercase")]
 pub enum DocumentQuestion {
@@ -28,7 +29,7 @@ pub enum DocumentQuestion {
     Set {
         /// The type, by its name or number.
         data_type: String,
-        /// What the document says.
+        /// The document's content.
         value: DocumentValue,
     },
     /// Count on.
@@ -51,13 +52,13 @@ pub enum DocumentQuestion {
     Clear(CallName),
     /// All calls for help.
     Emergencies,
-    /// What was counted of documents, as `sealane mesh status` shows it.
+    /// The counts of documents, as `sealane mesh status` shows them.
     Counts,
     /// All that is new from now on.
     Watch,
 }
 
-/// What a program is answered.
+/// The answer to a program.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "is", content = "of", rename_all = "lowercase")]
 pub enum DocumentAnswer {
@@ -78,7 +79,7 @@ pub enum DocumentAnswer {
         /// Its number.
         number: u32,
     },
-    /// What was counted.
+    /// The counts.
     Counts(DocumentValue),
     /// It was refused.
     Refused(DocumentRefusal),

@@ -46,7 +46,7 @@ pub struct ControlPlace {
     pub next: u64,
 }
 
-/// What a control stream has behind a place.
+/// The part of a control stream behind a place.
 #[derive(Debug)]
 pub enum ControlPage {
     /// Nobody has ordered anything here yet, or the stream was removed.

@@ -14,7 +14,7 @@ fn refused(command: &mut Command, code: &str) -> String {
     said
 }
 
-/// What was said by a run that succeeds.
+/// The standard error of a run that succeeds.
 fn said(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

@@ -1,5 +1,4 @@
-//! What verbs write with `--json` is what `docs/reference/JSON.md` says: the same fields, in
-//! camelCase.
+//! With `--json`, verbs write what `docs/reference/JSON.md` says: the same fields, in camelCase.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -58,7 +58,7 @@ async fn team(State(door): State<Arc<TeamDoor>>, RawQuery(query): RawQuery) -> R
 }
 
 impl TeamDoor {
-    /// What the thread says; nothing if it has too much to do.
+    /// The thread's answer; nothing if it has too much to do.
     async fn value(&self, asked: DocumentQuestion) -> Value {
         match ask(&self.tasks, asked).await {
             Ok(DocumentAnswer::Items { items, sums }) => {

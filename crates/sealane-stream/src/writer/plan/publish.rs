@@ -104,7 +104,7 @@ impl CommitPlan {
                 SessionNext::Skipped(next) => told.result = Err(Error::NumberSkipped { next }),
                 SessionNext::Forgotten => {}
             }
-            // What was stored before does not depend on this commit, and is told even if it fails.
+            // A result stored before does not depend on this commit, and is told even if it fails.
             if told.result.is_ok() && session.is_certain(n) {
                 sender.outbox.tell([told]);
             } else {

@@ -1,4 +1,4 @@
-//! What those who asked are told, and what is left to the next commit.
+//! The answers to commands, and the commands left to the next commit.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::publishing;
 use crate::store::StoreFault;
 use crate::writer::command::{CommandAnswer, WriterCommand};
 
-/// What those who asked are told when the commit has ended.
+/// The answers that commands get when the commit has ended.
 #[derive(Default)]
 pub(in crate::writer) struct ReplyPlan {
     /// Each with the number of the stream whose level it waits for.
