@@ -28,6 +28,7 @@ use crate::limits::MAX_TRACES_WAITING;
 mod driver;
 mod everyone;
 mod found;
+mod frames;
 mod gate;
 mod intake;
 mod load;

@@ -11,8 +11,8 @@ use std::fmt;
 /// ```
 /// use sealane_message::InputError;
 ///
-/// let seconds = |text: &str| text.parse::<u64>().map_err(|_| InputError::from("a time is like 5"));
-/// assert_eq!(seconds("soon").unwrap_err().to_string(), "a time is like 5");
+/// let cause = InputError::from("a time is like 5s");
+/// assert_eq!(cause.to_string(), "a time is like 5s");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputError(Cow<'static, str>);

@@ -216,7 +216,8 @@ impl EventSource {
                     let share = self.app.share();
                     let bytes = share.bytes();
                     self.held = Some(share);
-                    self.subscription.take(TAKE, bytes, &mut events).await.map_err(HttpRefusal::from)
+                    let taken = self.subscription.take(TAKE, bytes, &mut events).await;
+                    taken.map_err(HttpRefusal::from)
                 }
                 () = tokio::time::sleep(COMMENT_EVERY) => {
                     self.out.extend_from_slice(b":\n\n");

@@ -5,15 +5,15 @@ use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{DataType, Topic};
 
-use crate::error::Unshown;
+use crate::error::DeliveryRejection;
 use crate::publish::PublishBatch;
-use crate::{Error, Message, SealCounts};
+use crate::{Error, ReceivedMessage, SealCounts};
 
 /// A group; there is none.
 #[derive(Debug, Clone)]
-pub(crate) enum Group {}
+pub(crate) enum GroupClient {}
 
-impl Group {
+impl GroupClient {
     pub(crate) fn seal_now(
         &self,
         _: &str,
@@ -24,7 +24,7 @@ impl Group {
         match *self {}
     }
 
-    pub(crate) fn sent(&self, _: Sent, _: &Topic, _: u64, _: u64) {
+    pub(crate) fn sent(&self, _: SentEnvelopes, _: &Topic, _: u64, _: u64) {
         match *self {}
     }
 
@@ -46,7 +46,7 @@ pub(crate) struct SealedNow {
 /// Envelopes that were sealed; there are none.
 #[derive(Debug, Clone)]
 #[expect(dead_code, reason = "only groups read it")]
-pub(crate) struct Sent {
+pub(crate) struct SentEnvelopes {
     pub(crate) epoch: u64,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
@@ -55,22 +55,25 @@ pub(crate) struct Sent {
 
 /// The opener of messages; there is none.
 #[derive(Debug)]
-pub(crate) enum Reading {}
+pub(crate) enum SubscriptionOpener {}
 
-impl Reading {
-    pub(crate) fn new(group: Group, _: bool) -> Self {
+impl SubscriptionOpener {
+    pub(crate) fn new(group: GroupClient, _: bool) -> Self {
         match group {}
     }
 
-    pub(crate) fn group(&self) -> &Group {
+    pub(crate) fn group(&self) -> &GroupClient {
         match *self {}
     }
 
-    pub(crate) fn open(&mut self, _: &Message) -> Result<Message, Unshown> {
+    pub(crate) fn open(
+        &mut self,
+        _: &ReceivedMessage,
+    ) -> Result<ReceivedMessage, DeliveryRejection> {
         match *self {}
     }
 
-    pub(crate) fn count(&mut self, _: &Unshown) {
+    pub(crate) fn count(&mut self, _: &DeliveryRejection) {
         match *self {}
     }
 

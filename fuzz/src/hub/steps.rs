@@ -33,15 +33,12 @@ const INPUTS: usize = 256;
 const MAX_TAKEN: usize = 512;
 /// How long a reader may wait for what it was granted credit for.
 const PATIENCE: Duration = Duration::from_secs(3);
-
 /// Makes every commit that stores messages fail.
 const FAIL: &str = "CREATE TRIGGER IF NOT EXISTS failing BEFORE INSERT ON block
      BEGIN SELECT RAISE(ABORT, 'the test says so'); END;";
 const HEAL: &str = "DROP TRIGGER IF EXISTS failing";
 
-thread_local! {
-    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
-}
+thread_local!(static WORLD: RefCell<Option<World>> = const { RefCell::new(None) });
 
 /// Runs the steps that `bytes` stand for.
 pub(super) fn run(bytes: &[u8]) {

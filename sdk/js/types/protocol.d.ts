@@ -7,7 +7,7 @@ export type Batch = {
   batch: Deliver[];
 };
 
-/** What became of delayed messages that were to be cancelled. */
+/** The result of cancelling delayed messages. */
 export type Cancelled = {
   /** How many there were: ids are the publishers' own. */
   cancelled: number;
@@ -17,21 +17,7 @@ export type Cancelled = {
   stream: string;
 };
 
-/** What is changed of a stream's settings, the body of a `PUT`; what is left out stays. */
-export type Change = {
-  /** When an enqueue is answered. */
-  level?: Level;
-  /** Messages older than this go; 0: no bound. */
-  maxAgeMs?: number;
-  /** So many bytes at rest stay; 0: no bound. */
-  maxBytes?: number;
-  /** So many messages stay; 0: no bound. */
-  maxCount?: number;
-  /** The group that the stream is sealed for. It is made so, and never changes. */
-  sealed?: string;
-};
-
-/** What must hold for a message to be stored. */
+/** The condition for storing a message. */
 export type Condition = {
   /** The offset that it must get. */
   expect?: number;
@@ -51,7 +37,7 @@ export type ConnectionState = {
   delivered: number;
   /** Messages of the stream that it was sent and has not acknowledged. */
   inFlight: number;
-  /** What it has subscribed to. */
+  /** The pattern of its subscription. */
   pattern: string;
   /** Since when it reads, in Unix milliseconds. */
   sinceMs: number;
@@ -61,7 +47,7 @@ export type ConnectionState = {
 export type ConsumerInfo = {
   /** Redeliver what was not acknowledged for so long. */
   ackWaitMs: number;
-  /** Who shares its work now; a list of consumers does not say it. */
+  /** The connections that share its work now; a list of consumers leaves them out. */
   connections?: ConnectionState[];
   /** Its name. */
   consumer: string;
@@ -144,7 +130,7 @@ export type Control = {
   error: WireError;
 };
 
-/** What more may be published. */
+/** The allowance for further publishing. */
 export type Credit = {
   /** Bytes of their items. */
   bytes: number;
@@ -264,7 +250,7 @@ export type Gap = {
   to: number;
 };
 
-/** What a hub says about itself. */
+/** The hub's report on itself. */
 export type Health = {
   /** Why it stores nothing, where it does not. */
   cause?: string;
@@ -272,28 +258,12 @@ export type Health = {
   level: string;
   /** Whether all is well. */
   ok: boolean;
-  /** What it is doing, in a word: `healthy`, `storage` or `draining`; a newer one has others. */
+  /** The state of the hub, in a word: `healthy`, `storage` or `draining`; a newer one has others. */
   status: string;
   /** How many streams it has. */
   streams: number;
   /** Its version. */
   version: string;
-};
-
-/** Where the reading of a stream begins. */
-export type Joined = {
-  /** The generation that is being written. */
-  generation: number;
-  /** The stream's level; its name is empty where the stream is not there yet. */
-  level: string;
-  /** The next offset that comes. */
-  offset: number;
-  /** Whether everything since the offset that was asked for is still there. */
-  recovered: boolean;
-  /** The group whose keys open the stream's messages; none: the stream is open. */
-  sealed: string | null;
-  /** The stream. */
-  stream: string;
 };
 
 /** When an enqueue is answered and its message delivered.  The order is that of strength: `Memory < Os < Disk`. */
@@ -343,7 +313,7 @@ export type Op = {
 export type Page = {
   /** Whether nothing is left. */
   end: boolean;
-  /** What is missing between them: frames of the status `gap`. */
+  /** The gaps between them: frames of the status `gap`. */
   gaps: Status[];
   /** The generation that is being written. */
   generation: number;
@@ -359,7 +329,7 @@ export type Page = {
 export type PendingMessage = {
   /** How often it was delivered. */
   attempt: number;
-  /** Who has it, by `ConnectionState::connection`; none: it waits to come again. */
+  /** The connection that has it, by `ConnectionState::connection`; none: it waits to come again. */
   connection: number | null;
   /** When it comes again if it is not acknowledged before, in Unix milliseconds; 0: at once. */
   dueMs: number;
@@ -389,18 +359,18 @@ export type Placed = {
   to?: number;
 };
 
-/** The frames of a publishing socket as they stand on the wire, but for that of stored messages, which `Placed` writes. */
+/** The frames of a publishing socket as they stand on the wire, but for that of stored messages, which `StoredRange` writes. */
 export type Publish = Session | Credit | {
   /** Which, and why. */
   refused: Refused;
 };
 
-/** What a hub sends on a publishing socket. */
+/** The frames that a hub sends on a publishing socket. */
 export type PublishFrame = Publish | Published | Refusal;
 
 /** One numbered message of a session. */
 export type PublishItem = {
-  /** What must hold. */
+  /** The condition for storing it. */
   condition?: Condition;
   /** How long it is held back. */
   delayMs?: number;
@@ -427,13 +397,13 @@ export type Published = {
   published: Placed;
 };
 
-/** What is removed of a stream: the body of `POST /v1/purge/{topic}`. */
+/** The part of a stream to be removed: the body of `POST /v1/purge/{topic}`. */
 export type Purge = {
   /** Everything before this place goes; `new`: all that there is. */
   before: string | number;
 };
 
-/** What was removed. */
+/** The result of a purge. */
 export type Purged = {
   /** The lowest offset that can still be read. */
   first: number;
@@ -492,14 +462,14 @@ export type Seek = {
   stream?: string;
 };
 
-/** What a hub sends on a subscription. */
+/** The frames that a hub sends on a subscription. */
 export type ServerFrame = Status | Deliver | Batch | Control;
 
 /** The first frame of a publishing socket. */
 export type Session = {
   /** The codec of this connection. */
   codec: string;
-  /** What the hub can do. */
+  /** The features of the hub. */
   features: Features;
   /** Its name. */
   session: string;
@@ -522,15 +492,45 @@ export type Status = {
   status: "subscribed";
 } & Subscribed | {
   status: "joined";
-} & Joined | {
+} & StreamJoined | {
   status: "gap";
 } & Gap;
+
+/** The changes to a stream's settings, the body of a `PUT`; a setting that is left out stays. */
+export type StreamChange = {
+  /** When an enqueue is answered. */
+  level?: Level;
+  /** Messages older than this go; 0: no bound. */
+  maxAgeMs?: number;
+  /** So many bytes at rest stay; 0: no bound. */
+  maxBytes?: number;
+  /** So many messages stay; 0: no bound. */
+  maxCount?: number;
+  /** The group that the stream is sealed for. It is made so, and never changes. */
+  sealed?: string;
+};
+
+/** Where the reading of a stream begins. */
+export type StreamJoined = {
+  /** The generation that is being written. */
+  generation: number;
+  /** The stream's level; its name is empty where the stream is not there yet. */
+  level: string;
+  /** The next offset that comes. */
+  offset: number;
+  /** Whether everything since the offset that was asked for is still there. */
+  recovered: boolean;
+  /** The group whose keys open the stream's messages; none: the stream is open. */
+  sealed: string | null;
+  /** The stream. */
+  stream: string;
+};
 
 /** A stream's state. */
 export type StreamState = {
   /** Bytes at rest. */
   bytes: number;
-  /** Who reads it now; a list of streams does not say it. */
+  /** The connections that read it now; a list of streams leaves them out. */
   connections?: ConnectionState[];
   /** Those who share the work; the inbox is the one named `""`. */
   consumers: ConsumerState[];
@@ -565,8 +565,8 @@ export type StreamState = {
 };
 
 /** Streams of a hub, in the order of their topics. */
-export type Streams = {
-  /** `List::after` of the next page; none: this is the last. */
+export type StreamsPage = {
+  /** `StreamsQuery::after` of the next page; none: this is the last. */
   next?: string;
   /** Their states. */
   streams: StreamState[];
@@ -576,7 +576,7 @@ export type Streams = {
 export type Subscribed = {
   /** The codec of this connection. */
   codec: string;
-  /** What the hub can do. */
+  /** The features of the hub. */
   features: Features;
   /** The generation that is being written. */
   generation?: number;
@@ -598,9 +598,9 @@ export type Subscribed = {
 export type WireError = {
   /** The name, for example `UnknownOp`. */
   code: string;
-  /** What to do about it. */
+  /** The remedy. */
   hint: string;
-  /** What happened, one sentence. */
+  /** The error, in one sentence. */
   message: string;
   /** The next offset, beside `OffsetMismatch` and `BeyondEnd`; the next `n`, beside `NumberSkipped`. */
   next?: number;

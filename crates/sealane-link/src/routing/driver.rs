@@ -13,6 +13,7 @@ use sealane_mesh::{
 };
 
 use super::found::LinkNeighbour;
+use super::frames::{interface, is_full, own_frame};
 use super::load::RadioLoad;
 use super::{
     AirTimeSpent, FoundNeighbour, IntakeNext, LocalInput, RouteStatus, RoutingFound,
@@ -584,24 +585,6 @@ impl RoutingDriver {
         });
         ways.collect()
     }
-}
-
-/// The interface that a link is to the machine.
-fn interface(link: usize) -> InterfaceId {
-    InterfaceId(u8::try_from(link).unwrap_or(u8::MAX))
-}
-
-fn is_full(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock
-}
-
-/// A frame of this machine, as one that it brings itself.
-fn own_frame(frame: &[u8], own: PeerTag) -> Vec<u8> {
-    let mut frame = frame.to_vec();
-    if let Some(next_hop) = frame.get_mut(..8) {
-        next_hop.copy_from_slice(&own.to_bytes());
-    }
-    frame
 }
 
 /// Where the ids of fragments begin: between those of the threads of links.

@@ -38,7 +38,8 @@ proptest! {
         prop_assert_eq!(MissingParts::parse(&missing.to_bytes()), Ok(missing));
         let to = flag.then(|| slot(d));
         let requests = [RouteRequest { slot: slot(a), sequence: e, hops, to }; 3];
-        prop_assert_eq!(RouteRequest::parse(&RouteRequest::write(&requests)), Ok(requests.to_vec()));
+        let written = RouteRequest::write(&requests);
+        prop_assert_eq!(RouteRequest::parse(&written), Ok(requests.to_vec()));
         let counts = vec![(slot(e), f), (slot(f), e)];
         let report = GatewayReport { is_complete: flag, start: long, sequence: number, counts };
         prop_assert_eq!(GatewayReport::parse(&report.to_bytes()), Ok(report));

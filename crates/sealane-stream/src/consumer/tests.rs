@@ -482,7 +482,8 @@ proptest! {
         for (_, piece) in pieces(&bytes) {
             let settings = ConsumerSettings::default();
             let piece = piece.to_vec();
-            let restored = ConsumerProgress::restore(settings, &[5], &[piece], &mut DeadCounts::default());
+            let mut dead = DeadCounts::default();
+            let restored = ConsumerProgress::restore(settings, &[5], &[piece], &mut dead);
             prop_assert!(restored.is_none_or(|c| c.in_flight() <= 2 * MAX_IN_FLIGHT));
         }
     }

@@ -342,7 +342,8 @@ mod tests {
                 match read.look(n) {
                     SessionNext::Stored(found) => prop_assert_eq!(found, *place),
                     other => {
-                        prop_assert!(!is_kept && other == SessionNext::Forgotten, "{} {:?}", n, other);
+                        let is_lost = !is_kept && other == SessionNext::Forgotten;
+                        prop_assert!(is_lost, "{} {:?}", n, other);
                     }
                 }
             }

@@ -50,6 +50,9 @@ enum ForeignKind {
     Stray,
 }
 
+/// The objects of the chain by their numbers.
+type ChainPositions = BTreeMap<u64, ChainPosition>;
+
 /// The object under a number.
 enum ChainPosition {
     Link(ChainLink),
@@ -155,11 +158,7 @@ impl Vault {
     ///
     /// A prune may remove some between the list and the look: then the links are listed again,
     /// since the one that says so has come as well.
-    fn read_links(
-        &self,
-        first: u64,
-        chain: &mut SnapshotChain,
-    ) -> Result<BTreeMap<u64, ChainPosition>, Error> {
+    fn read_links(&self, first: u64, chain: &mut SnapshotChain) -> Result<ChainPositions, Error> {
         let signers = self.signers()?;
         let taken_over = self.taken_over(first)?;
         let (mut there, mut strange) = (BTreeMap::new(), Vec::new());
@@ -330,11 +329,7 @@ const NOT_TAKEN_OVER: &str =
 
 /// The links of a chain and those that are loose. Of a link that is lost the hash stands in the one
 /// behind it.
-fn vouched(
-    positions: &[ChainHead],
-    loose: &[u64],
-    there: &BTreeMap<u64, ChainPosition>,
-) -> Vec<ChainHead> {
+fn vouched(positions: &[ChainHead], loose: &[u64], there: &ChainPositions) -> Vec<ChainHead> {
     let mut vouched: BTreeMap<u64, ObjectHash> = BTreeMap::new();
     let mut before = ChainHead::default();
     for &(number, hash) in positions.iter().filter(|(number, _)| *number > 0) {
@@ -355,11 +350,7 @@ fn vouched(
 }
 
 /// Compares the store with a head that was seen.
-fn start(
-    seen: ChainHead,
-    there: &BTreeMap<u64, ChainPosition>,
-    chain: &mut SnapshotChain,
-) -> Result<(), Error> {
+fn start(seen: ChainHead, there: &ChainPositions, chain: &mut SnapshotChain) -> Result<(), Error> {
     let (number, hash) = seen;
     let follows =
         |at: &ChainPosition| matches!(at, ChainPosition::Link(found) if found.previous == hash);
@@ -393,11 +384,7 @@ fn is_removed(removed: &[ChainHead], (number, hash): ChainHead) -> bool {
 /// An object that nobody can read may be one if it stands where the chain has a place for it, or
 /// says that it is a link of this vault. A link that is missing may be one if another that is
 /// believed names its hash.
-fn name_unread(
-    there: &BTreeMap<u64, ChainPosition>,
-    positions: &[ChainHead],
-    chain: &mut SnapshotChain,
-) {
+fn name_unread(there: &ChainPositions, positions: &[ChainHead], chain: &mut SnapshotChain) {
     let mut hashes: BTreeMap<ObjectHash, u64> =
         positions.iter().map(|(number, hash)| (*hash, *number)).collect();
     for (number, at) in there {
@@ -484,11 +471,7 @@ impl ChainWalk {
         self.positions.last().copied().unwrap_or_default()
     }
 
-    fn run(
-        mut self,
-        there: &BTreeMap<u64, ChainPosition>,
-        chain: &mut SnapshotChain,
-    ) -> Vec<ChainHead> {
+    fn run(mut self, there: &ChainPositions, chain: &mut SnapshotChain) -> Vec<ChainHead> {
         let first = self.next;
         for (&number, at) in there.range(first..) {
             let gap = number > self.next;
@@ -532,7 +515,7 @@ impl ChainWalk {
         &mut self,
         number: u64,
         found: &ChainLink,
-        there: &BTreeMap<u64, ChainPosition>,
+        there: &ChainPositions,
         chain: &mut SnapshotChain,
     ) {
         let mut back = vec![(number, found.hash)];
@@ -562,12 +545,7 @@ impl ChainWalk {
     }
 
     /// Names what is missing between the chain so far and the link `before`.
-    fn name_hole(
-        &self,
-        before: u64,
-        there: &BTreeMap<u64, ChainPosition>,
-        chain: &mut SnapshotChain,
-    ) {
+    fn name_hole(&self, before: u64, there: &ChainPositions, chain: &mut SnapshotChain) {
         let last = before.saturating_sub(1);
         chain.broken.get_or_insert(last);
         let mut from = self.head().0 + 1;
@@ -586,7 +564,7 @@ impl ChainWalk {
         }
     }
 
-    fn name_loose(&mut self, there: &BTreeMap<u64, ChainPosition>, chain: &mut SnapshotChain) {
+    fn name_loose(&mut self, there: &ChainPositions, chain: &mut SnapshotChain) {
         for (&number, found) in &self.loose {
             chain.loose.push(number);
             // A link that nobody believed was named already.

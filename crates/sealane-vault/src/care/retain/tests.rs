@@ -246,7 +246,8 @@ proptest! {
             owed(&keep, group, now_ns, &stays);
         }
         // Each snapshot is judged once, with a reason, whatever order they came in.
-        let mut verdicts: Vec<&RetentionVerdict> = judged.iter().flat_map(|one| &one.verdicts).collect();
+        let mut verdicts: Vec<&RetentionVerdict> =
+            judged.iter().flat_map(|one| &one.verdicts).collect();
         prop_assert_eq!(verdicts.len(), all.len());
         let ruled = keep != RetentionRules::default();
         prop_assert!(verdicts.iter().all(|one| !ruled || !one.reasons.is_empty()));
