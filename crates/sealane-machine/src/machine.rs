@@ -15,15 +15,13 @@ use tokio::task::JoinHandle;
 use crate::config::{MachineConfig, MachinePlan};
 use crate::documents::DocumentService;
 use crate::gateway::{GatewayBeside, RunningGateway};
+use crate::limits::GROUP_LOOK_MS;
 use crate::member::{MemberBeside, MemberKeys, RunningMember};
 use crate::orders::CardOrders;
 use crate::page::PageServer;
 use crate::routing::RoutingGroup;
 use crate::status::{MachineStatus, MachineWatch};
 use crate::{MachineError, Result, status_page};
-
-/// How often a machine looks whether its groups have changed.
-const BEAT: Duration = Duration::from_secs(1);
 
 /// What a machine is beside a relay, with the keys that this takes.
 pub enum DaemonRole {
@@ -146,7 +144,7 @@ impl Machine {
         mut self,
         mut asked: mpsc::Receiver<oneshot::Sender<Result<()>>>,
     ) -> Result<MachineEnd> {
-        let mut beat = tokio::time::interval(BEAT);
+        let mut beat = tokio::time::interval(Duration::from_millis(GROUP_LOOK_MS));
         let came = self.role.came();
         let fault = loop {
             tokio::select! {

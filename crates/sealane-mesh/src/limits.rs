@@ -124,8 +124,8 @@ sealane_message::limits! {
     /// How far a sequence may be ahead of the known one. A later one is not taken. With a few
     /// larger steps a false sequence would come around and lead in a circle.
     MAX_SEQUENCE_AHEAD: u16 = 1 << 13, "sequences";
-    /// Slots that a machine tells to its opener. Further ones are told in a later second.
+    /// Slots that a machine tells to its opener. A frame of a further one is not opened.
     MAX_TOLD_SLOTS_PER_SECOND: u32 = 32, "slots a second";
-    /// Frames of earlier epochs that a machine looks at. Further ones are dropped.
+    /// Frames of earlier epochs that a machine looks at. A further one is not opened.
     MAX_BEHIND_FRAMES_PER_SECOND: u32 = 8, "frames a second";
 }
