@@ -17,14 +17,12 @@ use crate::backoff::random;
 #[cfg(feature = "group")]
 use crate::group::GroupClient;
 use crate::http::{ClientRequest, ConnectionPool, HubResponse};
+use crate::limits::MAX_PATIENCE_MS;
 use crate::publish::{PublishBatch, PublishBuilder};
 use crate::publisher::Publisher;
 use crate::stream::{ConfigureStream, ListStreams, MessagePage};
 use crate::subscribe::{StartPosition, SubscribeBuilder};
 use crate::wire::TlsTrust;
-
-/// How long a request without an answer is repeated, unless [`Client::patience`] says otherwise.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A hub, as a client sees it. Cloning is cheap; clones share their connections.
 #[derive(Debug, Clone)]
@@ -50,7 +48,7 @@ impl Client {
                 next: AtomicU64::new(0),
             }),
             codec: Codec::MsgPack,
-            patience: PATIENCE,
+            patience: Duration::from_millis(MAX_PATIENCE_MS),
         })
     }
 
