@@ -18,7 +18,7 @@ const TOKENS: [&str; 2] = ["tokens.toml", "guarded"];
 /// Copies a data folder.
 ///
 /// # Errors
-/// [`CliFailure::Store`], [`CliFailure::SettingsFile`].
+/// [`CliFailure::Store`], [`CliFailure::File`].
 pub fn backup(
     args: &BackupArgs,
     file: &SettingsFile,
@@ -35,7 +35,7 @@ pub fn backup(
 /// Makes a data folder from a copy.
 ///
 /// # Errors
-/// [`CliFailure::Store`], [`CliFailure::SettingsFile`].
+/// [`CliFailure::Store`], [`CliFailure::File`].
 pub fn restore(
     args: &RestoreArgs,
     file: &SettingsFile,

@@ -11,16 +11,13 @@ use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, K
 
 use crate::args::cert::{CertArgs, CertVerb, SelfSigned};
 use crate::key::{machine_name, say};
+use crate::limits::CERT_BACKDATED_HOURS;
 use crate::{CliFailure, Terminal};
-
-/// Clocks of clients may be behind that of this machine.
-const VALID_BEFORE: Duration = Duration::from_secs(24 * 3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Makes a certificate and its key.
 ///
 /// # Errors
-/// [`CliFailure::SettingsFile`] where there is one already or none can be written,
+/// [`CliFailure::File`] where there is one already or none can be written,
 /// [`CliFailure::Certificate`].
 pub fn run(args: &CertArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let CertVerb::SelfSigned(args) = &args.verb;
@@ -33,9 +30,10 @@ fn self_signed(args: &SelfSigned, terminal: &mut Terminal) -> Result<(), CliFail
         return Err(CliFailure::Certificate(format!("`{name}` is no name and no address")));
     }
     let now = SystemTime::now();
-    let until = now + DAY * args.days;
+    let until = now + Duration::from_secs(24 * 3600) * args.days;
     let subject = names.first().map_or("localhost", String::as_str);
-    let made = make(&names, subject, CertValidity { from: now - VALID_BEFORE, until });
+    let from = now - Duration::from_secs(3600 * CERT_BACKDATED_HOURS);
+    let made = make(&names, subject, CertValidity { from, until });
     let CertKeyPair { certificate, key } =
         made.map_err(|cause| CliFailure::Certificate(cause.to_string()))?;
     let (certificate_path, key_path) = (args.to.join("cert.pem"), args.to.join("key.pem"));

@@ -12,14 +12,10 @@ use std::time::Duration;
 use clap::Command;
 
 use crate::args::{self, CompleteArgs, CompletionsArgs};
+use crate::limits::{MAX_COMPLETION_OFFERS, MAX_COMPLETION_WAIT_MS};
 use crate::terminal::one_line;
 use crate::{CliFailure, Terminal};
 use words::{CompletionTarget, TypedWords};
-
-/// How long somebody waits who has pressed the tab key.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How much is offered at once.
-const MAX_OFFERS: usize = 200;
 
 const BASH: &str = include_str!("complete/sealane.bash");
 const ZSH: &str = include_str!("complete/sealane.zsh");
@@ -41,7 +37,7 @@ impl CompletionOffer {
 /// `sealane completions`.
 ///
 /// # Errors
-/// [`CliFailure::TerminalWriter`].
+/// [`CliFailure::Output`].
 pub fn script(args: &CompletionsArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     use clap_complete::Shell;
     match args.shell {
@@ -59,7 +55,7 @@ pub fn script(args: &CompletionsArgs, terminal: &mut Terminal) -> Result<(), Cli
 /// Prints what the last of these words may become, a line each: the word, a tab, what it is.
 ///
 /// # Errors
-/// [`CliFailure::TerminalWriter`].
+/// [`CliFailure::Output`].
 pub async fn run(args: &CompleteArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let mut command = args::command();
     command.build();
@@ -71,13 +67,14 @@ pub async fn run(args: &CompleteArgs, terminal: &mut Terminal) -> Result<(), Cli
         CompletionTarget::Values(ref values) => values.clone(),
         CompletionTarget::Live(kind) => {
             let asked = live::offers(kind, &typed);
-            tokio::time::timeout(PATIENCE, asked).await.ok().flatten().unwrap_or_default()
+            let patience = Duration::from_millis(MAX_COMPLETION_WAIT_MS);
+            tokio::time::timeout(patience, asked).await.ok().flatten().unwrap_or_default()
         }
         CompletionTarget::Nothing => vec![],
     };
     offers.retain(|offer| offer.word.starts_with(&typed.last));
     offers.sort();
-    for CompletionOffer { word, about } in offers.into_iter().take(MAX_OFFERS) {
+    for CompletionOffer { word, about } in offers.into_iter().take(MAX_COMPLETION_OFFERS) {
         // A name of a stream may hold whatever a terminal would obey.
         terminal.line(format_args!("{}{}\t{}", typed.before, one_line(&word), one_line(&about)))?;
     }

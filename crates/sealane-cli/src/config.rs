@@ -144,7 +144,7 @@ impl EffectiveSetting {
     /// The value as what it stands for.
     ///
     /// # Errors
-    /// [`CliFailure::EffectiveSetting`].
+    /// [`CliFailure::Setting`].
     pub fn parse<T>(&self, read: impl Fn(&str) -> Result<T, InputError>) -> Result<T, CliFailure> {
         read(&self.value).map_err(|cause| CliFailure::Setting {
             key: self.key.name(),
@@ -157,7 +157,7 @@ impl EffectiveSetting {
     /// The value as an address to listen on.
     ///
     /// # Errors
-    /// [`CliFailure::EffectiveSetting`].
+    /// [`CliFailure::Setting`].
     pub fn address(&self) -> Result<SocketAddr, CliFailure> {
         self.parse(|text| text.parse().map_err(|_| "an address is like 127.0.0.1:9087".into()))
     }
@@ -165,7 +165,7 @@ impl EffectiveSetting {
     /// The value as a level.
     ///
     /// # Errors
-    /// [`CliFailure::EffectiveSetting`].
+    /// [`CliFailure::Setting`].
     pub fn level(&self) -> Result<Level, CliFailure> {
         self.parse(|text| {
             text.parse().map_err(|e: sealane_protocol::UnknownLevel| e.to_string().into())
@@ -175,7 +175,7 @@ impl EffectiveSetting {
     /// The value as a codec.
     ///
     /// # Errors
-    /// [`CliFailure::EffectiveSetting`].
+    /// [`CliFailure::Setting`].
     pub fn codec(&self) -> Result<Codec, CliFailure> {
         let usable = |codec: &Codec| *codec != Codec::MsgPackRecords;
         let read = |text: &str| Codec::from_name(text).filter(usable);
@@ -203,7 +203,7 @@ impl SettingsFile {
     /// The file and the context that were named, or the user's where there are any.
     ///
     /// # Errors
-    /// [`CliFailure::SettingsFile`], [`CliFailure::UnknownKey`], [`CliFailure::UnknownContext`].
+    /// [`CliFailure::File`], [`CliFailure::UnknownKey`], [`CliFailure::UnknownContext`].
     pub fn find(named: Option<&Path>, context: Option<&str>) -> Result<SettingsFile, CliFailure> {
         let file = SettingsFile::open(named, &environment)?;
         Ok(SettingsFile { chosen: ChosenContext::find(context, &environment)?, ..file })
@@ -325,7 +325,7 @@ impl SettingsFile {
     /// A client of the hub that the settings name, speaking the codec that they name.
     ///
     /// # Errors
-    /// [`CliFailure::EffectiveSetting`].
+    /// [`CliFailure::Setting`].
     pub fn client(
         &self,
         server: Option<&String>,
@@ -352,7 +352,7 @@ impl SettingsFile {
 /// `sealane config show`.
 ///
 /// # Errors
-/// [`CliFailure::TerminalWriter`].
+/// [`CliFailure::Output`].
 pub fn show(
     args: &ConfigArgs,
     file: &SettingsFile,

@@ -54,7 +54,7 @@ impl ChosenContext {
     /// The context that a flag names, else that of `SEALANE_CONTEXT`, else that which is in use.
     ///
     /// # Errors
-    /// [`CliFailure::UnknownContext`], [`CliFailure::SettingsFile`].
+    /// [`CliFailure::UnknownContext`], [`CliFailure::File`].
     pub(crate) fn find(
         flag: Option<&str>,
         environment: &EnvironmentLookup,
@@ -71,7 +71,7 @@ impl ChosenContext {
 /// All contexts.
 ///
 /// # Errors
-/// [`CliFailure::SettingsFile`].
+/// [`CliFailure::File`].
 pub(crate) fn all() -> Result<Vec<HubContext>, CliFailure> {
     Ok(HubContexts::read(&path(&environment))?.all)
 }
@@ -84,7 +84,7 @@ fn path(environment: &EnvironmentLookup) -> PathBuf {
 /// Adds, chooses, lists and removes contexts.
 ///
 /// # Errors
-/// [`CliFailure::UnknownContext`], [`CliFailure::SettingsFile`], and for a new one what is wrong
+/// [`CliFailure::UnknownContext`], [`CliFailure::File`], and for a new one what is wrong
 /// with its parts.
 pub fn run(args: &Args, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let path = path(&environment);

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
+use crate::limits::{DEMO_SHOW_INTERVAL_MS, MAX_DEMO_HUB_WAIT_MS, MAX_DEMO_STALL_MS};
 use crate::signals::ProcessSignals;
 use crate::{CliFailure, Terminal};
 use ledger::PublishedLedger;
@@ -39,19 +40,10 @@ use sealed::DemoCanaries;
 use show::DemoOutput;
 use telemetry::{DemoMachine, KINDS};
 
-/// How long a publisher asks a node that is gone.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// When readers that get nothing more are given up.
-const STALLED: Duration = Duration::from_secs(15);
-
-/// How often a message is shown while many are published.
-const SHOWN_EVERY: Duration = Duration::from_secs(1);
-
 /// Runs the demo, tells what happens, and ends with what was claimed and measured.
 ///
 /// # Errors
-/// [`CliFailure::DemoArgs`] where it cannot run, [`CliFailure::Lost`] where something did not come
+/// [`CliFailure::Demo`] where it cannot run, [`CliFailure::Lost`] where something did not come
 /// back.
 pub async fn run(args: &DemoArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let machine = DemoMachine::find()?;
@@ -159,7 +151,7 @@ impl DemoStage<'_> {
         while goes_on() {
             ticks.tick().await;
             source.sample(&self.machine).await?;
-            if shown.elapsed() >= SHOWN_EVERY {
+            if shown.elapsed() >= Duration::from_millis(DEMO_SHOW_INTERVAL_MS) {
                 shown = Instant::now();
                 self.progress(source.ledger.len(), readers)?;
             }
@@ -219,7 +211,8 @@ struct TelemetrySource {
 
 impl TelemetrySource {
     async fn open(node: &DemoNodeProcess, machine: &DemoMachine) -> Result<Self, CliFailure> {
-        let client = Client::connect(node.address())?.patience(PATIENCE);
+        let client =
+            Client::connect(node.address())?.patience(Duration::from_millis(MAX_DEMO_HUB_WAIT_MS));
         let publishers = KINDS.iter().map(|kind| client.publisher(&machine.topic(kind)));
         let publishers = publishers.collect::<Result<_, _>>()?;
         Ok(Self { publishers, ledger: PublishedLedger::default(), acknowledged: 0 })
@@ -285,7 +278,8 @@ impl DemoConsumers {
         let all = u64::try_from(all).unwrap_or(u64::MAX);
         let counts = || self.counts.iter().map(|count| count.load(Ordering::Relaxed));
         let (mut seen, mut moved) = (0, Instant::now());
-        while counts().any(|count| count < all) && moved.elapsed() < STALLED {
+        let patience = Duration::from_millis(MAX_DEMO_STALL_MS);
+        while counts().any(|count| count < all) && moved.elapsed() < patience {
             let now = counts().sum();
             if seen != now {
                 (seen, moved) = (now, Instant::now());

@@ -13,7 +13,7 @@ use crate::{CliFailure, Terminal};
 /// Runs what was asked of documents.
 ///
 /// # Errors
-/// [`CliFailure::DocumentsClient`], or a configuration that names no socket.
+/// [`CliFailure::Documents`], or a configuration that names no socket.
 pub async fn run(args: &DocArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     match &args.verb {
         DocVerb::Ls(held) => show(&connect(&held.file).await?.ls().await?, terminal),

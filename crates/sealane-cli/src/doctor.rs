@@ -15,6 +15,7 @@ use sealane_node::access::{AccessToken, TokenFile, TokenRight};
 use crate::args::operate::DoctorArgs;
 use crate::colour::ColourTone;
 use crate::config::{SettingKey, SettingsFile};
+use crate::limits::MIN_DOCTOR_COLUMNS;
 use crate::terminal::wrap;
 use crate::times::{count, show_bytes};
 use crate::token::ORDERS_OPEN;
@@ -42,8 +43,6 @@ const FILE_SYSTEMS: [(u64, &str, &str); 6] = [
 
 /// Columns of the verdict and of what was looked at.
 const SAID_AT: usize = 23;
-/// Columns that words need to be read below each other.
-const MIN_SAID: usize = 30;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DoctorVerdict {
@@ -97,7 +96,7 @@ impl DoctorFindings {
 /// Checks one thing after the other and says what it found.
 ///
 /// # Errors
-/// [`CliFailure::DoctorArgs`] where something is bad; warnings are none.
+/// [`CliFailure::Doctor`] where something is bad; warnings are none.
 pub async fn run(
     args: &DoctorArgs,
     file: Result<SettingsFile, CliFailure>,
@@ -139,7 +138,7 @@ pub async fn run(
 fn show(finding: &DoctorFinding, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let room = terminal.size().map(|size| size.columns.saturating_sub(SAID_AT));
     let lines = match room {
-        Some(room) if room >= MIN_SAID => wrap(&finding.said, room),
+        Some(room) if room >= MIN_DOCTOR_COLUMNS => wrap(&finding.said, room),
         _ => vec![finding.said.clone()],
     };
     let verdict = format!("{:<9}", finding.verdict.name());

@@ -8,7 +8,7 @@ use crate::CliFailure;
 /// JSON, or text that is not JSON, becomes `{"data": …}`.
 ///
 /// # Errors
-/// [`CliFailure::InspectBody`] for text that begins as a JSON map does, and is not one: more often
+/// [`CliFailure::Body`] for text that begins as a JSON map does, and is not one: more often
 /// a slip of quoting than a message.
 pub fn encode(body: &str, codec: Codec) -> Result<Vec<u8>, CliFailure> {
     let envelope = value(body)?;

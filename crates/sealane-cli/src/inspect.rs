@@ -51,8 +51,8 @@ const NOTE: &str = "asks for announcements, and is no frame";
 /// Explains all that a capture holds.
 ///
 /// # Errors
-/// [`CliFailure::Refused`] if something was, [`CliFailure::PcapCapture`],
-/// [`CliFailure::SettingsFile`].
+/// [`CliFailure::Refused`] if something was, [`CliFailure::Capture`],
+/// [`CliFailure::File`].
 pub fn run(args: &InspectArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let known = args.dictionary.as_deref().map(LinkKnowledge::read).transpose()?;
     let keys = match args.group_keys.as_deref() {

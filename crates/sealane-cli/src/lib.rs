@@ -26,6 +26,7 @@ mod hints;
 pub mod inspect;
 pub mod key;
 pub mod leaks;
+pub mod limits;
 pub mod mesh;
 pub mod pages;
 mod passphrase;

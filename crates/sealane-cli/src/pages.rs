@@ -11,7 +11,7 @@ use crate::{CliFailure, Terminal, VERSION};
 /// `sealane man`: the page of `sealane` itself, or a file for each verb.
 ///
 /// # Errors
-/// [`CliFailure::TerminalWriter`], [`CliFailure::SettingsFile`].
+/// [`CliFailure::Output`], [`CliFailure::File`].
 pub fn man(args: &ManArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if args.markdown {
         return terminal.write(markdown().as_bytes());
@@ -32,7 +32,7 @@ pub fn man(args: &ManArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
 /// `sealane help`, where no verb was named.
 ///
 /// # Errors
-/// [`CliFailure::TerminalWriter`].
+/// [`CliFailure::Output`].
 pub fn help(terminal: &mut Terminal) -> Result<(), CliFailure> {
     terminal.line(args::command().render_long_help())
 }
@@ -40,7 +40,7 @@ pub fn help(terminal: &mut Terminal) -> Result<(), CliFailure> {
 /// `sealane version`.
 ///
 /// # Errors
-/// [`CliFailure::TerminalWriter`].
+/// [`CliFailure::Output`].
 pub fn version(terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(vec![

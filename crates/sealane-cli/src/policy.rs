@@ -15,7 +15,7 @@ use crate::{CliFailure, Terminal};
 /// Explains one decision, or checks a file.
 ///
 /// # Errors
-/// [`CliFailure::PolicyArgs`], or a file that cannot be read.
+/// [`CliFailure::Policy`], or a file that cannot be read.
 pub fn run(
     args: &args::PolicyArgs,
     file: &SettingsFile,
@@ -36,7 +36,7 @@ pub fn run(
 /// The policy of the file that was named, of the setting, or what is built in; and which it was.
 ///
 /// # Errors
-/// [`CliFailure::PolicyArgs`], or a file that cannot be read.
+/// [`CliFailure::Policy`], or a file that cannot be read.
 pub fn load(named: Option<&Path>, file: &SettingsFile) -> Result<(Policy, String), CliFailure> {
     let path = match named {
         Some(path) => path.to_owned(),

@@ -8,14 +8,9 @@ use tokio::sync::mpsc;
 
 use crate::args::PubArgs;
 use crate::config::{SettingKey, SettingsFile};
+use crate::limits::{MAX_LINES_AHEAD, PUBLISH_PROGRESS_MS};
 use crate::times::count;
 use crate::{CliFailure, Terminal, envelope, sealed};
-
-/// Lines that are read ahead of the hub.
-const MAX_LINES_AHEAD: usize = 1024;
-
-/// How often progress is shown.
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 /// Publishes one message, or with the body `-` one for each line of standard input.
 ///
@@ -192,7 +187,7 @@ impl PublishProgress {
 
     fn one(&mut self) {
         self.count += 1;
-        if self.shown && self.last.elapsed() >= PROGRESS_EVERY {
+        if self.shown && self.last.elapsed() >= Duration::from_millis(PUBLISH_PROGRESS_MS) {
             self.last = Instant::now();
             let rate = self.count as f64 / self.began.elapsed().as_secs_f64();
             eprint!("\r{} messages, {rate:.0}/s ", self.count);

@@ -49,7 +49,7 @@ pub(crate) async fn carry(
                 },
                 name => break name,
             },
-            () = machine.ended() => break "its interface is gone",
+            () = machine.ended() => break "it has ended",
         }
     };
     eprintln!("sealane: {name}: stopping");

@@ -8,6 +8,7 @@ use sealane::{
 
 use crate::args::SubArgs;
 use crate::config::{SettingKey, SettingsFile};
+use crate::limits::MAX_PRINTED;
 use crate::show::MessagePrinter;
 use crate::terminal::harmless;
 use crate::{CliFailure, Terminal, sealed, stream};
@@ -193,9 +194,6 @@ impl HistoryPrinter {
         Ok(())
     }
 }
-
-/// Messages that are printed before they are acknowledged together.
-const MAX_PRINTED: usize = 256;
 
 async fn print(
     subscription: &mut Subscription,

@@ -84,7 +84,7 @@ impl Terminal {
     /// Writes bytes as they are.
     ///
     /// # Errors
-    /// [`CliFailure::TerminalWriter`].
+    /// [`CliFailure::Output`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), CliFailure> {
         self.out.write_all(bytes).map_err(CliFailure::Output)
     }
@@ -92,7 +92,7 @@ impl Terminal {
     /// Writes a line for people.
     ///
     /// # Errors
-    /// [`CliFailure::TerminalWriter`].
+    /// [`CliFailure::Output`].
     pub fn line(&mut self, line: impl fmt::Display) -> Result<(), CliFailure> {
         self.text(&format!("{line}\n"))
     }
@@ -101,7 +101,7 @@ impl Terminal {
     /// what a terminal obeys: on a terminal it is shown instead.
     ///
     /// # Errors
-    /// [`CliFailure::TerminalWriter`].
+    /// [`CliFailure::Output`].
     pub fn text(&mut self, text: &str) -> Result<(), CliFailure> {
         if self.screen {
             self.write(harmless(text).as_bytes())
@@ -113,7 +113,7 @@ impl Terminal {
     /// Writes a message's body, which is JSON in one line.
     ///
     /// # Errors
-    /// [`CliFailure::TerminalWriter`].
+    /// [`CliFailure::Output`].
     pub(crate) fn body(&mut self, json: &[u8]) -> Result<(), CliFailure> {
         if self.screen {
             let text = String::from_utf8_lossy(json);
@@ -129,7 +129,7 @@ impl Terminal {
     /// Writes a line for programs: a map that begins with the schema's version.
     ///
     /// # Errors
-    /// [`CliFailure::TerminalWriter`].
+    /// [`CliFailure::Output`].
     pub fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), CliFailure> {
         self.text(&record(fields))
     }
@@ -137,7 +137,7 @@ impl Terminal {
     /// Writes a value for programs that names the schema's version itself.
     ///
     /// # Errors
-    /// [`CliFailure::TerminalWriter`].
+    /// [`CliFailure::Output`].
     pub fn datum(&mut self, value: &Value) -> Result<(), CliFailure> {
         let mut line = Vec::new();
         sealane_codec::encode(Codec::Json, value, &mut line);
@@ -148,7 +148,7 @@ impl Terminal {
     /// Hands on what was written.
     ///
     /// # Errors
-    /// [`CliFailure::TerminalWriter`].
+    /// [`CliFailure::Output`].
     pub fn flush(&mut self) -> Result<(), CliFailure> {
         self.out.flush().map_err(CliFailure::Output)
     }
@@ -163,8 +163,8 @@ impl fmt::Debug for Terminal {
 /// Asks on the terminal, and fails unless the answer is yes.
 ///
 /// # Errors
-/// [`CliFailure::Declined`] for any other answer, [`CliFailure::InspectInput`],
-/// [`CliFailure::TerminalWriter`].
+/// [`CliFailure::Declined`] for any other answer, [`CliFailure::Input`],
+/// [`CliFailure::Output`].
 pub(crate) fn confirm(question: &str) -> Result<(), CliFailure> {
     eprint!("{} [y/N] ", harmless(question));
     std::io::stderr().flush().map_err(CliFailure::Output)?;

@@ -8,6 +8,7 @@ use sealane::{Client, StreamState, Topic, Value};
 
 use crate::args::operate::TopArgs;
 use crate::config::SettingsFile;
+use crate::limits::MIN_TOP_TOPIC_COLUMNS;
 use crate::terminal::{NarrowTable, narrowed, table};
 use crate::times::show_bytes;
 use crate::{CliFailure, Terminal, stream};
@@ -17,8 +18,6 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// Columns that a narrow terminal goes without, the first of them first.
 const SPARED: [&str; 3] = ["SIZE", "COUNT", "READERS"];
-/// A topic is not cut below this.
-const MIN_TOPIC: usize = 12;
 /// Lines of a terminal beside those of the streams: the head, how many are not shown, the prompt.
 const OTHER_LINES: usize = 3;
 
@@ -145,7 +144,8 @@ fn show(rows: &[TopRow<'_>], terminal: &mut Terminal) -> Result<(), CliFailure> 
     let shown = size.rows.saturating_sub(OTHER_LINES).max(1);
     let left = cells.len().saturating_sub(shown);
     cells.truncate(shown);
-    let narrow = NarrowTable { columns: size.columns, spared: &SPARED, least: MIN_TOPIC };
+    let narrow =
+        NarrowTable { columns: size.columns, spared: &SPARED, least: MIN_TOP_TOPIC_COLUMNS };
     terminal.write(narrowed(&head, cells, &narrow).as_bytes())?;
     if left > 0 {
         terminal.line(format_args!("… {left} more, which do less"))?;

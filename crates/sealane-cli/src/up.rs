@@ -20,7 +20,7 @@ use crate::{CliFailure, Terminal};
 /// the process at once.
 ///
 /// # Errors
-/// [`CliFailure::HubNode`] where it cannot start.
+/// [`CliFailure::Node`] where it cannot start.
 pub async fn run(
     args: &UpArgs,
     file: &SettingsFile,

@@ -19,4 +19,12 @@ sealane_message::limits! {
     /// The bytes to which the records of one datum may expand. A datum that expands further is
     /// refused.
     MAX_EXPANDED_BYTES: usize = 16 << 20, "bytes";
+    /// Tokens for which a tape takes room before it reads a datum. More room is taken as tokens
+    /// come.
+    MAX_TAPE_RESERVED: usize = 256, "tokens";
+    /// Tokens whose room a tape of a connection keeps. After a larger datum it gives all back.
+    MAX_TAPE_KEPT: usize = 1024, "tokens";
+    /// Nesting at which debug builds check the counts of a writer. Deeper containers are not
+    /// checked.
+    MAX_TALLY_DEPTH: usize = 64, "levels";
 }

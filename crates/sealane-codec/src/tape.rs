@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::limits::{MAX_DEPTH, MAX_VALUES};
+use crate::limits::{MAX_DEPTH, MAX_TAPE_KEPT, MAX_TAPE_RESERVED, MAX_VALUES};
 use sealane_message::Value;
 
 use crate::writer::DatumWriter;
@@ -65,16 +65,15 @@ pub(crate) struct Tape {
 }
 
 /// Up to this many keys, comparing each with each is faster than sorting.
-const PAIRWISE_MAX: usize = 12;
+const PAIRWISE_KEYS: usize = 12;
 
 impl Tape {
     /// One for a single datum of that many bytes, which saves growing step by step. What the datum
     /// claims of itself plays no part.
     pub(crate) fn for_input(bytes: usize) -> Self {
-        const TOKENS_MAX: usize = 256;
         const KEYS: usize = 16;
         Tape {
-            tokens: Vec::with_capacity((bytes / 4 + 2).min(TOKENS_MAX)),
+            tokens: Vec::with_capacity((bytes / 4 + 2).min(MAX_TAPE_RESERVED)),
             keys: Vec::with_capacity(KEYS.min(bytes / 4)),
             ..Tape::default()
         }
@@ -96,8 +95,7 @@ impl Tape {
 
     /// Gives back what an unusually large datum took. For tapes that live as long as a connection.
     pub(crate) fn trim(&mut self) {
-        const KEPT_TOKENS: usize = 1024;
-        if self.tokens.capacity() > KEPT_TOKENS || self.own.capacity() > KEPT_TOKENS {
+        if self.tokens.capacity() > MAX_TAPE_KEPT || self.own.capacity() > MAX_TAPE_KEPT {
             *self = Self::default();
         }
     }
@@ -195,7 +193,7 @@ fn resolve<'t>(span: TapeSpan, own: &'t [u8], input: &'t [u8]) -> &'t [u8] {
 }
 
 fn has_twins(keys: &mut [TapeSpan], own: &[u8], input: &[u8]) -> bool {
-    if keys.len() > PAIRWISE_MAX {
+    if keys.len() > PAIRWISE_KEYS {
         keys.sort_unstable_by(|a, b| resolve(*a, own, input).cmp(resolve(*b, own, input)));
         return keys.windows(2).any(|pair| match pair {
             [a, b] => resolve(*a, own, input) == resolve(*b, own, input),

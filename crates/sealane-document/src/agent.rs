@@ -17,6 +17,7 @@ use sealane_seal::{Epoch, Epochs, Group, Opener, Slot, Term};
 
 use crate::entry::{FrameDigest, RegisterEntry};
 use crate::exchange::{self, ExchangeKind};
+use crate::limits::MAX_DOCUMENT_PEERS;
 use crate::registers::{RegisterSet, TakeOutcome};
 use crate::shelf::{DocumentCursor, DocumentShelf, RegisterName, ShelfKeeper};
 use crate::store::DocumentDelivery;
@@ -205,10 +206,6 @@ pub struct DocumentAgent {
     counters: AgentCounters,
 }
 
-/// Frames that are remembered as refused.
-const REFUSED_MAX: usize = 1024;
-/// Neighbours of which something is remembered.
-const PEERS_MAX: usize = 128;
 /// The group tag of an overview of one that holds nothing at all.
 const NO_GROUP: GroupTag = GroupTag::from_bytes([0; 4]);
 
@@ -359,7 +356,7 @@ impl DocumentAgent {
     pub fn hear_digest(&mut self, by: Slot, digest: Option<[u8; 8]>) {
         let ours = self.digest();
         let is_first = self.own < by;
-        if self.peers.len() >= PEERS_MAX && !self.peers.contains_key(&by) {
+        if self.peers.len() >= MAX_DOCUMENT_PEERS && !self.peers.contains_key(&by) {
             self.peers.pop_first();
         }
         self.hellos += 1;

@@ -30,6 +30,27 @@ sealane_message::limits! {
     MAX_CONFLICTING_TOLD: usize = 256, "registers";
     /// How far ahead of its own counter an origin follows a frame that it finds in its name.
     MAX_AHEAD: u64 = 1 << 20, "messages";
+    /// Frames that an agent remembers as refused, and one reader of it. The oldest is forgotten.
+    MAX_REFUSED_FRAMES: usize = 1024, "frames";
+    /// Neighbours of which an agent remembers something. The one of the lowest slot is forgotten.
+    MAX_DOCUMENT_PEERS: usize = 128, "neighbours";
+    /// Messages without frames that wait to be written. A further one is dropped and counted.
+    MAX_WORDS_WAITING: usize = 64, "messages";
+    /// Frames that wait for neighbours. A further one is dropped and counted, and asked for again.
+    MAX_GIFTS_WAITING: usize = 1024, "frames";
+    /// How often a neighbour gets a frame without a pause. Then the pauses double.
+    MAX_FREE_GIVES: u32 = 3, "times";
+    /// The longest such pause. It grows no further.
+    MAX_GIVE_WAITS: u32 = 64, "occasions";
+    /// Frames of which an agent remembers that it gave them to one neighbour. The oldest is
+    /// forgotten.
+    MAX_GIVEN_FRAMES: usize = 256, "frames";
+    /// How often the pause between two equal overviews doubles. Then it stays as it is.
+    MAX_OVERVIEW_DOUBLINGS: u32 = 6, "times";
+    /// Neighbours of which a shelf remembers that they opened a frame. Further ones are not noted.
+    MAX_VOUCHERS: usize = 4, "neighbours";
+    /// How long opening a store waits for another process to close it. Then opening fails.
+    MAX_DOCUMENT_STORE_WAIT_MS: u64 = 500, "milliseconds";
 }
 
 /// The data types of applications of which the newest frame is kept.

@@ -9,7 +9,9 @@ use sealane_message::document::EmergencyCall;
 use sealane_seal::Slot;
 
 use crate::entry::{DocumentStamp, FrameDigest, RegisterEntry};
-use crate::limits::{MAX_DOCUMENT_GROUPS, MAX_ORIGIN_BYTES, MAX_STORE_BYTES, kept, kept_beside};
+use crate::limits::{
+    MAX_DOCUMENT_GROUPS, MAX_ORIGIN_BYTES, MAX_STORE_BYTES, MAX_VOUCHERS, kept, kept_beside,
+};
 use crate::registers::{RegisterSet, TakeOutcome};
 
 /// The kind of machine that keeps the frames.
@@ -122,12 +124,9 @@ struct ShelfGroup {
 #[derive(Debug)]
 struct ShelfRow {
     fresh: ShelfFrame,
-    /// Neighbours that say they have opened the frame, at most [`VOUCHERS_MAX`].
+    /// Neighbours that say they have opened the frame, at most [`MAX_VOUCHERS`].
     vouchers: Vec<PeerTag>,
 }
-
-/// Neighbours of which it is remembered that they have opened a frame.
-const VOUCHERS_MAX: usize = 4;
 
 impl ShelfRow {
     /// The neighbour that brought the frame, and those that say they have opened it.
@@ -141,7 +140,7 @@ impl ShelfRow {
         let known = self.vouchers.iter().position(|one| *one == by);
         match known {
             Some(at) if !has_opened => drop(self.vouchers.remove(at)),
-            None if has_opened && self.vouchers.len() < VOUCHERS_MAX => self.vouchers.push(by),
+            None if has_opened && self.vouchers.len() < MAX_VOUCHERS => self.vouchers.push(by),
             _ => {}
         }
     }

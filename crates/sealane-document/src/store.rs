@@ -13,6 +13,7 @@ use sealane_seal::{Epoch, Slot};
 use crate::StoreError;
 use crate::entry::{DocumentStamp, FrameDigest, RegisterEntry};
 use crate::exchange::relay_bytes;
+use crate::limits::MAX_DOCUMENT_STORE_WAIT_MS;
 use crate::registers::{RegisterSet, TakeOutcome};
 use crate::shelf::{
     DocumentCursor, DocumentQuota, DocumentShelf, RegisterName, ShelfChange, ShelfFrame,
@@ -51,8 +52,6 @@ pub struct DocumentDelivery<'a> {
 const VERSION: i64 = 1;
 /// The number that tells the file from other SQLite files: "SLDO".
 const APPLICATION: i64 = 0x534c_444f;
-/// How long another process is waited for that may be about to end.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// Pages of the file at most: four times what the frames take, and as much as an empty one does.
 const PAGE_BYTES: u64 = 4096;
 const SPARE_PAGES: u64 = 256;
@@ -113,7 +112,7 @@ impl DocumentStore {
         keeper: ShelfKeeper,
         quota: DocumentQuota,
     ) -> Result<Self, StoreError> {
-        database.busy_timeout(PATIENCE)?;
+        database.busy_timeout(Duration::from_millis(MAX_DOCUMENT_STORE_WAIT_MS))?;
         database.pragma_update(None, "page_size", PAGE_BYTES)?;
         database.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         // A file of another program is not even brought into another mode.

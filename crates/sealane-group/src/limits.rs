@@ -26,6 +26,14 @@ sealane_message::limits! {
     MAX_CARDS_WAITING: usize = 64, "cards";
     /// A group's file in the key folder, or an invitation. A longer one is neither kept nor read.
     MAX_GROUP_FILE_BYTES: usize = 4 << 20, "bytes";
+    /// Memory that the passphrase of a key file may cost. A file that asks for more is refused.
+    MAX_FOLDER_KDF_MEMORY_KIB: u32 = 1 << 20, "KiB";
+    /// Passes over that memory. A file that asks for more is refused.
+    MAX_FOLDER_KDF_PASSES: u32 = 16, "passes";
+    /// Lanes of that memory. A file that asks for more is refused.
+    MAX_FOLDER_KDF_LANES: u32 = 16, "lanes";
+    /// Certificates that came before the admission of their members. The oldest leaves.
+    MAX_CERTIFICATES_WAITING: usize = 16, "certificates";
 }
 
 /// Bytes of an ML-DSA-65 public key (FIPS 204).

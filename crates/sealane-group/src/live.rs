@@ -134,7 +134,7 @@ impl LiveReader {
     ///
     /// # Errors
     ///
-    /// As [`open_stored`], and [`Error::AnnouncedRemoval`].
+    /// As [`open_stored`], and [`Error::Leaving`].
     pub fn open_kept<'f>(
         &mut self,
         binding: &Binding,

@@ -6,7 +6,7 @@ use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
 use crate::charter::GroupCharter;
-use crate::limits::{MAX_CARDS_SPENT, MAX_ROSTER_MEMBERS};
+use crate::limits::{MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_ROSTER_MEMBERS};
 use crate::marks::{MARK_BYTES, RemovalMarks};
 use crate::roster::{group_tag, peer_tag};
 use crate::wire::{GroupFieldReader, put_part};
@@ -14,8 +14,6 @@ use crate::{Error, GroupDocument, GroupRoster};
 
 const REMOVED: u8 = 1;
 const COPIED: u8 = 2;
-/// Certificates that came and whose admission has not.
-const MAX_CERTIFICATES: usize = 16;
 const EPOCH_BYTES: usize = 8 + 32;
 const WRAP_KEY_BYTES: usize = 2 + 32;
 
@@ -129,7 +127,7 @@ impl GroupState {
         if self.certificates.iter().any(|kept| kept == bytes) {
             return;
         }
-        if self.certificates.len() >= MAX_CERTIFICATES {
+        if self.certificates.len() >= MAX_CERTIFICATES_WAITING {
             self.certificates.remove(0);
         }
         self.certificates.push(bytes.to_vec());
@@ -195,7 +193,7 @@ impl GroupState {
             let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
             wraps.push((slot, Zeroizing::new(reader.array()?)));
         }
-        let count = reader.count(MAX_CERTIFICATES, 4)?;
+        let count = reader.count(MAX_CERTIFICATES_WAITING, 4)?;
         let mut certificates = Vec::with_capacity(count);
         for _ in 0..count {
             certificates.push(reader.part()?.to_vec());

@@ -1,9 +1,10 @@
 //! Packets that an interface is given at once: segments of one connection that follow each other
 //! are joined, and the kernel takes them as one packet.
 
+use crate::limits::{MAX_PACKET_BYTES, MAX_UDP_SEGMENTS};
 use crate::offload::{
-    IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM,
-    OffloadTransport, PUSH, PacketIp, checksum, copy_into, pseudo_header, put_u16, u16_at, u32_at,
+    IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, MARK_BYTES, NEEDS_CHECKSUM, OffloadTransport, PUSH,
+    PacketIp, checksum, copy_into, pseudo_header, put_u16, u16_at, u32_at,
 };
 
 /// A packet that grows by those that follow it. It allocates when it is made and never again.
@@ -39,8 +40,6 @@ struct BundleSegment {
     is_pushed: bool,
 }
 
-/// Segments of UDP that every kernel with this offload takes at once.
-const MAX_UDP_SEGMENTS: usize = 64;
 /// TCP's flags.
 const ACK: u8 = 0x10;
 /// Do not fragment; the rest of the field tells fragments.

@@ -1,9 +1,10 @@
 //! The packets that an interface gives at once: one packet, or a run of segments that share their
 //! headers. Each segment is written as the packet that it stands for, where its frame is made.
 
+use crate::limits::MAX_PACKET_BYTES;
 use crate::offload::{
-    IPV6_HEADER_BYTES, MARK_BYTES, MAX_PACKET_BYTES, NEEDS_CHECKSUM, OffloadTransport, PUSH,
-    PacketIp, checksum, copy_into, pseudo_header, put_u16, u16_at, u32_at,
+    IPV6_HEADER_BYTES, MARK_BYTES, NEEDS_CHECKSUM, OffloadTransport, PUSH, PacketIp, checksum,
+    copy_into, pseudo_header, put_u16, u16_at, u32_at,
 };
 use crate::tap::ETHERNET_BYTES;
 

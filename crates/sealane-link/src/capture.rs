@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::address::LinkAddress;
 use crate::ethernet::ETHER_TYPE;
-use crate::limits::{MAX_CAPTURE_BYTES, MAX_CAPTURE_WAITING_BYTES};
+use crate::limits::{MAX_CAPTURE_BYTES, MAX_CAPTURE_WAIT_MS, MAX_CAPTURE_WAITING_BYTES};
 
 /// The place where a capture may be. There is at most one, for as long as the relay runs.
 #[derive(Debug, Default)]
@@ -165,7 +165,7 @@ impl CaptureShared {
             let ends = {
                 let mut waiting = self.waiting.lock();
                 if waiting.records.is_empty() && !waiting.ends {
-                    self.wakes.wait_for(&mut waiting, TURN);
+                    self.wakes.wait_for(&mut waiting, Duration::from_millis(MAX_CAPTURE_WAIT_MS));
                 }
                 // The two buffers change places, so that links go on filling while the file is
                 // written.
@@ -186,8 +186,6 @@ impl CaptureShared {
     }
 }
 
-/// How long a unit waits for its file, at most, where the file takes all that comes.
-const TURN: Duration = Duration::from_millis(50);
 /// The headers before a unit: record, Ethernet, IPv6, UDP.
 const HEADERS_BYTES_MAX: usize = 16 + ETHERNET.len() + 2 + 40 + UDP_BYTES;
 /// Two addresses of nobody: the second bit says that they were made up here.

@@ -71,7 +71,7 @@ impl RelayCard {
     ///
     /// # Errors
     ///
-    /// [`LinkError::EthernetCard`].
+    /// [`LinkError::Card`].
     pub fn parse(text: &str) -> Result<Self, LinkError> {
         // A card comes from elsewhere. Its length is bounded before the parser sees it.
         if text.len() > MAX_RELAY_CARD_BYTES {

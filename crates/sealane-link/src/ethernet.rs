@@ -17,6 +17,7 @@ use rustix::net::{
 
 use crate::address::LinkAddress;
 use crate::inbox::{ArrivedBatch, BATCHES, LinkInbox};
+use crate::limits::MAX_ETHERNET_UNITS;
 use crate::link::{LinkReady, SentBytes, wait};
 use crate::note::LinkNote;
 use crate::udp::enlarge;
@@ -25,8 +26,6 @@ use crate::udp::enlarge;
 pub const ETHER_TYPE: u16 = 0x88b5;
 /// Addresses of target and source, and the EtherType (IEEE 802.3 §3.1.1).
 pub const ETHERNET_HEADER_BYTES: usize = 14;
-/// Units that one call takes, at most, so that a flood does not keep others waiting.
-const UNITS_AT_ONCE: usize = 256;
 
 /// A raw Ethernet link.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ impl EthernetLink {
             return self.reopen();
         }
         let mut filling = SendFill { batch: 0, at: 0, is_whole: false };
-        for taken in 0..UNITS_AT_ONCE {
+        for taken in 0..MAX_ETHERNET_UNITS {
             match filling.unit(self, &card, inbox) {
                 Ok(true) => {}
                 Ok(false) => break,

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
-/// How long nothing is heard before a receiver looks whether it is to end.
-const TURN: Duration = Duration::from_millis(100);
+use crate::limits::MULTICAST_TURN_MS;
+
 /// A unit to everybody stays on its link.
 const HOPS: u32 = 1;
 
@@ -119,7 +119,7 @@ fn join(
     }
     let socket = UdpSocket::from(socket);
     // The thread has to look from time to time whether the relay ends.
-    socket.set_read_timeout(Some(TURN))?;
+    socket.set_read_timeout(Some(Duration::from_millis(MULTICAST_TURN_MS)))?;
     Ok(MulticastSocket { socket, interface: interface.number })
 }
 

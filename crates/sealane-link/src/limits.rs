@@ -64,4 +64,29 @@ sealane_message::limits! {
     /// How often a relay that ends still takes what has come on a link, and an end what programs
     /// have sent, so that an end under load is one.
     MAX_LAST_BATCHES: u32 = 4096, "calls";
+    /// UDP segments that an end hands to the kernel at once. Every kernel with this offload takes
+    /// as many. More go in another call.
+    MAX_UDP_SEGMENTS: usize = 64, "segments";
+    /// How long a captured unit waits for its file, if the file takes all that comes.
+    MAX_CAPTURE_WAIT_MS: u64 = 50, "milliseconds";
+    /// How long a receiver of multicast hears nothing before it looks whether the relay ends.
+    MULTICAST_TURN_MS: u64 = 100, "milliseconds";
+    /// The name of a network interface, as the kernel takes it. A longer one is refused.
+    MAX_INTERFACE_NAME_BYTES: usize = 15, "bytes";
+    /// A packet of IP that an end hands to the kernel or takes from it. A longer one is dropped.
+    MAX_PACKET_BYTES: usize = 65_535, "bytes";
+    /// How long nothing happens before the thread that routes looks around.
+    ROUTING_TURN_MS: u64 = 500, "milliseconds";
+    /// How often a link joins its multicast group again, in case the interface was gone.
+    MULTICAST_REJOIN_MS: u64 = 1000, "milliseconds";
+    /// How long a receiver of multicast rests after a fault of its socket.
+    MULTICAST_FAULT_PAUSE_MS: u64 = 100, "milliseconds";
+    /// How long the thread of a link has nothing to do before it looks whether the relay ends. It
+    /// rests as long after a fault.
+    LINK_TURN_MS: u64 = 100, "milliseconds";
+    /// Bytes of a socket that may wait in the kernel, each way. The kernel drops more.
+    MAX_SOCKET_QUEUE_BYTES: usize = 8 << 20, "bytes";
+    /// Units of Ethernet that one call takes, so that a flood keeps nobody waiting. More wait for
+    /// the next call.
+    MAX_ETHERNET_UNITS: usize = 256, "units";
 }

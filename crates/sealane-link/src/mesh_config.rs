@@ -8,7 +8,7 @@ use sealane_seal::Slot;
 use serde::{Deserialize, Deserializer};
 
 use crate::LinkError;
-use crate::limits::MAX_PREFIXES;
+use crate::limits::{MAX_INTERFACE_NAME_BYTES, MAX_PREFIXES};
 
 /// An end's interface.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -82,7 +82,7 @@ impl MeshConfig {
         if count > MAX_PREFIXES {
             return value(format!("{count} prefixes are more than {MAX_PREFIXES}"));
         }
-        if self.interface.is_empty() || self.interface.len() > MAX_INTERFACE_BYTES {
+        if self.interface.is_empty() || self.interface.len() > MAX_INTERFACE_NAME_BYTES {
             return value(format!("interface `{}`: 1 to 15 bytes", self.interface));
         }
         if self.addresses.iter().filter(|prefix| prefix.address.is_ipv4()).count() > 1 {
@@ -159,9 +159,6 @@ fn usual_interface() -> String {
 fn usual_offload() -> bool {
     true
 }
-
-/// The longest name that the kernel takes.
-const MAX_INTERFACE_BYTES: usize = 15;
 
 #[cfg(test)]
 mod tests {

@@ -5,8 +5,6 @@ use std::ops::Range;
 
 /// The bytes of the kernel's mark (`virtio_net_hdr`, VIRTIO 1.2 §5.1.6).
 pub(crate) const MARK_BYTES: usize = 10;
-/// The longest packet.
-pub(crate) const MAX_PACKET_BYTES: usize = 65_535;
 /// The mark's flag that the checksum is still to be made (`virtio_net_hdr`, VIRTIO 1.2 §5.1.6).
 pub(crate) const NEEDS_CHECKSUM: u8 = 1;
 /// TCP's flag that the sender's application was done (RFC 9293 §3.1).

@@ -86,7 +86,7 @@ pub enum LocalInput {
         /// The message.
         message: Vec<u8>,
     },
-    /// Which way leads to a machine? The answer is an [`MeshOutput::TracedRoute`] of that number.
+    /// Which way leads to a machine? The answer is an [`MeshOutput::Traced`] of that number.
     Trace {
         /// The machine.
         to: Slot,

@@ -35,7 +35,7 @@ impl TunInterface {
     ///
     /// # Errors
     ///
-    /// [`LinkError::MulticastInterface`].
+    /// [`LinkError::Interface`].
     pub fn open(config: &MeshConfig, mtu: u16) -> Result<Self, LinkError> {
         let mut builder = DeviceBuilder::new().name(config.interface.as_str()).mtu(mtu);
         let is_tap = config.kind == InterfaceKind::Tap;

@@ -11,6 +11,7 @@ use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use crate::address::LinkAddress;
 use crate::everybody::MulticastLink;
 use crate::inbox::{ArrivedBatch, BATCHES, LinkInbox};
+use crate::limits::{MAX_SOCKET_QUEUE_BYTES, MAX_UNIT_BYTES};
 use crate::link::SentBytes;
 
 /// A UDP link.
@@ -23,9 +24,6 @@ pub struct UdpLink {
     /// Where all machines of the link are reached, and what they send there is received.
     everybody: Option<MulticastLink>,
 }
-
-/// The bytes that may wait in the kernel, on their way in or out.
-const QUEUE_BYTES: usize = 8 << 20;
 
 impl UdpLink {
     pub(crate) fn open(
@@ -93,7 +91,7 @@ impl UdpLink {
 
     pub(crate) fn send(&self, to: SocketAddr, segments: &[u8], segment_bytes: usize) -> SentBytes {
         // Kernels differ in how many segments they cut, and old ones cut none.
-        let at_once = self.state.max_gso_segments().min(MAX_SENT_BYTES / segment_bytes.max(1));
+        let at_once = self.state.max_gso_segments().min(MAX_UNIT_BYTES / segment_bytes.max(1));
         let mut bytes = 0;
         for contents in segments.chunks(segment_bytes.max(1) * at_once.max(1)) {
             // Without the option, a lone datagram also leaves where kernel or card cannot split.
@@ -138,15 +136,12 @@ fn keep_whole(socket: &UdpSocket, address: &SocketAddr) -> io::Result<()> {
 /// Lets more wait in the kernel, beyond what is allowed to all where this user may do so. What the
 /// system does not give is missed only under load.
 pub(crate) fn enlarge(socket: &impl AsFd) {
-    let receive = sockopt::set_socket_recv_buffer_size_force(socket, QUEUE_BYTES);
-    let send = sockopt::set_socket_send_buffer_size_force(socket, QUEUE_BYTES);
+    let receive = sockopt::set_socket_recv_buffer_size_force(socket, MAX_SOCKET_QUEUE_BYTES);
+    let send = sockopt::set_socket_send_buffer_size_force(socket, MAX_SOCKET_QUEUE_BYTES);
     // Only an administrator may go beyond the system's limit. Other users get as much as the limit
     // allows.
     if receive.is_err() || send.is_err() {
-        let _ = sockopt::set_socket_recv_buffer_size(socket, QUEUE_BYTES);
-        let _ = sockopt::set_socket_send_buffer_size(socket, QUEUE_BYTES);
+        let _ = sockopt::set_socket_recv_buffer_size(socket, MAX_SOCKET_QUEUE_BYTES);
+        let _ = sockopt::set_socket_send_buffer_size(socket, MAX_SOCKET_QUEUE_BYTES);
     }
 }
-
-/// The bytes that the kernel takes at once: the length of an IPv4 packet.
-const MAX_SENT_BYTES: usize = crate::limits::MAX_UNIT_BYTES;

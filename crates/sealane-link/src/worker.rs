@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::counters::DropReason;
 use crate::desk::{ForwardDesk, FrameOrigin};
 use crate::inbox::{ArrivedBatch, LinkInbox};
-use crate::limits::MAX_LAST_BATCHES;
+use crate::limits::{LINK_TURN_MS, MAX_LAST_BATCHES};
 use crate::link::{LinkReady, RelayLink};
 use crate::note::LinkNote;
 use crate::outlet::LinkOutlet;
@@ -15,9 +15,6 @@ use crate::quota::UnitQuota;
 use crate::relay::RelayShared;
 use crate::routing::UnitSource;
 use crate::table::{NeighbourIndex, RelayNeighbour};
-
-/// How long nothing happens before a thread looks whether it is to end.
-const TURN: Duration = Duration::from_millis(100);
 
 /// The state of a thread. It allocates when it starts and when a table is swapped.
 #[derive(Debug)]
@@ -65,14 +62,14 @@ impl RelayWorker {
                     if ends {
                         break;
                     }
-                    let _ = link.wait(LinkReady::ToReceive, TURN);
+                    let _ = link.wait(LinkReady::ToReceive, Duration::from_millis(LINK_TURN_MS));
                 }
                 // The interface may be gone, and come back under its name. Without the pause the
                 // thread would ask the system as fast as it can.
                 Err(error) => {
                     tracing::debug!(link = self.link, "nothing is received: {error}");
                     self.desk.outlet.tally.drop(DropReason::LinkFault, 1);
-                    std::thread::sleep(TURN);
+                    std::thread::sleep(Duration::from_millis(LINK_TURN_MS));
                 }
             }
             // Threads count for themselves and add up once a batch: shared counters for each frame

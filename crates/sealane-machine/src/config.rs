@@ -132,7 +132,11 @@ impl MachinePlan {
 
     /// Reads the same file again. A program's own settings stay.
     pub(crate) fn read_again(&self) -> Result<MachinePlan> {
-        MachinePlan::of(MachineConfig::read(&self.config.file)?)
+        let mut config = MachineConfig::read(&self.config.file)?;
+        // Flags of the command line are not in the file, and hold until the machine ends.
+        config.capture.clone_from(&self.config.capture);
+        config.view.clone_from(&self.config.view);
+        MachinePlan::of(config)
     }
 }
 

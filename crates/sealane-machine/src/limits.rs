@@ -76,4 +76,32 @@ sealane_message::limits! {
     MAX_COMMANDS_OPENED: usize = 4096, "commands";
     /// Notices of a group that wait to be obeyed. Others come again with the machine's next start.
     MAX_NOTICES_HEARD: usize = 256, "notices";
+    /// How often the thread of documents looks whether the mesh has room for more.
+    DOCUMENTS_TURN_MS: u64 = 20, "milliseconds";
+    /// The pause after a connection that the system did not hand over, as with too many open files.
+    ACCEPT_PAUSE_MS: u64 = 100, "milliseconds";
+    /// How often a machine looks how full its battery is.
+    BATTERY_LOOK_MS: u64 = 30_000, "milliseconds";
+    /// How long a stream of the hub is quiet. Then a gateway stores how far it has read it.
+    MAX_DOWN_QUIET_MS: u64 = 200, "milliseconds";
+    /// How long nothing comes before the keeper of the queue looks whether the gateway ends.
+    INTAKE_TURN_MS: u64 = 100, "milliseconds";
+    /// How long a gateway waits before it tries a disk again that has failed.
+    DISK_RETRY_MS: u64 = 1000, "milliseconds";
+    /// How long an order waits before a gateway hands it again to a busy machine.
+    ORDER_RETRY_MS: u64 = 50, "milliseconds";
+    /// Answers to one frame that a gateway does not understand. Then it leaves the stream alone for
+    /// a while.
+    MAX_UNCLEAR_ANSWERS: u32 = 4, "answers";
+    /// Frames of which a gateway counts those answers.
+    MAX_UNCLEAR_FRAMES: usize = 256, "frames";
+    /// How long a gateway waits before it tries its hub for the second time. Later waits double.
+    MIN_HUB_WAIT_MS: u64 = 100, "milliseconds";
+    /// How often a machine looks whether its groups have changed.
+    GROUP_LOOK_MS: u64 = 1000, "milliseconds";
+    /// How often an end announces itself, and looks what has changed in its group.
+    ANNOUNCE_INTERVAL_MS: u64 = 1000, "milliseconds";
+    /// How long an end has no packet before it looks whether it is to end. It rests as long after a
+    /// fault.
+    END_TURN_MS: u64 = 100, "milliseconds";
 }

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::config::{MachineConfig, MachinePlan};
 use crate::documents::DocumentService;
 use crate::gateway::{GatewayBeside, RunningGateway};
+use crate::limits::GROUP_LOOK_MS;
 use crate::member::{MemberBeside, MemberKeys, RunningMember};
 use crate::orders::CardOrders;
 use crate::page::PageServer;
@@ -22,10 +23,14 @@ use crate::routing::RoutingGroup;
 use crate::status::{MachineStatus, MachineWatch};
 use crate::{MachineError, Result, status_page};
 
+<<<<<<< HEAD
 /// How often a machine looks whether its groups have changed.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// A machine's role beside a relay, with the keys that the role takes.
+=======
+/// What a machine is beside a relay, with the keys that this takes.
+>>>>>>> w-limits
 pub enum DaemonRole {
     /// Nothing: it carries what others send.
     Relay,
@@ -146,7 +151,7 @@ impl Machine {
         mut self,
         mut asked: mpsc::Receiver<oneshot::Sender<Result<()>>>,
     ) -> Result<MachineEnd> {
-        let mut beat = tokio::time::interval(BEAT);
+        let mut beat = tokio::time::interval(Duration::from_millis(GROUP_LOOK_MS));
         let came = self.role.came();
         let fault = loop {
             tokio::select! {

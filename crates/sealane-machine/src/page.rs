@@ -28,13 +28,11 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tower_service::Service;
 
-use crate::limits::{MAX_STATUS_HEAD_BYTES, MAX_STATUS_MS, MAX_STATUS_READERS};
+use crate::limits::{ACCEPT_PAUSE_MS, MAX_STATUS_HEAD_BYTES, MAX_STATUS_MS, MAX_STATUS_READERS};
 use crate::{MachineError, Result};
 
 /// The least that hyper reads of a head before it refuses it. The guard refuses shorter ones.
 const HEAD_BUFFER_BYTES: usize = 2 * MAX_STATUS_HEAD_BYTES;
-/// After a connection that the system did not give, as when too many files are open.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Pages that are served until this is dropped.
 pub(crate) struct PageServer {
@@ -77,7 +75,7 @@ async fn accept(listener: TcpListener, pages: Router) {
     let readers = Arc::new(Semaphore::new(MAX_STATUS_READERS));
     while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
         let Ok((socket, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
+            tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
             continue;
         };
         let answered = answer(socket, pages.clone());

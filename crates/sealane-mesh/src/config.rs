@@ -3,7 +3,10 @@
 use sealane_frame::{PeerTag, SHORT_FRAGMENT_HEADER_BYTES};
 use sealane_seal::Form;
 
-use crate::limits::{MAX_ATTACHED, MIN_COMPACT_MTU_BYTES, MIN_FULL_MTU_BYTES, MIN_HELLO_MS};
+use crate::limits::{
+    MAX_ATTACHED, MAX_DOCUMENTS_MESSAGE_BYTES, MIN_COMPACT_MTU_BYTES, MIN_FULL_MTU_BYTES,
+    MIN_HELLO_MS,
+};
 use crate::{MeshError, MeshSpan};
 
 /// An interface, as its driver numbers it.
@@ -82,8 +85,6 @@ const DOCUMENTS_BYTES_WHOLE: usize = 120;
 /// One that does not go in a unit holds as much where air time is scarce, at least, and elsewhere.
 const DOCUMENTS_BYTES_LEAST: usize = 64;
 const DOCUMENTS_BYTES_IN_PARTS: usize = 180;
-/// The longest message about documents.
-const DOCUMENTS_BYTES_MAX: usize = 1000;
 /// The share of time, in millionths, that is all of it.
 pub(crate) const ALWAYS_PPM: u32 = 1_000_000;
 
@@ -156,7 +157,7 @@ impl MeshMedium {
         let halves =
             (2 * self.mtu.saturating_sub(SHORT_FRAGMENT_HEADER_BYTES)).saturating_sub(around);
         match self.has_duty() && halves >= DOCUMENTS_BYTES_LEAST {
-            _ if whole >= DOCUMENTS_BYTES_WHOLE => whole.min(DOCUMENTS_BYTES_MAX),
+            _ if whole >= DOCUMENTS_BYTES_WHOLE => whole.min(MAX_DOCUMENTS_MESSAGE_BYTES),
             true => halves,
             false => DOCUMENTS_BYTES_IN_PARTS,
         }

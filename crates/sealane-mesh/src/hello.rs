@@ -128,7 +128,7 @@ impl HelloMessage {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`],
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`],
     /// [`MeshError::TooLong`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = MessageBytes::new(body);

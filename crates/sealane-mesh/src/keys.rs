@@ -32,7 +32,7 @@ impl MeshProvision {
     ///
     /// # Errors
     ///
-    /// [`MeshError::OrderRange`] for more of them; what the cipher library refuses.
+    /// [`MeshError::Range`] for more of them; what the cipher library refuses.
     pub fn new(seed: [u8; 32], members: u16) -> Result<Self, MeshError> {
         let id = GroupId(blake3::derive_key("Sealane 1.0 provisioned mesh: group", &seed));
         let [a, b, c, d, ..] = id.0;
@@ -54,7 +54,7 @@ impl MeshProvision {
     ///
     /// # Errors
     ///
-    /// [`MeshError::OrderRange`] for a slot that nobody has; what the cipher library refuses.
+    /// [`MeshError::Range`] for a slot that nobody has; what the cipher library refuses.
     pub fn keys(&self, slot: u16, context: [u8; 8], start_ms: u64) -> Result<Keys, MeshError> {
         let member = self.members.get(usize::from(slot)).ok_or(MeshError::Range)?;
         let slot = member.term.slot;
@@ -76,7 +76,7 @@ impl MeshProvision {
     ///
     /// # Errors
     ///
-    /// [`MeshError::OrderRange`] for a slot that nobody has; the errors of the epochs.
+    /// [`MeshError::Range`] for a slot that nobody has; the errors of the epochs.
     pub fn without(&self, removed: &[u16], epoch: u64, member: u16) -> Result<Rekeyed, MeshError> {
         let slot = Slot::new(member).ok_or(MeshError::Range)?;
         let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
@@ -106,7 +106,7 @@ impl MeshProvision {
     ///
     /// # Errors
     ///
-    /// [`MeshError::OrderRange`] for a slot that nobody can have; what the cipher library refuses.
+    /// [`MeshError::Range`] for a slot that nobody can have; what the cipher library refuses.
     pub fn removal(&self, order: u64, removed: u16, by: u16) -> Result<Vec<u8>, MeshError> {
         let slot = Slot::new(removed).ok_or(MeshError::Range)?;
         let fields = crate::notice::RemovalFields { order, epoch: Epoch(order), slot };

@@ -106,4 +106,26 @@ sealane_message::limits! {
     MIN_COMPACT_MTU_BYTES: usize = 20, "bytes";
     /// The least that an interface of full frames carries at once. A narrower one is refused.
     MIN_FULL_MTU_BYTES: usize = 256, "bytes";
+    /// A message about documents on a medium that carries longer ones. More goes into another
+    /// message.
+    MAX_DOCUMENTS_MESSAGE_BYTES: usize = 1000, "bytes";
+    /// The shortest time within which machines choose a moment to send a frame on.
+    MIN_SEND_WINDOW_MS: u64 = 5, "milliseconds";
+    /// The shortest time between two reports of a gateway.
+    MIN_REPORT_PAUSE_MS: u64 = 1500, "milliseconds";
+    /// The cost of loss on a link. A worse link costs no more.
+    MAX_LOSS_COST: u32 = 1024, "cost";
+    /// A round trip that is measured. A longer one does not count.
+    MAX_ROUND_TRIP_MS: u64 = 600_000, "milliseconds";
+    /// Probes of one neighbour that may be answered late. The oldest is forgotten.
+    MAX_LATE_PROBES: usize = 8, "probes";
+    /// Reports in a row in which a pair has no frames. Then the pair is forgotten.
+    MAX_IDLE_REPORTS: u8 = 8, "reports";
+    /// How far a sequence may be ahead of the known one. A later one is not taken. With a few
+    /// larger steps a false sequence would come around and lead in a circle.
+    MAX_SEQUENCE_AHEAD: u16 = 1 << 13, "sequences";
+    /// Slots that a machine tells to its opener. A frame of a further one is not opened.
+    MAX_TOLD_SLOTS_PER_SECOND: u32 = 32, "slots a second";
+    /// Frames of earlier epochs that a machine looks at. A further one is not opened.
+    MAX_BEHIND_FRAMES_PER_SECOND: u32 = 8, "frames a second";
 }

@@ -137,7 +137,7 @@ impl RouteMessage {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = MessageBytes::new(body);
         zero(version(fields.byte()?)?)?;
@@ -186,7 +186,7 @@ impl RouteRequest {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
     pub fn parse(body: &[u8]) -> Result<Vec<RouteRequest>, MeshError> {
         let mut fields = MessageBytes::new(body);
         zero(version(fields.byte()?)?)?;

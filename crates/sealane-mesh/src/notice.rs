@@ -53,7 +53,7 @@ impl NoticeContent {
     ///
     /// # Errors
     ///
-    /// [`MeshError::TooLong`], [`MeshError::Truncated`], [`MeshError::OrderRange`],
+    /// [`MeshError::TooLong`], [`MeshError::Truncated`], [`MeshError::Range`],
     /// [`MeshError::NotOurs`] for the renewal of another group, and the seal's errors for the
     /// signature.
     pub fn verify(of: &KeptGroup, notice: &[u8]) -> Result<Self, MeshError> {

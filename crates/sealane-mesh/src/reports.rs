@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sealane_seal::Slot;
 
-use crate::limits::{MAX_CARRIED_COUNTS, MAX_REPORTED};
+use crate::limits::{MAX_CARRIED_COUNTS, MAX_IDLE_REPORTS, MAX_REPORTED};
 use crate::messages::GatewayReport;
 use crate::neighbour::LinkId;
 
@@ -77,8 +77,6 @@ pub(crate) struct VanishProof {
 const NEARLY_ALL: u32 = 8;
 /// In so many reports a machine stands whose frames have come: one that is lost takes nothing.
 const REPEATED: u32 = 4;
-/// Reports after which a pair is forgotten that has no frames.
-const IDLE_MAX: u8 = 8;
 
 impl GatewayReports {
     /// Frames of a machine have come to this gateway.
@@ -180,7 +178,7 @@ impl GatewayReports {
                 fates.push((carried.via, fate));
             }
         }
-        self.carried.retain(|_, carried| carried.idle < IDLE_MAX);
+        self.carried.retain(|_, carried| carried.idle < MAX_IDLE_REPORTS);
         let counted = &self.carried;
         self.heard.retain(|gateway, _| counted.keys().any(|pair| pair.gateway == *gateway));
         fates.sort_unstable();

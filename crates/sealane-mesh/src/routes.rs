@@ -7,7 +7,7 @@ use sealane_seal::Slot;
 use crate::candidates::RouteCandidates;
 use crate::hello::{INFINITE, RouteDistance};
 use crate::interface::WHOLE_HELLOS;
-use crate::limits::{MAX_ATTACHED_TOTAL, MAX_CANDIDATES};
+use crate::limits::{MAX_ATTACHED_TOTAL, MAX_CANDIDATES, MAX_SEQUENCE_AHEAD};
 use crate::messages::AdvertisedRoute;
 use crate::neighbour::{LinkId, NeighbourBlame};
 use crate::slots::BySlot;
@@ -149,10 +149,6 @@ const MISSED: MeshSpan = MeshSpan::seconds(4);
 const REMEMBERED: MeshSpan = MeshSpan::seconds(180);
 const REMEMBERED_INTERVALS: u64 = ROUTE_INTERVALS + 4;
 
-/// A sequence that is later by more is not taken: with a few such steps a false one would come
-/// around to what it was, and lead in a circle.
-const AHEAD_MAX: u16 = 1 << 13;
-
 /// Of the destinations that rest one of so many is looked at, where assertions are.
 const LOOKED_AT: u64 = 16;
 
@@ -167,7 +163,7 @@ impl RouteDestination {
     fn is_feasible(&self, sequence: u16, metric: u16) -> bool {
         self.feasible.is_none_or(|told| {
             let ahead = sequence.wrapping_sub(told.sequence);
-            (1..=AHEAD_MAX).contains(&ahead) || ahead == 0 && metric < told.metric
+            (1..=MAX_SEQUENCE_AHEAD).contains(&ahead) || ahead == 0 && metric < told.metric
         })
     }
 

@@ -19,6 +19,7 @@ use sealane_seal::{
 
 use crate::hop::{HopSender, HopWriter};
 use crate::keys::member_at;
+use crate::limits::{MAX_BEHIND_FRAMES_PER_SECOND, MAX_TOLD_SLOTS_PER_SECOND};
 use crate::messages::MessageType;
 use crate::slots::{BySlot, SlotSet};
 use crate::{KeptGroup, Keys, Member, MeshError, Rekeyed};
@@ -74,9 +75,6 @@ pub(crate) struct MemberLeaves {
     pub(crate) order: u64,
 }
 
-/// Slots that may be told to the opener in one second.
-const TRIES: u32 = 32;
-
 impl MeshVoice {
     pub(crate) fn new(keys: Keys) -> Result<Self, MeshError> {
         let Keys { group, tag, slot, context, start_ms, orders, epochs, members, signing } = keys;
@@ -104,8 +102,8 @@ impl MeshVoice {
             opener,
             heard: BTreeMap::new(),
             told: SlotSet::default(),
-            tries: TRIES,
-            behind_tries: behind::BEHIND_TRIES,
+            tries: MAX_TOLD_SLOTS_PER_SECOND,
+            behind_tries: MAX_BEHIND_FRAMES_PER_SECOND,
             roster: FrameRoster::new(),
             dictionary: FrameDictionary::fixed(&[tag]),
             hop,
@@ -198,7 +196,7 @@ impl MeshVoice {
 
     /// Allows what strangers may cost in one second again.
     pub(crate) fn allow_trials(&mut self) {
-        self.tries = TRIES;
+        self.tries = MAX_TOLD_SLOTS_PER_SECOND;
         self.allow_behind();
         self.opener.allow_trials();
     }

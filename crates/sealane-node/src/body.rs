@@ -108,17 +108,15 @@ struct BodyPace {
 }
 
 impl BodyPace {
-    const GRACE: Duration = Duration::from_millis(MAX_BODY_GRACE_MS);
-
     fn new(now: Instant) -> Self {
-        Self { due: now + Self::GRACE }
+        Self { due: now + Duration::from_millis(MAX_BODY_GRACE_MS) }
     }
 
     fn took(&mut self, bytes: usize, now: Instant) {
         let earned = Duration::from_secs_f64(bytes as f64 / MIN_BODY_RATE as f64);
         // Speed earns no more than the grace. A client could else send almost all at once and hold
         // it for minutes.
-        self.due = (self.due + earned).min(now + Self::GRACE);
+        self.due = (self.due + earned).min(now + Duration::from_millis(MAX_BODY_GRACE_MS));
     }
 }
 
@@ -157,10 +155,12 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let (mut fast, mut steady) = (BodyPace::new(start), BodyPace::new(start));
         fast.took(MAX_REQUEST_BYTES - 10, start);
-        assert_eq!(fast.due, start + BodyPace::GRACE);
+        assert_eq!(fast.due, start + Duration::from_millis(MAX_BODY_GRACE_MS));
         // A byte now and then is no pace.
         (1..10).for_each(|second| fast.took(1, at(second)));
-        assert!(fast.due < start + BodyPace::GRACE + Duration::from_millis(10));
+        assert!(
+            fast.due < start + Duration::from_millis(MAX_BODY_GRACE_MS) + Duration::from_millis(10)
+        );
         for second in 1..=2000 {
             assert!(steady.due > at(second), "{second}");
             steady.took(MIN_BODY_RATE, at(second));

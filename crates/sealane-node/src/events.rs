@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::limits::MAX_EVENT_STREAMS;
+use crate::limits::{EVENT_COMMENT_MS, MAX_EVENT_STREAMS};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -36,9 +36,6 @@ const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Messages that are taken at once: the client's connection holds back what comes after.
 const TAKE: usize = 64;
-
-/// A comment is sent when nothing was for so long, so that proxies leave the connection.
-const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 pub(crate) async fn events(
     State(app): State<Arc<NodeApp>>,
@@ -219,7 +216,7 @@ impl EventSource {
                     let taken = self.subscription.take(TAKE, bytes, &mut events).await;
                     taken.map_err(HttpRefusal::from)
                 }
-                () = tokio::time::sleep(COMMENT_EVERY) => {
+                () = tokio::time::sleep(Duration::from_millis(EVENT_COMMENT_MS)) => {
                     self.out.extend_from_slice(b":\n\n");
                     Ok(())
                 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::limits::{
     MAX_ASKED_BYTES, MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES,
     MAX_CONNECTIONS_PER_ADDRESS, MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE,
-    MAX_RATE_KEYS, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS,
+    MAX_RATE_KEYS, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS, MIN_EQUAL_SHARES, MIN_SHARE_KIB,
 };
 use parking_lot::{Mutex, MutexGuard};
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
@@ -151,10 +151,6 @@ pub(crate) struct DeliveryShare {
 
 /// The part of what is left that one connection may take.
 const FREE_SHARE: usize = 16;
-/// Connections that the equal half is parted among, however few there are.
-const EQUALS_MIN: usize = 256;
-/// The share of a connection where nothing is left.
-const SHARE_KIB_MIN: usize = 2;
 
 impl DeliveryMemory {
     fn new(max_bytes: usize) -> Self {
@@ -167,8 +163,8 @@ impl DeliveryMemory {
     pub(crate) fn share(&self, connections: usize) -> DeliveryShare {
         let most = MAX_CONNECTION_DELIVERIES_BYTES >> 10;
         // Few connections would otherwise hold large equal parts, which newcomers could not get.
-        let equal = self.max_kib / 2 / connections.max(EQUALS_MIN);
-        let equal = equal.clamp(SHARE_KIB_MIN, most);
+        let equal = self.max_kib / 2 / connections.max(MIN_EQUAL_SHARES);
+        let equal = equal.clamp(MIN_SHARE_KIB, most);
         let free = self.left.free.load(Ordering::Relaxed) / FREE_SHARE;
         let (equal_kib, free_kib) =
             (take(&self.left.equal, equal), take(&self.left.free, free.min(most - equal)));
@@ -194,7 +190,7 @@ fn take(half: &AtomicUsize, kib: usize) -> usize {
 impl DeliveryShare {
     pub(crate) fn bytes(&self) -> usize {
         // Even with nothing taken a connection may send one message, or it could never become idle.
-        (self.equal_kib + self.free_kib).max(SHARE_KIB_MIN) << 10
+        (self.equal_kib + self.free_kib).max(MIN_SHARE_KIB) << 10
     }
 
     /// Gives back what is more than `bytes`.
@@ -398,7 +394,7 @@ mod tests {
         // However many come, they can have a message each, and no more than there is.
         let more: Vec<_> = (0..50_000).map(|_| deliveries.share(51_001)).collect();
         assert!(deliveries.held() <= 256 << 20);
-        assert!(more.iter().all(|taken| taken.bytes() >= SHARE_KIB_MIN << 10));
+        assert!(more.iter().all(|taken| taken.bytes() >= MIN_SHARE_KIB << 10));
         drop((stuck, one, more));
         assert_eq!(deliveries.held(), 0);
     }

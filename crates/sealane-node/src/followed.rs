@@ -9,8 +9,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-/// How often files are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+use crate::limits::FILE_LOOK_MS;
 
 /// The marks of a file's version: its identity, its length, and the time when it or its mode was
 /// last changed. No user can set that time back.
@@ -80,7 +79,7 @@ impl<T> FollowedFiles<T> {
         loop {
             tokio::select! {
                 _ = stopping.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(Duration::from_millis(FILE_LOOK_MS)) => {}
             }
             look();
             if !self.has_changed() {

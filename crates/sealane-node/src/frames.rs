@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::limits::MAX_SILENCE_MS;
+use crate::limits::{MAX_FAREWELL_MS, MAX_SILENCE_MS, PING_INTERVAL_MS};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use sealane_codec::{Codec, CodecError, records};
@@ -19,14 +19,8 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes, protocol::CloseFrame};
 use crate::handshake::WebSocket;
 use crate::refusal::HttpRefusal;
 
-/// The hub pings so often.
-const PING_EVERY: Duration = Duration::from_secs(25);
-/// A connection that has sent nothing for so long is dead.
-const SILENCE: Duration = Duration::from_millis(MAX_SILENCE_MS);
 /// A ping without anything in it, whole (RFC 6455 §5.5.2).
 const PING: [u8; 2] = [0x89, 0];
-/// How long a client may take to read why it is closed.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How a block lays its frames out for WebSockets: a server's heads carry no mask, so that the same
 /// bytes are for everybody who reads in the same codec.
@@ -285,16 +279,17 @@ impl SocketFrames {
 
     /// When [`SocketFrames::tick`] has something to do.
     pub(crate) fn wake_at(&self) -> Instant {
-        (self.pinged + PING_EVERY).min(self.received + SILENCE)
+        (self.pinged + Duration::from_millis(PING_INTERVAL_MS))
+            .min(self.received + Duration::from_millis(MAX_SILENCE_MS))
     }
 
     /// Pings where it is time to, and ends a connection that is silent.
     pub(crate) fn tick(&mut self) -> Result<(), ConnectionEnd> {
         let now = Instant::now();
-        if now >= self.received + SILENCE {
+        if now >= self.received + Duration::from_millis(MAX_SILENCE_MS) {
             return Err(ConnectionEnd::Gone);
         }
-        if now >= self.pinged + PING_EVERY {
+        if now >= self.pinged + Duration::from_millis(PING_INTERVAL_MS) {
             self.pinged = now;
             self.is_flushing = true;
             self.socket.get_mut().own().extend_from_slice(&PING);
@@ -304,7 +299,7 @@ impl SocketFrames {
 
     /// Ends the connection as it is to end. A client that does not read is not waited for.
     pub(crate) async fn end(mut self, end: ConnectionEnd) {
-        let _ = timeout(FAREWELL, self.farewell(end)).await;
+        let _ = timeout(Duration::from_millis(MAX_FAREWELL_MS), self.farewell(end)).await;
     }
 
     async fn farewell(&mut self, end: ConnectionEnd) {

@@ -14,11 +14,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use crate::limits::MAX_LIBRARY_ANSWERS_BYTES;
 use crate::outlet::SocketOutlet;
 use crate::socket::HubSocket;
-
-/// The bytes of its own answers that the library may keep, where the client takes none of them.
-const MAX_ANSWERS_BYTES: usize = 4096;
 
 /// One WebSocket.
 pub(crate) type WebSocket = WebSocketStream<SocketOutlet<HubSocket>>;
@@ -103,7 +101,7 @@ async fn open(upgraded: Upgraded, sizes: SocketSizes) -> Option<WebSocket> {
     let config = WebSocketConfig::default()
         .read_buffer_size(read_buffer_bytes)
         .write_buffer_size(0)
-        .max_write_buffer_size(MAX_ANSWERS_BYTES)
+        .max_write_buffer_size(MAX_LIBRARY_ANSWERS_BYTES)
         .max_message_size(Some(max_frame_bytes))
         .max_frame_size(Some(max_frame_bytes));
     // A client may send its first frame with the request. hyper has read that already.

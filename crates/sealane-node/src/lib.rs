@@ -82,6 +82,8 @@ use spans::SpanCollector;
 use tls::NodeTls;
 pub use tls::{TlsError, TlsFiles};
 
+use crate::limits::{MAX_DRAIN_MS, MAX_LAST_SPANS_MS};
+
 /// The configuration of a node; the default serves this machine alone.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -201,12 +203,6 @@ fn collector(endpoint: Option<&str>) -> Result<Option<SpanCollector>, StartError
     SpanCollector::read(endpoint).map(Some).ok_or_else(named)
 }
 
-/// How long a stopping node waits for its clients to go.
-const DRAIN: Duration = Duration::from_secs(5);
-
-/// How long it waits for the collector to be told of the last requests.
-const TELL: Duration = Duration::from_secs(2);
-
 /// A running node. Dropped without [`HubNode::stop`], it serves until its runtime ends.
 pub struct HubNode {
     app: Arc<NodeApp>,
@@ -285,7 +281,7 @@ impl HubNode {
     /// second.
     ///
     /// # Errors
-    /// [`StartError::TokenFile`], [`StartError::NodeTls`]; what cannot be used is then as it was.
+    /// [`StartError::Tokens`], [`StartError::Tls`]; what cannot be used is then as it was.
     pub fn reload(&self) -> Result<(), StartError> {
         let tokens = self.app.access.reload();
         // Both are tried before either fault is returned. A bad certificate must not keep a revoked
@@ -304,14 +300,14 @@ impl HubNode {
         // The node's own hold goes, so that the channel ends with the last connection's.
         self.app.let_go();
         let gone = async { while self.connections.recv().await.is_some() {} };
-        if tokio::time::timeout(DRAIN, gone).await.is_err() {
+        if tokio::time::timeout(Duration::from_millis(MAX_DRAIN_MS), gone).await.is_err() {
             tracing::warn!("some clients did not go in time");
         }
         // The door closes only now. Until here newcomers are told that the node drains.
         self.server.abort();
         self.app.spans.end();
         if let Some(spans) = self.spans
-            && tokio::time::timeout(TELL, spans).await.is_err()
+            && tokio::time::timeout(Duration::from_millis(MAX_LAST_SPANS_MS), spans).await.is_err()
         {
             tracing::warn!("the collector was not told of the last requests in time");
         }

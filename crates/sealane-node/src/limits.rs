@@ -86,4 +86,45 @@ sealane_message::limits! {
     /// WebSockets that are refused and are being told why, at once. A further one is refused by an
     /// answer of HTTP.
     MAX_TOLD_REFUSALS: usize = 256, "WebSockets";
+    /// How long an event source is silent before the node sends a comment, so that proxies leave
+    /// the connection.
+    EVENT_COMMENT_MS: u64 = 15_000, "milliseconds";
+    /// Connections that the equal half of all deliveries is parted among, however few there are.
+    MIN_EQUAL_SHARES: usize = 256, "connections";
+    /// Deliveries that a connection may hold if nothing is left.
+    MIN_SHARE_KIB: usize = 2, "KiB";
+    /// How often a node looks whether its files of tokens and certificates have changed.
+    FILE_LOOK_MS: u64 = 250, "milliseconds";
+    /// How often the hub pings a WebSocket.
+    PING_INTERVAL_MS: u64 = 25_000, "milliseconds";
+    /// How long a client may take to read why its WebSocket is closed. Then the connection is cut.
+    MAX_FAREWELL_MS: u64 = 2000, "milliseconds";
+    /// Bytes of its own answers that the WebSocket library keeps if a client takes none of them.
+    MAX_LIBRARY_ANSWERS_BYTES: usize = 4096, "bytes";
+    /// How long a stopping node waits for its clients to go. Then it closes their connections.
+    MAX_DRAIN_MS: u64 = 5000, "milliseconds";
+    /// How long a stopping node waits for the collector to take its last spans. Then they are lost.
+    MAX_LAST_SPANS_MS: u64 = 2000, "milliseconds";
+    /// Bytes that may wait on a WebSocket when the library adds its answers. Beyond it the library
+    /// waits.
+    MAX_BEFORE_ANSWERS_BYTES: usize = 64 << 10, "bytes";
+    /// How long a node believes that the disk takes what it writes. Then a question about its
+    /// health writes again.
+    MAX_PROBE_AGE_MS: u64 = 2000, "milliseconds";
+    /// The longest time between two looks for streams of answers that nobody reads.
+    MAX_REPLY_LOOK_MS: u64 = 30_000, "milliseconds";
+    /// Streams that such a look takes before others have their turn.
+    MAX_REPLY_LOOKS: usize = 256, "streams";
+    /// Bytes that the node reads of a client that it refuses by its first byte.
+    MAX_REFUSED_HELLO_BYTES: usize = 4096, "bytes";
+    /// Bytes that the system takes of a connection beyond those that it can send now.
+    MAX_UNSENT_BYTES: u32 = 128 << 10, "bytes";
+    /// How long a client that is turned away may take to read why. Then its connection is cut.
+    MAX_REFUSAL_MS: u64 = 500, "milliseconds";
+    /// How long spans wait for more of them.
+    SPAN_GATHER_MS: u64 = 1000, "milliseconds";
+    /// How long a collector may take to answer. Then the spans that it was handed count as dropped.
+    MAX_COLLECTOR_MS: u64 = 5000, "milliseconds";
+    /// Bytes that the node reads of a WebSocket that it refuses. More ends it.
+    MAX_REFUSED_SOCKET_BYTES: usize = 4096, "bytes";
 }

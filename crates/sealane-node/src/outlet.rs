@@ -21,8 +21,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that may wait when the library adds to them. It keeps one answer to a ping beside.
-const MAX_BEFORE_ANSWERS_BYTES: usize = 64 << 10;
+use crate::limits::MAX_BEFORE_ANSWERS_BYTES;
+
 /// Pieces of one write.
 const PIECES: usize = 16;
 /// Memory that is kept for the next message, where nothing waits.

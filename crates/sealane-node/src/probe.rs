@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-/// How long it is believed that the disk takes what is written. Whoever asks more often costs no
-/// more than that.
-const BELIEVED: Duration = Duration::from_secs(2);
+use crate::limits::MAX_PROBE_AGE_MS;
 
 /// The bytes written to see whether writing succeeds: a page of most file systems.
 const PROBE_BYTES: usize = 4096;
@@ -30,7 +28,7 @@ impl FolderProbe {
         // The lock is held over the write, so that a crowd of health checks shares one probe.
         let mut last = self.last.lock().await;
         if let Some((at, writable)) = *last
-            && at.elapsed() < BELIEVED
+            && at.elapsed() < Duration::from_millis(MAX_PROBE_AGE_MS)
         {
             return writable;
         }

@@ -10,19 +10,17 @@ use tokio::sync::watch;
 
 use crate::app::NodeApp;
 use crate::clock::{now_ms, stopped};
+use crate::limits::{MAX_REPLY_LOOK_MS, MAX_REPLY_LOOKS};
 
 /// The beginning of the topics of answers.
 const REPLIES: &str = "reply/";
-/// The time between two looks, where a stream's time is not shorter.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// Streams that are looked at before others have their turn.
-const LOOKS: usize = 256;
 
 /// Removes streams of answers that had nothing new for `ttl` and have no reader, until the node
 /// stops.
 pub(crate) async fn tidy(app: Arc<NodeApp>, ttl: Duration, mut stopping: watch::Receiver<bool>) {
     // A quarter keeps a stream at most a quarter too long, without looking all the time.
-    let every = (ttl / 4).clamp(Duration::from_millis(100), LOOK_EVERY);
+    let every =
+        (ttl / 4).clamp(Duration::from_millis(100), Duration::from_millis(MAX_REPLY_LOOK_MS));
     let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     loop {
         tokio::select! {
@@ -41,7 +39,7 @@ async fn look(app: &NodeApp, before_ms: u64) -> Result<(), sealane_protocol::Err
     let mut after: Option<Topic> = None;
     loop {
         // A page at a time: there may be a hundred thousand streams, and listing holds a lock.
-        let listed = app.hub.streams(REPLIES, after.as_ref(), LOOKS, |_| true);
+        let listed = app.hub.streams(REPLIES, after.as_ref(), MAX_REPLY_LOOKS, |_| true);
         for state in listed.streams.into_iter().filter(|state| is_left(state, before_ms)) {
             // A message that has come since keeps the stream. The asking client may have removed it
             // meanwhile.

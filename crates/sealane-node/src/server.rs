@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::limits::{
-    MAX_ACCEPT_RATE, MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_WAITING_MS,
+    MAX_ACCEPT_RATE, MAX_HANDSHAKE_MS, MAX_HEAD_BYTES, MAX_HEAD_MS, MAX_REFUSAL_MS,
+    MAX_REFUSED_HELLO_BYTES, MAX_UNSENT_BYTES, MAX_WAITING_MS,
 };
 use axum::Router;
 use axum::body::Body;
@@ -40,18 +41,9 @@ use crate::tls::NodeTls;
 
 /// The first byte of TLS: a handshake record (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 22;
-/// The bytes taken of the first ones of a client that is refused by them.
-const MAX_HELLO_BYTES: usize = 4096;
 
-/// Bytes that the system takes of a connection beyond what it can send now.
-const UNSENT_BYTES: u32 = 128 << 10;
-
-/// How long whoever is turned away may take to read why.
-const FAREWELL: Duration = Duration::from_millis(500);
-
-/// Connections that are accepted one after the other, and the least time that they take together.
+/// Connections that are accepted one after the other, without a look at the time.
 const ACCEPTED: u64 = 32;
-const ACCEPTED_IN: Duration = Duration::from_micros(1_000_000 * ACCEPTED / MAX_ACCEPT_RATE);
 
 pub(crate) struct NodeServer {
     app: Arc<NodeApp>,
@@ -97,6 +89,7 @@ impl NodeServer {
     }
 
     async fn welcome(self: Arc<Self>, listener: TcpListener) {
+        let least = Duration::from_micros(1_000_000 * ACCEPTED / MAX_ACCEPT_RATE);
         let (mut taken, mut since) = (0, Instant::now());
         loop {
             // The permit comes before the accept. Connections beyond the bound wait in the system's
@@ -109,7 +102,7 @@ impl NodeServer {
                     if taken == ACCEPTED {
                         // The pace is held over 32 connections, since timers cannot space single
                         // ones finely enough.
-                        tokio::time::sleep_until(since + ACCEPTED_IN).await;
+                        tokio::time::sleep_until(since + least).await;
                         (taken, since) = (0, Instant::now());
                     }
                 }
@@ -187,7 +180,7 @@ impl NodeServer {
         stream.set_nodelay(true)?;
         // Bytes that a client does not read stay with the node, which counts them. They do not stay
         // with the system, whose memory is for all connections.
-        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES)?;
+        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES)?;
         // A socket is registered with one runtime. It leaves the door's and enters the one that
         // serves.
         let stream = stream.into_std()?;
@@ -215,9 +208,10 @@ impl NodeServer {
         self.app.refused.note(&refusal);
         // A client that begins TLS sees by it that none is spoken here. What it has sent is taken
         // first: a connection that is closed with something unread may lose the answer.
-        let _ = stream.try_read(&mut [0; MAX_HELLO_BYTES]);
+        let _ = stream.try_read(&mut [0; MAX_REFUSED_HELLO_BYTES]);
         // A client that reads nothing must not hold its place for the answer to its own mistake.
-        let _ = timeout(FAREWELL, stream.write_all(&plain_answer(&refusal))).await;
+        let patience = Duration::from_millis(MAX_REFUSAL_MS);
+        let _ = timeout(patience, stream.write_all(&plain_answer(&refusal))).await;
         None
     }
 

@@ -20,13 +20,9 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::limits::{MAX_SPANS_AT_ONCE, MAX_WAITING_SPANS};
+use crate::limits::{MAX_COLLECTOR_MS, MAX_SPANS_AT_ONCE, MAX_WAITING_SPANS, SPAN_GATHER_MS};
 use crate::trace::{HexBytes, TraceContext};
 
-/// How long spans wait for more of them.
-const GATHER: Duration = Duration::from_secs(1);
-/// How long a collector may take.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// `SPAN_KIND_SERVER`.
 const SERVER: u64 = 2;
 /// `STATUS_CODE_ERROR`.
@@ -149,7 +145,8 @@ impl SpanQueue {
             // than that.
             gather(&mut waiting, &mut spans).await;
             // A collector that hangs would let the queue fill until every span is dropped.
-            let taken = tokio::time::timeout(PATIENCE, collector.take(write(&spans))).await;
+            let patience = Duration::from_millis(MAX_COLLECTOR_MS);
+            let taken = tokio::time::timeout(patience, collector.take(write(&spans))).await;
             let taken = taken.unwrap_or_else(|_| Err(io::Error::other("it does not answer")));
             let count = if taken.is_ok() { &self.sent } else { &self.dropped };
             count.fetch_add(spans.len() as u64, Ordering::Relaxed);
@@ -173,7 +170,7 @@ async fn gather(waiting: &mut mpsc::Receiver<RequestSpan>, spans: &mut Vec<Reque
             }
         }
     };
-    let _ = tokio::time::timeout(GATHER, more).await;
+    let _ = tokio::time::timeout(Duration::from_millis(SPAN_GATHER_MS), more).await;
 }
 
 /// An `ExportTraceServiceRequest`.

@@ -20,13 +20,10 @@ use crate::access::{self, RequestPass};
 use crate::app::NodeApp;
 use crate::connection;
 use crate::handshake::{SocketHandshake, SocketSizes, WebSocket};
-use crate::limits::MAX_TOLD_REFUSALS;
+use crate::limits::{MAX_REFUSED_SOCKET_BYTES, MAX_TOLD_REFUSALS};
 use crate::query;
 use crate::refusal::HttpRefusal;
 use crate::reply::{RefusalName, answer};
-
-/// The bytes read of a socket that is refused: more ends it.
-const REFUSED_BYTES: usize = 4096;
 
 /// The places for refused sockets that are being told why.
 pub(crate) struct RefusalSlots(Arc<Semaphore>);
@@ -130,7 +127,10 @@ fn tell(
     let (Ok(place), Some(alive)) = (place, app.alive()) else {
         return answer(headers, Err(refusal));
     };
-    let sizes = SocketSizes { read_buffer_bytes: REFUSED_BYTES, max_frame_bytes: REFUSED_BYTES };
+    let sizes = SocketSizes {
+        read_buffer_bytes: MAX_REFUSED_SOCKET_BYTES,
+        max_frame_bytes: MAX_REFUSED_SOCKET_BYTES,
+    };
     let reason = RefusalName(refusal.info().name);
     let mut response = handshake.accept(sizes, move |socket| async move {
         connection::refuse(socket, codec, refusal).await;

@@ -42,7 +42,7 @@ use crate::node::{
 use crate::place::SimPlace;
 use crate::scenario::{CapturedBehaviour, NodePlacement, Scenario};
 use crate::watch::{LossReason, RunPage, SimMachineEvent, SimWatch};
-use crate::{SimError, SimFrameCounts, SimRandom, SimSpan, SimSummary, SimTime};
+use crate::{SimError, SimRandom, SimSpan, SimSummary, SimTime};
 
 /// A run of a scenario, from its beginning to its end in virtual time.
 pub struct SimRun<'w> {
@@ -185,7 +185,7 @@ impl<'w> SimRun<'w> {
     ///
     /// # Errors
     ///
-    /// [`SimError::VehicleTrace`] where a trace is missing or has too few vehicles,
+    /// [`SimError::Trace`] where a trace is missing or has too few vehicles,
     /// [`SimError::Value`] where streets have no room for all machines.
     pub fn new(
         scenario: Scenario,

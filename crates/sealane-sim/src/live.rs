@@ -37,7 +37,7 @@ const LOOKS: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// [`SimError::LiveRun`], [`SimError::LiveKeyFolders`], and those of [`SimRun::finish`].
+/// [`SimError::Live`], [`SimError::Keys`], and those of [`SimRun::finish`].
 pub(crate) fn run(mut run: SimRun<'_>, setting: &LiveSettings<'_>) -> Result<SimOutcome, SimError> {
     setting.page.map_or(Ok(()), page::check)?;
     let keys = LiveKeyFolders::open(run.scenario(), setting.file)?;

@@ -51,7 +51,7 @@ impl LogReplay {
     ///
     /// # Errors
     ///
-    /// [`SimError::RunLog`], with the line.
+    /// [`SimError::Log`], with the line.
     pub fn read(mut log: impl BufRead) -> Result<Self, SimError> {
         let mut line = Vec::new();
         let mut replay: Option<Self> = None;

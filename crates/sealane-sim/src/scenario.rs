@@ -71,7 +71,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// [`SimError::SimOrderVerb`].
+    /// [`SimError::Order`].
     pub(crate) fn order(&self, text: &str) -> Result<ScenarioAction, SimError> {
         let refused = |error: &dyn std::fmt::Display| SimError::Order(error.to_string());
         let mut fields: serde_json::Map<String, serde_json::Value> =

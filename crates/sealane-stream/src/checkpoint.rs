@@ -11,13 +11,11 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::Error;
+use crate::limits::CHECKPOINT_LOOK_MS;
 use crate::store::StoreFault;
 
 /// The log is copied each time it has grown by so much.
 const COPY_EVERY_BYTES: u64 = 8 << 20;
-
-/// How long nobody looks whether the hub closes, at most.
-const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The log, as the writer and whoever copies it share it.
 #[derive(Default)]
@@ -57,7 +55,7 @@ impl LogCheckpointer {
         log.copier.get_or_init(std::thread::current);
         while !closing.load(Ordering::Relaxed) {
             // The closing of the hub wakes this thread too.
-            std::thread::park_timeout(PATIENCE);
+            std::thread::park_timeout(Duration::from_millis(CHECKPOINT_LOOK_MS));
             if !log.has_grown.swap(false, Ordering::Relaxed) {
                 continue;
             }

@@ -84,7 +84,7 @@ impl StreamEnvelope {
             return Err(Error::InvalidEnvelope(TOO_MANY));
         }
         // Almost no open message is so small. The look for a frame costs the others one comparison.
-        if values <= SEALED_VALUES_MAX
+        if values <= SEALED_VALUES
             && scratch.has_field(raw, "sealed")
             && let Some(sealed) = SealedEnvelope::read(codec, raw)?
         {
@@ -192,7 +192,7 @@ fn check_id(id: &str) -> Result<(), Error> {
 
 /// The map, and two keys with their values: what has more is no sealed message's envelope, and is
 /// not looked at again.
-const SEALED_VALUES_MAX: usize = 5;
+const SEALED_VALUES: usize = 5;
 
 const TOO_DEEP: &str = "is nested deeper than 28 levels";
 const TOO_MANY: &str = "has too many values";
@@ -224,7 +224,7 @@ impl MessageIds {
     /// The next of the series.
     pub fn next(&self) -> String {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let mut id = String::with_capacity(self.prefix.len() + DIGITS_MAX);
+        let mut id = String::with_capacity(self.prefix.len() + U64_DIGITS);
         id.push_str(&self.prefix);
         push_base36(count, 1, &mut id);
         id
@@ -234,11 +234,11 @@ impl MessageIds {
 /// Digits of the random part of an id.
 const PREFIX_DIGITS: usize = 12;
 /// Digits that a number of 64 bits has at most.
-const DIGITS_MAX: usize = 13;
+const U64_DIGITS: usize = 13;
 
 /// Appends a number in base 36, in at least so many digits.
 fn push_base36(mut n: u64, width: usize, out: &mut String) {
-    let (mut digits, mut len) = ([0; DIGITS_MAX], 0);
+    let (mut digits, mut len) = ([0; U64_DIGITS], 0);
     for digit in digits.iter_mut().rev() {
         if n == 0 && len >= width {
             break;
@@ -247,7 +247,7 @@ fn push_base36(mut n: u64, width: usize, out: &mut String) {
         n /= 36;
         len += 1;
     }
-    let digits = digits.iter().skip(DIGITS_MAX - len);
+    let digits = digits.iter().skip(U64_DIGITS - len);
     out.extend(digits.filter_map(|digit| char::from_digit(*digit as u32, 36)));
 }
 

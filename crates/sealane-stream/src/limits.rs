@@ -51,4 +51,52 @@ sealane_message::limits! {
     /// The write-ahead log of the store, and less on a small disk. It is copied into the database
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";
+    /// How long the thread that copies the log sleeps before it looks whether the hub closes.
+    CHECKPOINT_LOOK_MS: u64 = 250, "milliseconds";
+    /// Ranges of offsets of one consumer that are remembered as changed. Beyond it all of the
+    /// consumer is stored.
+    MAX_CHANGED_RANGES: usize = 8192, "ranges";
+    /// Connections of one commit that the writer answers itself, on a machine of one processor.
+    /// Workers answer further ones. With more processors it answers fewer, since the next commit
+    /// waits meanwhile.
+    MAX_DIRECT_ANSWERS: usize = 128, "connections";
+    /// The least that is kept aside on a disk for the log, and again for the database.
+    MIN_KEPT_ASIDE_BYTES: u64 = 1 << 20, "bytes";
+    /// How long the writer waits while another process holds the store. Then the commit fails.
+    MAX_STORE_WAIT_MS: u64 = 5000, "milliseconds";
+    /// How long it waits for the store once it has waited in vain.
+    MAX_STORE_RETRY_WAIT_MS: u64 = 100, "milliseconds";
+    /// How long a reader waits for the commit that is about to store or to remove a message. Then
+    /// it looks again.
+    COMMIT_WAIT_MS: u64 = 5, "milliseconds";
+    /// How long the writer sleeps if there is nothing to do.
+    WRITER_IDLE_MS: u64 = 250, "milliseconds";
+    /// How long acknowledgements wait to be stored together. If the hub is killed, messages whose
+    /// acknowledgements waited come again.
+    ACK_FLUSH_MS: u64 = 25, "milliseconds";
+    /// Dead letters of one commit. Further ones come with the next.
+    MAX_COMMIT_LETTERS: usize = 1024, "messages";
+    /// Bytes of them, unless a single one is larger. Further ones come with the next commit.
+    MAX_COMMIT_LETTER_BYTES: usize = 2 << 20, "bytes";
+    /// Blocks that one commit reads from the disk for dead letters.
+    MAX_LETTER_BLOCKS: usize = 32, "blocks";
+    /// Dead letters that each consumer may have in a commit, however many consumers there are.
+    MIN_CONSUMER_LETTERS: usize = 16, "messages";
+    /// Delayed messages of one id that one command cancels.
+    MAX_CANCELLED: usize = 1024, "messages";
+    /// Rows of progress that may stand. Beyond it the consumers of the oldest are written whole.
+    MAX_PROGRESS_ROWS: u64 = 4096, "rows";
+    /// Changes of one consumer that may stand beside its row, however small that row is.
+    MIN_CHANGES_BYTES: u64 = 4096, "bytes";
+    /// Runs of places in one half of the sessions kept in memory, about 8 MiB. Beyond it the older
+    /// half is dropped, and its sessions are read from the store.
+    MAX_SESSION_RUNS: usize = 1 << 18, "runs";
+    /// How often retention looks at the streams that have bounds.
+    RETENTION_INTERVAL_MS: u64 = 250, "milliseconds";
+    /// Delayed messages that one commit releases. Further ones come with the next.
+    MAX_COMMIT_RELEASED: usize = 4096, "messages";
+    /// How long after a failed commit delayed messages are released again.
+    RELEASE_RETRY_MS: u64 = 250, "milliseconds";
+    /// Streams of a pattern that a subscription joins before others have their turn.
+    MAX_JOINS_AT_ONCE: usize = 256, "streams";
 }

@@ -14,7 +14,7 @@ use sealane_protocol::limits::MAX_DELAY_MS;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::envelope::StreamEnvelope;
-use crate::limits::{MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
+use crate::limits::{MAX_DIRECT_ANSWERS, MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
 use crate::registry::StreamRegistry;
 use crate::writer::{PublishCommand, SessionItem, WriterCommand};
 use crate::{Error, Level};
@@ -138,14 +138,9 @@ impl SessionOutbox {
     }
 }
 
-/// Connections of one commit that the writer sends answers to itself, on a machine of one
-/// processor. Each of them is spared a thread that wakes, and the next commit is held up for as
-/// long as it takes to send: that is worth less the more processors there are to send meanwhile.
-const DIRECT_MAX: usize = 128;
-
 fn direct_max() -> usize {
     static MAX: OnceLock<usize> = OnceLock::new();
-    *MAX.get_or_init(|| DIRECT_MAX / available_parallelism().map_or(1, NonZero::get))
+    *MAX.get_or_init(|| MAX_DIRECT_ANSWERS / available_parallelism().map_or(1, NonZero::get))
 }
 
 /// Has the connections of these sessions send their answers: some by this thread, which is the

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::limits::MAX_WAITING_ANSWERS;
+use crate::limits::{MAX_JOINS_AT_ONCE, MAX_WAITING_ANSWERS};
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::{Pattern, Topic};
@@ -78,9 +78,6 @@ pub struct StreamDelivery {
     index: usize,
     attempt: u32,
 }
-
-/// Streams of a pattern that are joined before others have their turn on this thread.
-const JOINS_AT_ONCE: usize = 256;
 
 /// Deliveries that one stream may have before the next one's turn.
 const TURN: usize = 256;
@@ -160,7 +157,7 @@ impl StreamSubscription {
         for (number, stream) in found.into_iter().enumerate() {
             // An error here drops `this`, which takes back every lane that was joined.
             joined = this.join(stream, None).await?;
-            if number % JOINS_AT_ONCE == JOINS_AT_ONCE - 1 {
+            if number % MAX_JOINS_AT_ONCE == MAX_JOINS_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
         }

@@ -36,6 +36,7 @@ pub use command::{AppendedMessages, SessionItem};
 pub(crate) use manage::{ManageCommand, ManageDeed};
 
 use crate::commit::{StoreChange, StoreCommit};
+use crate::limits::{ACK_FLUSH_MS, WRITER_IDLE_MS};
 use crate::registry::StreamRegistry;
 use crate::store::{AppliedCounts, StoreFault, StoreNext, StoreWrites, StreamSettings};
 use crate::stream::StreamEntry;
@@ -47,17 +48,16 @@ use sessions::RecentSessions;
 use staged::{HOUR_MS, StagedStream};
 use upkeep::WriterUpkeep;
 
-/// How long acknowledgements wait to be stored together. The model of the hub does not wait.
-const FLUSH_EVERY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 25 });
-
-/// How long the writer sleeps when there is nothing to do.
-const IDLE: Duration = Duration::from_millis(250);
-
 /// Where the log could not be copied whole, it is tried again after so much more.
 const COPY_AGAIN_BYTES: u64 = 4 << 20;
 
 /// The bytes requested to see whether there is room again.
 const PROBE_BYTES: u64 = 256 << 10;
+
+/// How long acknowledgements wait for company. The model of the hub does not wait.
+fn flush_interval() -> Duration {
+    Duration::from_millis(if cfg!(test) { 1 } else { ACK_FLUSH_MS })
+}
 
 pub(crate) struct StoreWriter {
     registry: Arc<StreamRegistry>,
@@ -127,11 +127,11 @@ impl StoreWriter {
 
     /// How long nothing has to be done if nobody asks.
     fn patience(&self) -> Duration {
-        let mut patience = IDLE;
+        let mut patience = Duration::from_millis(WRITER_IDLE_MS);
         if self.registry.has_dirty() || !self.unsaved.is_empty() || self.upkeep.is_sweeping() {
             // Acknowledgements may be lost without harm, since their messages come again. So they
             // wait 25 ms for company.
-            let flush = self.flushed.map(|flushed| flushed + FLUSH_EVERY);
+            let flush = self.flushed.map(|flushed| flushed + flush_interval());
             let now = Instant::now();
             patience = flush.map_or(Duration::ZERO, |flush| flush.saturating_duration_since(now));
         }
@@ -162,7 +162,7 @@ impl StoreWriter {
         batch: Vec<WriterCommand>,
     ) -> Option<(CommitPlan, Result<StoreCommit, StoreFault>)> {
         let now_ms = now_ms();
-        let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_EVERY);
+        let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= flush_interval());
         // Consumers are taken before the plan, so that a change made meanwhile marks them anew for
         // the next commit.
         let dirty = if flush { self.registry.take_dirty() } else { Vec::new() };

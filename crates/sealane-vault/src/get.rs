@@ -23,7 +23,7 @@ impl Vault {
     ///
     /// # Errors
     /// Each item: [`Error::Missing`], [`Error::NotAuthentic`], [`Error::Malformed`],
-    /// [`Error::Removed`] and [`Error::RotatedVault`] when a prune or a change of the main key came
+    /// [`Error::Removed`] and [`Error::Rotated`] when a prune or a change of the main key came
     /// between, and what the store fails for.
     pub fn entries<'a>(&'a self, snapshot: &'a Snapshot) -> Result<SnapshotEntries<'a>, Error> {
         Ok(SnapshotEntries::new(ChunkReader::of(self, snapshot)?, &snapshot.body.pages))

@@ -87,4 +87,31 @@ sealane_message::limits! {
     MAX_UPLOAD_JOURNAL_BYTES: u64 = 1 << 20, "bytes";
     /// How long an unfinished upload or pack waits to be continued. Then it is given up.
     MAX_SPOOL_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
+    /// How long a pack is condemned before a prune removes it. It is longer than any put takes
+    /// between the marks and its snapshot.
+    PRUNE_GRACE_HOURS: u64 = 24, "hours";
+    /// Places where an unescaped description of an n2s file may end. Further ones are not tried.
+    MAX_DESCRIPTION_ENDS: usize = 8, "places";
+    /// Races for the next number of a snapshot that a put loses. Then it gives up.
+    MAX_COMMIT_RACES: usize = 1000, "races";
+    /// Races for the next number that a change of the main key loses. Then it gives up.
+    MAX_ROTATION_RACES: usize = 1000, "races";
+    /// Looks at the store for one missing chunk, which prunes may move meanwhile. Then it counts as
+    /// lost.
+    MAX_CHUNK_LOOKS: usize = 3, "looks";
+    /// Looks at the store in a row that find no lost chunk. Then no further one is made.
+    MAX_VAIN_LOOKS: usize = 3, "looks";
+    /// Steps of a restore that wait for its writer, each with at most one chunk. At the limit
+    /// reading waits.
+    MAX_STEPS_AHEAD: usize = 6, "steps";
+    /// Passes over the snapshots while prunes remove some of them. Then verifying goes on with the
+    /// last.
+    MAX_VERIFY_PASSES: usize = 3, "passes";
+    /// Readings of the chain while other prunes remove links of it. Then the last reading counts.
+    MAX_CHAIN_READINGS: usize = 16, "readings";
+    /// Listings of the links while prunes remove some before they are read. Then the last listing
+    /// counts.
+    MAX_LINK_LISTINGS: usize = 16, "listings";
+    /// How long a command waits while another one writes the manifest. Then it fails.
+    MAX_MANIFEST_WAIT_MS: u64 = 30_000, "milliseconds";
 }

@@ -15,6 +15,7 @@ use crate::Error;
 use crate::format::chunk::{ChunkDescriptor, ChunkHead, ChunkId, ChunkKind};
 use crate::format::pack::{ObjectHash, PackRecord};
 use crate::format::page::{FilePiece, read_remembered, write_pieces};
+use crate::limits::MAX_MANIFEST_WAIT_MS;
 use crate::wire::hex;
 
 const VERSION: i64 = 3;
@@ -126,7 +127,7 @@ impl ChunkManifest {
 
     fn try_open(path: &Path, reads: ManifestAccess) -> Result<ChunkManifest, Error> {
         let database = Connection::open(path)?;
-        database.busy_timeout(std::time::Duration::from_secs(30))?;
+        database.busy_timeout(std::time::Duration::from_millis(MAX_MANIFEST_WAIT_MS))?;
         database.pragma_update(None, "journal_mode", "WAL")?;
         // If a power cut loses rows, they are read from the store again.
         database.pragma_update(None, "synchronous", "NORMAL")?;

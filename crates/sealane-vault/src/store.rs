@@ -66,7 +66,7 @@ impl VaultStore {
     /// The store at a folder's path, or at `s3://bucket/prefix`.
     ///
     /// # Errors
-    /// [`Error::VaultStore`] when it cannot be reached. That there is a vault in it is not checked.
+    /// [`Error::Store`] when it cannot be reached. That there is a vault in it is not checked.
     pub fn open(location: &str) -> Result<VaultStore, Error> {
         if location.starts_with("s3://") {
             return Ok(VaultStore::S3(Box::new(S3Store::new(location)?)));
@@ -85,7 +85,7 @@ impl VaultStore {
     /// Creates a small object, durable on return.
     ///
     /// # Errors
-    /// [`Error::VaultStore`], [`Error::StoreFull`].
+    /// [`Error::Store`], [`Error::StoreFull`].
     pub fn put(&self, key: &str, bytes: &[u8]) -> Result<CreateOutcome, Error> {
         match self {
             VaultStore::Folder(folder) => folder.put(key, bytes),
@@ -115,7 +115,7 @@ impl VaultStore {
     /// asked once, with an object of a few bytes that is removed again.
     ///
     /// # Errors
-    /// [`Error::Overwrites`], [`Error::Forgot`], [`Error::VaultStore`].
+    /// [`Error::Overwrites`], [`Error::Forgot`], [`Error::Store`].
     pub(crate) fn check_condition(&self) -> Result<(), Error> {
         match self {
             // The system's call is the condition.
@@ -128,7 +128,7 @@ impl VaultStore {
     /// is gone afterwards, whether the key was free or not.
     ///
     /// # Errors
-    /// [`Error::VaultStore`], [`Error::StoreFull`]. Then the file stays.
+    /// [`Error::Store`], [`Error::StoreFull`]. Then the file stays.
     pub fn put_file(&self, key: &str, file: &Path) -> Result<CreateOutcome, Error> {
         match self {
             VaultStore::Folder(folder) => folder.put_file(key, file),
@@ -156,7 +156,7 @@ impl VaultStore {
     /// Whether there is an object whose bytes have this BLAKE3 hash.
     ///
     /// # Errors
-    /// [`Error::VaultStore`].
+    /// [`Error::Store`].
     pub(crate) fn has(&self, key: &str, hash: &ObjectHash) -> Result<bool, Error> {
         let Some(size) = self.size(key)? else { return Ok(false) };
         let (mut hasher, mut block, mut read) = (blake3::Hasher::new(), vec![0; BLOCK_BYTES], 0);
@@ -176,7 +176,7 @@ impl VaultStore {
     /// The folder in which packs are written before they become objects. It exists on return.
     ///
     /// # Errors
-    /// [`Error::VaultStore`].
+    /// [`Error::Store`].
     pub fn spool(&self) -> Result<PathBuf, Error> {
         match self {
             VaultStore::Folder(folder) => folder.spool(),
@@ -187,7 +187,7 @@ impl VaultStore {
     /// Frees the room that is kept for what makes room. Gives whether there was any.
     ///
     /// # Errors
-    /// [`Error::VaultStore`].
+    /// [`Error::Store`].
     pub(crate) fn use_reserve(&self) -> Result<bool, Error> {
         match self {
             VaultStore::Folder(folder) => folder.use_reserve(),
@@ -198,7 +198,7 @@ impl VaultStore {
     /// A whole object of at most `max` bytes.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::TooLarge`] before memory is taken, [`Error::VaultStore`].
+    /// [`Error::Missing`], [`Error::TooLarge`] before memory is taken, [`Error::Store`].
     pub fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
         match self {
             VaultStore::Folder(folder) => folder.get(key, max),
@@ -209,7 +209,7 @@ impl VaultStore {
     /// Fills `out` from `offset` of an object.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::Truncated`] when the object ends before, [`Error::VaultStore`].
+    /// [`Error::Missing`], [`Error::Truncated`] when the object ends before, [`Error::Store`].
     pub fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
         match self {
             VaultStore::Folder(folder) => folder.get_range(key, offset, out),
@@ -220,7 +220,7 @@ impl VaultStore {
     /// An object's length, if it is there.
     ///
     /// # Errors
-    /// [`Error::VaultStore`].
+    /// [`Error::Store`].
     pub fn size(&self, key: &str) -> Result<Option<u64>, Error> {
         match self {
             VaultStore::Folder(folder) => folder.size(key),
@@ -231,7 +231,7 @@ impl VaultStore {
     /// All objects whose key begins with `prefix`, which ends in `/` or is empty, sorted by key.
     ///
     /// # Errors
-    /// [`Error::VaultStore`].
+    /// [`Error::Store`].
     pub fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, Error> {
         match self {
             VaultStore::Folder(folder) => folder.list(prefix),
@@ -242,7 +242,7 @@ impl VaultStore {
     /// Removes an object; one that is not there is none to remove.
     ///
     /// # Errors
-    /// [`Error::VaultStore`].
+    /// [`Error::Store`].
     pub fn delete(&self, key: &str) -> Result<(), Error> {
         match self {
             VaultStore::Folder(folder) => folder.delete(key),

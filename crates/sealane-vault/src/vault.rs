@@ -150,7 +150,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Error::NoVault`], [`Error::WrongKey`], [`Error::RolledBack`], [`Error::Forked`],
-    /// [`Error::SnapshotChain`], and what the store fails for.
+    /// [`Error::Chain`], and what the store fails for.
     pub fn open(
         store: VaultStore,
         secret: &SlotSecret<'_>,

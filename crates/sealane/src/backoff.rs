@@ -2,11 +2,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-/// The first wait.
-const FIRST: Duration = Duration::from_millis(50);
-
-/// No wait is longer.
-const LONGEST: Duration = Duration::from_secs(5);
+use crate::limits::{MAX_RETRY_WAIT_MS, MIN_RETRY_WAIT_MS};
 
 /// How long to wait before the next attempt: doubling from 50 ms to 5 s, each wait shortened by up
 /// to a half at random, so that many clients of one hub do not come back in step.
@@ -17,12 +13,12 @@ pub(crate) struct RetryBackoff {
 
 impl RetryBackoff {
     pub(crate) fn new() -> Self {
-        Self { next: FIRST }
+        Self { next: Duration::from_millis(MIN_RETRY_WAIT_MS) }
     }
 
     pub(crate) fn wait(&mut self) -> Duration {
         let full = self.next;
-        self.next = (full * 2).min(LONGEST);
+        self.next = (full * 2).min(Duration::from_millis(MAX_RETRY_WAIT_MS));
         let jitter = u32::try_from(random() % 1024).unwrap_or(0);
         full - full / 2 * jitter / 1024
     }
@@ -42,9 +38,10 @@ mod tests {
     fn waits_grow_to_their_bound() {
         let mut backoff = RetryBackoff::new();
         let waits: Vec<_> = (0..20).map(|_| backoff.wait()).collect();
-        assert!(waits[0] >= FIRST / 2 && waits[0] <= FIRST);
-        assert!(waits.iter().all(|wait| *wait <= LONGEST));
-        assert!(waits[19] >= LONGEST / 2);
+        let [first, longest] = [MIN_RETRY_WAIT_MS, MAX_RETRY_WAIT_MS].map(Duration::from_millis);
+        assert!(waits[0] >= first / 2 && waits[0] <= first);
+        assert!(waits.iter().all(|wait| *wait <= longest));
+        assert!(waits[19] >= longest / 2);
     }
 
     #[test]

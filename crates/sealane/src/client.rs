@@ -17,14 +17,12 @@ use crate::backoff::random;
 #[cfg(feature = "group")]
 use crate::group::GroupClient;
 use crate::http::{ClientRequest, ConnectionPool, HubResponse};
+use crate::limits::MAX_PATIENCE_MS;
 use crate::publish::{PublishBatch, PublishBuilder};
 use crate::publisher::Publisher;
 use crate::stream::{ConfigureStream, ListStreams, MessagePage};
 use crate::subscribe::{StartPosition, SubscribeBuilder};
 use crate::wire::TlsTrust;
-
-/// How long a request without an answer is repeated, unless [`Client::patience`] says otherwise.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A hub, as a client sees it. Cloning is cheap; clones share their connections.
 #[derive(Debug, Clone)]
@@ -40,7 +38,7 @@ impl Client {
     /// at `https://hub.example`. Nothing is sent yet: connections are made when they are needed.
     ///
     /// # Errors
-    /// [`Error::HubAddress`] where the text is no address.
+    /// [`Error::Address`] where the text is no address.
     pub fn connect(address: &str) -> Result<Client, Error> {
         let address: HubAddress = address.parse()?;
         Ok(Client {
@@ -50,7 +48,7 @@ impl Client {
                 next: AtomicU64::new(0),
             }),
             codec: Codec::MsgPack,
-            patience: PATIENCE,
+            patience: Duration::from_millis(MAX_PATIENCE_MS),
         })
     }
 
@@ -83,7 +81,7 @@ impl Client {
     /// of them; PEM. Without this it is those that the system trusts.
     ///
     /// # Errors
-    /// [`Error::TlsTrust`] where there is no certificate in `pem`.
+    /// [`Error::Trust`] where there is no certificate in `pem`.
     pub fn with_ca(mut self, pem: &[u8]) -> Result<Client, Error> {
         let (address, token) = (self.pool.address().clone(), self.pool.token().cloned());
         self.pool = Arc::new(ConnectionPool::new(address, token, TlsTrust::only(pem)?));

@@ -131,7 +131,7 @@ impl GroupClient {
     /// Publishes a map, sealed, to the stream of `topic`, which its first message makes sealed.
     ///
     /// # Errors
-    /// As [`Client::publish`]; [`Error::GroupClient`] where it cannot be sealed as its type needs.
+    /// As [`Client::publish`]; [`Error::Group`] where it cannot be sealed as its type needs.
     pub fn publish(&self, topic: &str, data_type: DataType, envelope: &Value) -> PublishBuilder {
         PublishBuilder::value(&self.inner.client, topic, envelope).sealed(self, data_type)
     }
@@ -216,7 +216,7 @@ impl GroupClient {
     /// again does nothing. A token needs `read` and `orders` on [`GroupClient::control_topic`].
     ///
     /// # Errors
-    /// [`Error::GroupClient`] if this is not the authority; as [`Client::publish`].
+    /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
     pub async fn publish_orders(&self) -> Result<usize, Error> {
         let from = self.inner.control.lock().await.shown();
         let mut count = self.resend_orders(from).await?;
@@ -357,7 +357,7 @@ impl GroupClient {
     /// enqueues it by other means: what [`GroupClient::publish_raw`] sends.
     ///
     /// # Errors
-    /// [`Error::Policy`], [`Error::GroupClient`], [`Error::NoEnvelope`], [`Error::TooLarge`].
+    /// [`Error::Policy`], [`Error::Group`], [`Error::NoEnvelope`], [`Error::TooLarge`].
     pub fn seal(
         &self,
         topic: &str,
@@ -387,7 +387,7 @@ impl GroupClient {
     /// erases the secrets before it, so that a later thief reads nothing of it either.
     ///
     /// # Errors
-    /// [`Error::GroupClient`] where that could not be made durable.
+    /// [`Error::Group`] where that could not be made durable.
     pub fn passed(&self, epoch: u64) -> Result<(), Error> {
         self.keys().passed(Epoch(epoch))
     }

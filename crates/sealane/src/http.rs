@@ -17,12 +17,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::address::HubAddress;
 use crate::backoff::RetryBackoff;
-use crate::limits::{MAX_ANSWER_BYTES, MAX_OPEN_REQUESTS};
+use crate::limits::{MAX_ANSWER_BYTES, MAX_ANSWER_MS, MAX_OPEN_REQUESTS};
 use crate::wire::{ConnectFailure, TlsTrust, open};
 use crate::{Error, HubError};
-
-/// An answer that is not whole in this time counts as lost.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How the hub recognises a repeated request.
 #[derive(Debug, Clone)]
@@ -282,7 +279,8 @@ impl ConnectionPool {
         mut sender: SendRequest<Full<Bytes>>,
         request: Request<Full<Bytes>>,
     ) -> Result<HubResponse, AttemptFailure> {
-        let answer = timeout(ANSWER_TIMEOUT, async {
+        let patience = Duration::from_millis(MAX_ANSWER_MS);
+        let answer = timeout(patience, async {
             let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
@@ -300,7 +298,7 @@ impl ConnectionPool {
                 Ok(answer)
             }
             Ok(Err(cause)) => Err(AttemptFailure::NoAnswer(cause)),
-            Err(_) => Err(AttemptFailure::NoAnswer(format!("nothing came for {ANSWER_TIMEOUT:?}"))),
+            Err(_) => Err(AttemptFailure::NoAnswer(format!("nothing came for {patience:?}"))),
         }
     }
 }

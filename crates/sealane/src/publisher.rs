@@ -63,7 +63,7 @@ impl Publisher {
     /// Queues a map, waiting while the queue is full.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], or [`Error::SocketFailure`] if the runtime that it was made in is gone.
+    /// [`Error::TooLarge`], or [`Error::Ended`] if the runtime that it was made in is gone.
     /// [`Publisher::flush`] tells all other failures.
     pub async fn send(&self, envelope: &Value) -> Result<(), Error> {
         let mut bytes = Vec::new();

@@ -6,14 +6,13 @@ use sealane_message::Value;
 use tokio::time::timeout;
 
 use crate::backoff::random;
+use crate::limits::MAX_REPLY_REMOVAL_MS;
 use crate::publish::milliseconds;
 use crate::{Client, Error, ReceivedMessage, StartPosition};
 
 /// Where answers go, and nowhere else: who asks must not choose what the rights of who answers are
 /// used for.
 const REPLIES: &str = "reply/";
-/// How long the removal of a stream without an answer is waited for.
-const LAST: Duration = Duration::from_secs(1);
 const ID: &str = "id";
 const REPLY_TO: &str = "replyTo";
 const IN_REPLY_TO: &str = "inReplyTo";
@@ -51,7 +50,7 @@ impl Client {
             return answer;
         }
         // A caller that waited in vain may end now, and the removal with it.
-        let _ = timeout(LAST, removal).await;
+        let _ = timeout(Duration::from_millis(MAX_REPLY_REMOVAL_MS), removal).await;
         Err(Error::NoReply { topic: topic.to_owned(), waited: deadline })
     }
 

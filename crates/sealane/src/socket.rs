@@ -15,10 +15,8 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message as WsMessage};
 
 use crate::Error;
 use crate::address::HubAddress;
-use crate::wire::{CONNECT_TIMEOUT, ConnectFailure, HubConnection, TlsTrust, open};
-
-/// A connection on which nothing came for so long is lost: three heartbeats and a little.
-const SILENCE: Duration = Duration::from_secs(35);
+use crate::limits::{MAX_CONNECT_MS, MAX_HUB_SILENCE_MS};
+use crate::wire::{ConnectFailure, HubConnection, TlsTrust, open};
 
 /// How a connection ended, or why it could not be made.
 #[derive(Debug)]
@@ -63,9 +61,10 @@ pub(crate) async fn connect(
         request.headers_mut().insert(AUTHORIZATION, token.clone());
     }
     let shake = tokio_tungstenite::client_async(request, stream);
-    let (socket, _) = timeout(CONNECT_TIMEOUT, shake)
+    let patience = Duration::from_millis(MAX_CONNECT_MS);
+    let (socket, _) = timeout(patience, shake)
         .await
-        .map_err(|_| SocketFailure::Lost(format!("no answer in {CONNECT_TIMEOUT:?}")))?
+        .map_err(|_| SocketFailure::Lost(format!("no answer in {patience:?}")))?
         .map_err(handshake_failed)?;
     let (sink, stream) = socket.split();
     Ok((SocketReader { stream, codec }, SocketWriter { sink, codec }))
@@ -91,9 +90,10 @@ impl SocketReader {
     /// The next frame, and its codec.
     pub(crate) async fn frame(&mut self) -> Result<(Codec, Bytes), SocketFailure> {
         loop {
-            let message = timeout(SILENCE, self.stream.next())
+            let silence = Duration::from_millis(MAX_HUB_SILENCE_MS);
+            let message = timeout(silence, self.stream.next())
                 .await
-                .map_err(|_| SocketFailure::Lost(format!("nothing came for {SILENCE:?}")))?;
+                .map_err(|_| SocketFailure::Lost(format!("nothing came for {silence:?}")))?;
             return match message {
                 // Errors come as JSON where the hub could not agree on a codec.
                 Some(Ok(WsMessage::Text(text))) => Ok((Codec::Json, Bytes::from(text))),
@@ -140,9 +140,10 @@ impl SocketWriter {
         &mut self,
         write: impl AsyncFnOnce(&mut SocketSink) -> Result<(), WsError>,
     ) -> Result<(), SocketFailure> {
-        match timeout(SILENCE, write(&mut self.sink)).await {
+        let silence = Duration::from_millis(MAX_HUB_SILENCE_MS);
+        match timeout(silence, write(&mut self.sink)).await {
             Ok(written) => written.map_err(|error| SocketFailure::Lost(error.to_string())),
-            Err(_) => Err(SocketFailure::Lost(format!("nothing was taken for {SILENCE:?}"))),
+            Err(_) => Err(SocketFailure::Lost(format!("nothing was taken for {silence:?}"))),
         }
     }
 

@@ -9,6 +9,7 @@ use sealane_protocol::limits::MAX_DELIVERY_BATCH;
 
 use crate::address::RequestPath;
 use crate::group::GroupClient;
+use crate::limits::HEARTBEAT_INTERVAL_MS;
 use crate::publish::milliseconds;
 use crate::subscription::Subscription;
 use crate::{Client, Error};
@@ -18,9 +19,6 @@ const DEFAULT_CREDIT: u32 = 1024;
 
 /// Messages that the hub may put in one frame, unless [`Subscribe::batch`] says otherwise.
 const DEFAULT_BATCH: usize = 256;
-
-/// How often the hub is asked to say that it is still there.
-const HEARTBEAT_MS: u64 = 10_000;
 
 /// Where reading begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +108,8 @@ impl SubscribeBuilder {
         Self { group: Some(group.clone()), ..self }
     }
 
-    /// Where to begin; default [`Start::New`]. With a consumer: where one that is new begins,
-    /// default [`Start::First`].
+    /// Where to begin; default [`StartPosition::New`]. With a consumer: where one that is new begins,
+    /// default [`StartPosition::First`].
     pub fn from(mut self, start: StartPosition) -> Self {
         self.start = Some(start);
         self
@@ -191,7 +189,7 @@ impl SubscribeBuilder {
             generation: start.and_then(StartPosition::generation),
             consumer: self.consumer.clone(),
             batch: self.batch,
-            heartbeat_ms: Some(HEARTBEAT_MS),
+            heartbeat_ms: Some(HEARTBEAT_INTERVAL_MS),
             change,
         };
         RequestPath::new("/v1/subscribe")

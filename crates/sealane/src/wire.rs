@@ -15,10 +15,8 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
 use crate::address::HubAddress;
+use crate::limits::MAX_CONNECT_MS;
 use crate::{Error, TlsTrustError};
-
-/// A connection that is not made in this time counts as refused.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The certificates that a client trusts.
 #[derive(Debug, Clone, Default)]
@@ -90,8 +88,9 @@ pub(crate) async fn open(
     trust: &TlsTrust,
 ) -> Result<HubConnection, ConnectFailure> {
     let lost = |error: io::Error| ConnectFailure::Lost(error.to_string());
-    let late = || ConnectFailure::Lost(format!("no connection in {CONNECT_TIMEOUT:?}"));
-    let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address.target()));
+    let patience = Duration::from_millis(MAX_CONNECT_MS);
+    let late = || ConnectFailure::Lost(format!("no connection in {patience:?}"));
+    let connecting = timeout(patience, TcpStream::connect(address.target()));
     let stream = connecting.await.map_err(|_| late())?.map_err(lost)?;
     stream.set_nodelay(true).map_err(lost)?;
     if !address.is_tls() {
@@ -100,7 +99,7 @@ pub(crate) async fn open(
     let connector = TlsConnector::from(trust.config().map_err(ConnectFailure::Failed)?);
     let name = ServerName::try_from(address.name().to_owned());
     let name = name.map_err(|error| ConnectFailure::Failed(Error::Trust(error.to_string())))?;
-    let shaking = timeout(CONNECT_TIMEOUT, connector.connect(name, stream));
+    let shaking = timeout(patience, connector.connect(name, stream));
     match shaking.await.map_err(|_| late())? {
         Ok(stream) => Ok(HubConnection::Right(Box::new(stream))),
         Err(error) => Err(refused(address, error)),

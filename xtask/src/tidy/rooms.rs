@@ -1,8 +1,8 @@
-//! Code that belongs into one room and no other: daemons into libraries, HTTP into its libraries,
-//! errors into tables.
+//! Rooms of the tree: daemons belong into libraries, HTTP into its libraries, errors and limits into
+//! tables.
 
 use super::TidyFinding;
-use crate::rust::{RustSource, words};
+use crate::rust::{RustSource, is_word, words};
 use crate::tree::SourceTree;
 
 /// The instruments, which nobody is shipped: their errors are read by us alone.
@@ -16,13 +16,48 @@ const DAEMON_LINES_MAX: usize = 1200;
 /// library has read a byte.
 const PLAIN_ANSWER: &str = "crates/sealane-node/src/server.rs";
 
+/// Constants that are named like limits and are facts of a format or of numbers. Nobody can choose
+/// another value, so that a page of limits would only list arithmetic.
+const FACTS: &[&str] = &[
+    // A percentage ends at a hundred.
+    "BATTERY_MAX_PERCENT",
+    // The bytes of the longest compact headers (`spec/frame.md`).
+    "COMPACT_HEADER_BYTES_MAX",
+    // The largest integer below which a double has all others: 2^53.
+    "EXACT_MAX",
+    // The highest byte of flags without reserved bits (`spec/frame.md`).
+    "FLAGS_MAX",
+    // The headers that a capture puts before a unit (pcapng, Ethernet, IPv6, UDP).
+    "HEADERS_BYTES_MAX",
+    // The longest interval that the two bytes of a hello can say (`spec/mesh.md`).
+    "INTERVAL_MAX",
+    // A quarter and a half of a circle.
+    "LATITUDE_MAX_E7",
+    "LONGITUDE_MAX_E7",
+    // The highest value of a type, as in `u32::MAX`.
+    "MAX",
+    // The sum of the fields in front of a compact header (`spec/frame.md`).
+    "PREFIX_BYTES_MAX",
+    // The highest time that six bytes can say (`spec/document.md`).
+    "TIME_MAX_MS",
+    // The bytes of the highest count, with seven bits a byte.
+    "TOTAL_BYTES_MAX",
+];
+
 pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = vec![];
+    let tests = tree.test_files();
     for (path, rust) in shipped(tree) {
         let code = rust.code_without_tests();
         for at in string_errors(&code) {
             let what = "an error is a `String`";
             let remedy = "give it a row in the crate's `errors!` table";
+            findings.push(TidyFinding::new(path, rust.line(at), what, remedy));
+        }
+        let may_limit = path.ends_with("/src/limits.rs") || tests.contains(path);
+        for (at, name) in limits_elsewhere(&code).into_iter().filter(|_| !may_limit) {
+            let what = format!("the limit `{name}` stands outside the crate's table");
+            let remedy = "move it into the crate's `limits!` table, times in milliseconds";
             findings.push(TidyFinding::new(path, rust.line(at), what, remedy));
         }
         for literal in rust.literals_without_tests() {
@@ -78,6 +113,22 @@ fn string_errors(code: &str) -> Vec<usize> {
         .collect()
 }
 
+/// The constants that are named like limits, or are a `Duration`, and where they stand.
+fn limits_elsewhere(code: &str) -> Vec<(usize, &str)> {
+    let declared = words(code, "const").filter_map(|at| {
+        let (name, rest) = code[at + "const".len()..].trim_start().split_once(':')?;
+        // `const fn`, `*const T` and blocks have something else than a name before the colon.
+        if name.is_empty() || !name.bytes().all(is_word) || rest.starts_with(':') {
+            return None;
+        }
+        let kind = rest.split(['=', ';']).next().unwrap_or_default().trim();
+        let is_time = kind.rsplit("::").next() == Some("Duration");
+        let is_bound = name.split('_').any(|part| matches!(part, "MAX" | "LIMIT"));
+        (is_time || is_bound && !FACTS.contains(&name)).then_some((at, name))
+    });
+    declared.collect()
+}
+
 /// Lines of code of the daemons in the command line, without tests, comments and blank lines.
 pub(crate) fn daemon_lines(tree: &SourceTree) -> usize {
     let is_daemon = |path: &str| {
@@ -116,6 +167,31 @@ mod tests {
             "crates/a/src/lib.rs:3: HTTP by hand; use axum or hyper",
         ];
         assert_eq!(said(&check(&tree)), expected);
+    }
+
+    #[test]
+    fn limits_stand_in_tables() {
+        let code = "const QUEUE_MAX: usize = 8;\npub(crate) const A_LIMIT_B: u8 = 1;\n\
+                    const WAIT: std::time::Duration = Duration::ZERO;\nconst CLIMAX: u8 = 1;\n\
+                    const EXACT_MAX: f64 = 1.0;\nconst fn max(MAX_C: u8) -> u8 { MAX_C }\n\
+                    fn d(e: *const u8) {\n    const MAX_F: u8 = 1;\n}\n\
+                    #[cfg(test)]\nmod tests {\n    const MAX_G: u8 = 1;\n}\n\
+                    #[cfg(test)]\nmod model;\n";
+        let tree = SourceTree::sample(&[
+            ("crates/a/src/lib.rs", code),
+            ("crates/a/src/limits.rs", "pub const MAX_H: u8 = 1;\n"),
+            ("crates/a/src/model/b.rs", "const MAX_I: u8 = 1;\n"),
+            ("crates/sealane-sim/src/lib.rs", "const MAX_J: u8 = 1;\n"),
+        ]);
+        let found = |line: u8, name: &str| {
+            format!(
+                "crates/a/src/lib.rs:{line}: the limit `{name}` stands outside the crate's table; \
+                 move it into the crate's `limits!` table, times in milliseconds"
+            )
+        };
+        let expected = [(1, "QUEUE_MAX"), (2, "A_LIMIT_B"), (3, "WAIT"), (8, "MAX_F")];
+        assert_eq!(said(&check(&tree)), expected.map(|(line, name)| found(line, name)));
+        assert!(FACTS.len() <= 12 && FACTS.is_sorted());
     }
 
     #[test]

@@ -49,8 +49,8 @@ impl CostOptions {
 /// Measures; `progress` is told what is being done and the part of it that is.
 ///
 /// # Errors
-/// [`Error::WayRefusal`] where a step does not do its work on one of the messages;
-/// [`Error::BenchLoadArgs`] where the hub fails.
+/// [`Error::Refused`] where a step does not do its work on one of the messages;
+/// [`Error::Load`] where the hub fails.
 pub async fn run(
     sample: MessageSample,
     options: &CostOptions,

@@ -15,7 +15,7 @@ const PASSPHRASE: &[u8] = b"123456";
 /// Writes a blob into `target` for each file below `source`.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::VaultBenchTool`] for a name that is not UTF-8, which the format cannot
+/// [`Error::Io`]; [`Error::Tool`] for a name that is not UTF-8, which the format cannot
 /// hold.
 pub fn work(source: &Path, target: &Path) -> Result<(), Error> {
     let failed = |path: &Path| Error::io(path.display().to_string());

@@ -7,6 +7,7 @@ use clap::{Arg, Command, CommandFactory};
 
 use super::CliArgs;
 use super::examples::{EXAMPLES, FIRST};
+use crate::limits::MAX_GROUP_EXAMPLES;
 
 /// Options that stand below a heading of their own, in this order. Only options of many verbs are
 /// meant: another verb may have one of the same name for itself.
@@ -57,9 +58,6 @@ struct VerbAlias {
     words: &'static [&'static str],
 }
 
-/// How many verbs of a group its help has an example of.
-const MAX_EXAMPLES_OF_A_GROUP: usize = 4;
-
 /// The parser of the whole command line, which the help, the man pages, the completions and
 /// `docs/reference/CLI.md` are made from, too.
 pub fn command() -> Command {
@@ -107,7 +105,7 @@ fn shown(command: &Command, path: &str) -> Vec<&'static str> {
         return examples(path).collect();
     }
     let verbs = command.get_subcommands().map(|verb| format!("{path} {}", verb.get_name()));
-    verbs.filter_map(|path| examples(&path).next()).take(MAX_EXAMPLES_OF_A_GROUP).collect()
+    verbs.filter_map(|path| examples(&path).next()).take(MAX_GROUP_EXAMPLES).collect()
 }
 
 fn below_its_heading(arg: Arg) -> Arg {

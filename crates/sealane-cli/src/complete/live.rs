@@ -6,11 +6,12 @@ use std::time::Duration;
 use sealane_group::KeyFolder;
 use sealane_node::access::TokenFile;
 
+use super::CompletionOffer;
 use super::words::{CompletionSource, TypedWords};
-use super::{CompletionOffer, MAX_OFFERS};
 use crate::args::CliVerb;
 use crate::args::key::KeysArgs;
 use crate::config::{SettingKey, SettingsFile, environment};
+use crate::limits::MAX_COMPLETION_OFFERS;
 use crate::times::{count, show_time};
 use crate::vault::VaultAccess;
 use crate::{context, key};
@@ -50,7 +51,7 @@ fn client(typed: &TypedWords<'_>) -> Option<sealane::Client> {
 /// The hub is asked for what lies below the names that are typed in full.
 async fn topics(typed: &TypedWords<'_>) -> Option<Vec<CompletionOffer>> {
     let client = client(typed)?;
-    let mut ask = client.streams().limit(MAX_OFFERS);
+    let mut ask = client.streams().limit(MAX_COMPLETION_OFFERS);
     if let Some((above, _)) = typed.last.rsplit_once('/') {
         ask = ask.matching(&format!("{above}/**"));
     }

@@ -12,9 +12,7 @@ use toml::Table;
 use super::HubContext;
 use crate::CliFailure;
 use crate::config::no_toml;
-
-/// The longest name of a context.
-const MAX_NAME_BYTES: usize = 64;
+use crate::limits::MAX_CONTEXT_NAME_BYTES;
 
 /// All contexts, in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -167,7 +165,7 @@ fn parse_one(name: String, context: toml::Value) -> Result<HubContext, InputErro
 
 fn is_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(is_part)
+    (1..=MAX_CONTEXT_NAME_BYTES).contains(&name.len()) && name.chars().all(is_part)
 }
 
 /// A text as TOML, whose escapes are those of JSON; DEL alone is to be escaped there, too.

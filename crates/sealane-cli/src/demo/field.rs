@@ -25,15 +25,12 @@ use super::node::end;
 use super::sealed::{DemoCanaries, holding, join};
 use super::telemetry::{self, KINDS};
 use crate::CliFailure;
+use crate::limits::{DEMO_FIELD_LOOK_MS, MAX_DEMO_FIELD_WAIT_MS};
 
 /// Documents that are written: fewer than the log of a member keeps.
 const DOCUMENTS: usize = 60;
 /// The log of an application that they are kept in.
 const LOG: &str = "72";
-/// After so long something is lost.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether the first document is there.
-const LOOK: Duration = Duration::from_millis(20);
 /// Where machines on one link hear each other; each link here has a port of its own.
 const EVERYBODY: &str = "239.192.83.76";
 
@@ -241,7 +238,7 @@ fn failed(path: &Path, error: std::io::Error) -> CliFailure {
 /// Waits until the hub has the first document.
 async fn until_stored(client: &Client, topic: &str) -> Result<(), CliFailure> {
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < Duration::from_millis(MAX_DEMO_FIELD_WAIT_MS) {
         // Before it, there is no such stream.
         if client
             .read(topic, StartPosition::First, 1)
@@ -250,7 +247,7 @@ async fn until_stored(client: &Client, topic: &str) -> Result<(), CliFailure> {
         {
             return Ok(());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(Duration::from_millis(DEMO_FIELD_LOOK_MS)).await;
     }
     Err(CliFailure::Demo("nothing came from the field to the hub".into()))
 }
@@ -271,7 +268,8 @@ async fn read_back(
     let mut sealed = group.subscribe(topic).from(StartPosition::First).await?;
     let mut received = DemoFieldReceived::default();
     while received.prints.len() < DOCUMENTS {
-        let Ok(Some(message)) = tokio::time::timeout(PATIENCE, sealed.next()).await else { break };
+        let patience = Duration::from_millis(MAX_DEMO_FIELD_WAIT_MS);
+        let Ok(Some(message)) = tokio::time::timeout(patience, sealed.next()).await else { break };
         let envelope = message?.value()?;
         let note = envelope.field("note").and_then(Value::as_text);
         received.found += u64::from(note == Some(word));

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use sealane::{Codec, Value};
 
 use crate::CliFailure;
-
-/// How often a node whose port is still held is started again.
-const MAX_STARTS: u32 = 20;
+use crate::limits::MAX_DEMO_STARTS;
 
 /// A node as a process of its own. It is killed when this is dropped.
 pub(super) struct DemoNodeProcess {
@@ -71,7 +69,7 @@ impl DemoNodeProcess {
             starts += 1;
             let (program, folder) = (self.program.clone(), self.folder.clone());
             match Self::start(program, folder, Some(self.address.clone())).await {
-                Err(_) if starts < MAX_STARTS => {
+                Err(_) if starts < MAX_DEMO_STARTS => {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
                 outcome => return outcome,

@@ -18,12 +18,11 @@ use super::ledger::{PublishedLedger, fingerprint};
 use super::sealed;
 use super::telemetry::{DemoMachine, KINDS};
 use crate::CliFailure;
+use crate::limits::MAX_DEMO_RELAY_WAIT_MS;
 use crate::times::now_ms;
 
 /// Messages that are carried.
 const MESSAGES: usize = 1000;
-/// After so long a message is lost.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// The ports of the relay and of its neighbours.
 const OWN: u32 = 0;
 const BEFORE: u32 = 1;
@@ -168,7 +167,8 @@ impl DemoRelayPath {
     fn receive(&mut self) -> Result<Vec<u8>, CliFailure> {
         let lost = || CliFailure::Demo("nothing came over the relay".to_owned());
         loop {
-            if !self.behind.wait(LinkReady::ToReceive, PATIENCE).map_err(|_| lost())? {
+            let patience = Duration::from_millis(MAX_DEMO_RELAY_WAIT_MS);
+            if !self.behind.wait(LinkReady::ToReceive, patience).map_err(|_| lost())? {
                 return Err(lost());
             }
             let Ok(count) = self.behind.receive(&mut self.inbox) else { continue };

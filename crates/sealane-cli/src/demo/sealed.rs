@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sealane::{Client, DataType, StartPosition, Value};
 use sealane_frame::FrameView;
 use sealane_group::{GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets};
 
-use super::STALLED;
 use super::ledger::{PublishedLedger, fingerprint};
 use super::show::{hex, json};
 use super::telemetry::{DemoMachine, KINDS};
 use crate::CliFailure;
+use crate::limits::MAX_DEMO_STALL_MS;
 use crate::sealed::read;
 
 /// Messages that are sealed.
@@ -149,7 +149,8 @@ async fn read_back(client: &Client, member: GroupMember) -> Result<DemoSealedRec
     let mut sealed = group.subscribe("demo/sealed").from(StartPosition::First).await?;
     let (mut received, mut first) = (HashMap::new(), String::new());
     while received.len() < MESSAGES {
-        let next = tokio::time::timeout(STALLED, sealed.next()).await;
+        let patience = Duration::from_millis(MAX_DEMO_STALL_MS);
+        let next = tokio::time::timeout(patience, sealed.next()).await;
         let Ok(Some(message)) = next else { break };
         let envelope = message?.value()?;
         if let Some(id) = envelope.field("id").and_then(Value::as_text) {

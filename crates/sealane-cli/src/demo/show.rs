@@ -6,13 +6,10 @@ use std::time::Instant;
 
 use sealane::{Codec, Value};
 
+use crate::limits::{MAX_DEMO_COLUMNS, MIN_DEMO_COLUMNS};
 use crate::terminal::{cut, wrap};
 use crate::{CliFailure, Terminal};
 
-/// Columns of the widest line.
-const MAX_WIDTH: usize = 100;
-/// Columns below which lines are broken by the terminal, and not cut.
-const MIN_WIDTH: usize = 60;
 /// Bytes that are no text are shown so far.
 const HEX_BYTES: usize = 24;
 /// Columns of what is claimed, beside what was measured.
@@ -28,8 +25,8 @@ pub(super) struct DemoOutput<'a> {
 
 impl<'a> DemoOutput<'a> {
     pub(super) fn new(terminal: &'a mut Terminal) -> Self {
-        let columns = terminal.size().map_or(MAX_WIDTH, |size| size.columns);
-        let width = columns.clamp(MIN_WIDTH, MAX_WIDTH);
+        let columns = terminal.size().map_or(MAX_DEMO_COLUMNS, |size| size.columns);
+        let width = columns.clamp(MIN_DEMO_COLUMNS, MAX_DEMO_COLUMNS);
         Self { terminal, width, began: Instant::now(), parts: 0 }
     }
 

@@ -8,13 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sealane::Client;
 
 use super::DoctorFindings;
-
-/// So much newer than now a file may be: a clock that is set goes back by moments.
-const MAX_NEWER: Duration = Duration::from_secs(60);
-/// So far apart the clocks of a hub and of this machine may be.
-const MAX_APART: Duration = Duration::from_secs(5);
-/// A hub tells its time to the second, and keeps the text for up to another one.
-const TOLD_WITHIN: Duration = Duration::from_secs(2);
+use crate::limits::{MAX_CLOCKS_APART_MS, MAX_FILE_AHEAD_MS, MAX_HUB_TIME_AGE_MS};
 
 /// The newest write, and its time.
 struct LatestWrite {
@@ -27,7 +21,7 @@ pub(super) fn of_this_machine(data: &Path, findings: &mut DoctorFindings) {
     let now = SystemTime::now();
     let Some(newest) = newest(data) else { return };
     match newest.at.duration_since(now) {
-        Ok(ahead) if ahead > MAX_NEWER => findings.bad(
+        Ok(ahead) if ahead > Duration::from_millis(MAX_FILE_AHEAD_MS) => findings.bad(
             "clock",
             format!(
                 "it says {}, and {} is {} newer: until then, tokens that have expired hold again, \
@@ -89,9 +83,9 @@ enum ClockDifference {
 /// How far a hub's clock is from this machine's at least, if that is too far. It was asked and has
 /// answered between two moments.
 fn apart(hub: SystemTime, asked: SystemTime, answered: SystemTime) -> Option<ClockDifference> {
-    let too_far = |by: &Duration| *by > MAX_APART;
+    let too_far = |by: &Duration| *by > Duration::from_millis(MAX_CLOCKS_APART_MS);
     let ahead = hub.duration_since(answered).ok().filter(too_far);
-    let latest = hub.checked_add(TOLD_WITHIN)?;
+    let latest = hub.checked_add(Duration::from_millis(MAX_HUB_TIME_AGE_MS))?;
     let behind = asked.duration_since(latest).ok().filter(too_far);
     ahead.map(ClockDifference::Ahead).or(behind.map(ClockDifference::Behind))
 }

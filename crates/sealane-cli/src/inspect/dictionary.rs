@@ -26,7 +26,7 @@ impl LinkKnowledge {
     /// Reads a dictionary file.
     ///
     /// # Errors
-    /// [`CliFailure::SettingsFile`] with the line.
+    /// [`CliFailure::File`] with the line.
     pub(super) fn read(path: &Path) -> Result<LinkKnowledge, CliFailure> {
         let file = |cause: String| CliFailure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;

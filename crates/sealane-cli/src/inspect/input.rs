@@ -8,7 +8,8 @@ use super::account::{CaptureSource, InspectOrigin};
 use super::capture::CaptureError;
 use super::form::InspectInputKind;
 use super::packet;
-use super::pcap::{MAX_RECORD_BYTES, PcapCapture};
+use super::pcap::PcapCapture;
+use crate::limits::{MAX_INSPECT_LINE_BYTES, MAX_INSPECT_RECORD_BYTES};
 
 /// The next item of the input.
 #[derive(Debug)]
@@ -91,10 +92,10 @@ fn tell(start: &[u8]) -> InspectInputKind {
 
 fn read_bounded(source: InspectSource) -> Result<Vec<u8>, CaptureError> {
     let mut bytes = Vec::new();
-    source.take(MAX_RECORD_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > MAX_RECORD_BYTES {
+    source.take(MAX_INSPECT_RECORD_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_INSPECT_RECORD_BYTES {
         let what = "longer than any unit, and neither pcap nor hexadecimal text";
-        return Err(CaptureError::Damaged { offset: MAX_RECORD_BYTES as u64, what });
+        return Err(CaptureError::Damaged { offset: MAX_INSPECT_RECORD_BYTES as u64, what });
     }
     Ok(bytes)
 }
@@ -103,17 +104,16 @@ fn next_line(
     source: &mut InspectSource,
     line: &mut u64,
 ) -> Result<Option<InspectItem>, CaptureError> {
-    /// Two digits per byte, and as much again for blanks and comments.
-    const MAX_LINE_BYTES: u64 = 4 * MAX_RECORD_BYTES as u64;
     loop {
         *line += 1;
         let fault = |what| CaptureError::Hex { line: *line, what };
         let mut text = Vec::new();
-        let read = source.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut text)?;
+        let read =
+            source.by_ref().take(MAX_INSPECT_LINE_BYTES as u64).read_until(b'\n', &mut text)?;
         if read == 0 {
             return Ok(None);
         }
-        if read as u64 == MAX_LINE_BYTES {
+        if read == MAX_INSPECT_LINE_BYTES {
             return Err(fault("longer than any unit"));
         }
         let digits = text.split(|&byte| byte == b'#').next().unwrap_or_default();

@@ -48,7 +48,7 @@ impl CaptureKeys {
     /// Reads a file of keys. What it says of a fault never holds a value of the file.
     ///
     /// # Errors
-    /// [`CliFailure::SettingsFile`].
+    /// [`CliFailure::File`].
     pub(super) fn read(path: &Path, topic: Option<&str>) -> Result<CaptureKeys, CliFailure> {
         let file = |cause: String| CliFailure::File { file: path.to_owned(), cause };
         let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;

@@ -6,15 +6,13 @@
 use std::io::{BufRead, Read};
 
 use super::capture::CaptureError;
+use crate::limits::MAX_INSPECT_RECORD_BYTES;
 
 mod blocks;
 mod records;
 
 use blocks::PcapBlocks;
 use records::PcapRecords;
-
-/// The longest record, unit or block that is read.
-pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 
 /// A packet as it was captured.
 #[derive(Debug)]
@@ -132,6 +130,6 @@ impl PcapByteOrder {
 /// A length that no capture has.
 fn bounded(len: u32, offset: u64) -> Result<usize, CaptureError> {
     let what = "a length of more than 16 MiB";
-    let len = usize::try_from(len).ok().filter(|len| *len <= MAX_RECORD_BYTES);
+    let len = usize::try_from(len).ok().filter(|len| *len <= MAX_INSPECT_RECORD_BYTES);
     len.ok_or(CaptureError::Damaged { offset, what })
 }

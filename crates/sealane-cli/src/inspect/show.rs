@@ -11,6 +11,7 @@ use super::hex;
 use super::keys::FrameOpening;
 use super::words;
 use crate::config;
+use crate::limits::{MAX_INSPECT_BODY_LINES, MAX_INSPECT_HEX_LINES};
 
 /// Columns that are filled at most.
 const COLUMNS: usize = 100;
@@ -18,10 +19,6 @@ const COLUMNS: usize = 100;
 const BEFORE_MEANING: usize = 61;
 /// Bytes in one line of a table.
 const ROW_BYTES: usize = 8;
-/// Lines of a field's bytes; `--json` has all of them.
-const HEX_LINES_MAX: usize = 2;
-/// Lines of a body; `--json` has all of it.
-const BODY_LINES_MAX: usize = 64;
 
 /// How text is set off.
 #[derive(Debug, Clone, Copy)]
@@ -152,8 +149,8 @@ impl AccountPrinter {
 
     fn row(self, row: &InspectRow, lines: &mut Vec<String>) {
         let mut bytes: Vec<String> = row.bytes.chunks(ROW_BYTES).map(hex::spaced).collect();
-        if bytes.len() > HEX_LINES_MAX {
-            bytes.truncate(HEX_LINES_MAX);
+        if bytes.len() > MAX_INSPECT_HEX_LINES {
+            bytes.truncate(MAX_INSPECT_HEX_LINES);
             let last = bytes.last_mut().into_iter();
             last.for_each(|line| line.replace_range(line.len() - 2.., "…"));
         }
@@ -183,8 +180,8 @@ impl AccountPrinter {
             );
         }
         let shown = body.lines(COLUMNS - 4);
-        lines.extend(shown.iter().take(BODY_LINES_MAX).map(|line| format!("    {line}")));
-        if let Some(more) = shown.len().checked_sub(BODY_LINES_MAX + 1) {
+        lines.extend(shown.iter().take(MAX_INSPECT_BODY_LINES).map(|line| format!("    {line}")));
+        if let Some(more) = shown.len().checked_sub(MAX_INSPECT_BODY_LINES + 1) {
             let more = format!("    … and {} lines; --json has all of it", more + 1);
             lines.push(self.paint(InspectStyle::Faint, &more));
         }

@@ -12,16 +12,10 @@ use super::{VaultAccess, secret_line, size, skipped};
 use crate::args::vault::{
     ChunkProfileArgs, CompressionArg as Method, ImportFrom, VaultImport, VaultPut,
 };
+use crate::limits::{VAULT_BAR_DELAY_MS, VAULT_BAR_INTERVAL_MS, VAULT_BAR_STEP_MS};
 use crate::terminal::one_line;
 use crate::times::count;
 use crate::{CliFailure, Terminal};
-
-/// Work that ends in this time shows no bar.
-const BAR_AFTER: Duration = Duration::from_millis(500);
-/// How often a bar changes.
-const BAR_EVERY: Duration = Duration::from_millis(100);
-/// How soon it is seen that the work is done.
-const BAR_STEP: Duration = Duration::from_millis(10);
 
 pub(super) fn run(
     args: &VaultPut,
@@ -152,12 +146,12 @@ pub(super) fn watched<T>(
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Work that ends before a person could read the bar shows no bar.
-            if wait_for(&done, BAR_AFTER) {
+            if wait_for(&done, Duration::from_millis(VAULT_BAR_DELAY_MS)) {
                 return;
             }
             let bar = bar();
             bar.set_length(total().unwrap_or(0));
-            while !wait_for(&done, BAR_EVERY) {
+            while !wait_for(&done, Duration::from_millis(VAULT_BAR_INTERVAL_MS)) {
                 let bytes = progress.bytes.load(Ordering::Relaxed);
                 // Files may have grown since they were measured.
                 bar.set_length(bar.length().unwrap_or(0).max(bytes));
@@ -176,7 +170,7 @@ pub(super) fn watched<T>(
 fn wait_for(done: &AtomicBool, time: Duration) -> bool {
     let begun = Instant::now();
     while !done.load(Ordering::Relaxed) && begun.elapsed() < time {
-        std::thread::sleep(BAR_STEP);
+        std::thread::sleep(Duration::from_millis(VAULT_BAR_STEP_MS));
     }
     done.load(Ordering::Relaxed)
 }

@@ -3,16 +3,15 @@
 //! The binary codecs write the number in front. A wrong one damages what follows, and JSON, which
 //! has none, hides it.
 
-/// As deep as a writer nests.
 #[cfg(debug_assertions)]
-const DEPTH_MAX: usize = 64;
+use crate::limits::MAX_TALLY_DEPTH;
 
 /// The keys and values that the open containers lack. In release builds this type is empty and
 /// takes no room.
 pub(super) struct WriterTally {
     /// Keys and values that are missing, outermost container first; none where nobody counts.
     #[cfg(debug_assertions)]
-    lacking: Option<[usize; DEPTH_MAX]>,
+    lacking: Option<[usize; MAX_TALLY_DEPTH]>,
     #[cfg(debug_assertions)]
     depth: usize,
 }
@@ -20,7 +19,7 @@ pub(super) struct WriterTally {
 #[cfg(debug_assertions)]
 impl WriterTally {
     pub(super) fn new() -> Self {
-        Self { lacking: Some([0; DEPTH_MAX]), depth: 0 }
+        Self { lacking: Some([0; MAX_TALLY_DEPTH]), depth: 0 }
     }
 
     /// One that counts nothing, for containers that are not ended.

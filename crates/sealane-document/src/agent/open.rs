@@ -8,10 +8,10 @@ use sealane_message::DataType;
 use sealane_message::document::{Document, EmergencyCall};
 use sealane_seal::{Binding, Class, Epoch, Error, Group, Opener, Slot, Term};
 
-use super::{DocumentAgent, DocumentGroupKeys, OriginDuty, REFUSED_MAX, opener};
+use super::{DocumentAgent, DocumentGroupKeys, OriginDuty, opener};
 use crate::entry::{DocumentStamp, RegisterEntry};
 use crate::exchange::WantedFrame;
-use crate::limits::{MAX_AHEAD, is_register, kept};
+use crate::limits::{MAX_AHEAD, MAX_REFUSED_FRAMES, is_register, kept};
 use crate::shelf::DocumentShelf;
 use crate::{ShelfKeeper, stream_name};
 
@@ -240,12 +240,12 @@ impl DocumentAgent {
             return;
         }
         let Ok((group, entry)) = self.store.entry_of(frame) else { return };
-        if self.refused.len() == REFUSED_MAX {
+        if self.refused.len() == MAX_REFUSED_FRAMES {
             self.refused.pop_front();
         }
         self.refused.push_back(entry.mark());
         if let Some(reader) = self.readers.get_mut(&group) {
-            if reader.refused.len() == REFUSED_MAX {
+            if reader.refused.len() == MAX_REFUSED_FRAMES {
                 reader.refused.pop_first();
             }
             reader.refused.insert((entry.origin, entry.data_type, entry.stamp));

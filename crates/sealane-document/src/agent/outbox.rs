@@ -8,6 +8,7 @@ use sealane_seal::Slot;
 use super::{ExchangeAudience, ExchangeMessage, OutboxScope};
 use crate::DocumentStore;
 use crate::exchange::{FRAMES_HEAD_BYTES, frames_message, put_frame};
+use crate::limits::{MAX_GIFTS_WAITING, MAX_WORDS_WAITING};
 use crate::shelf::DocumentCursor;
 
 /// Frames and messages that wait to be sent.
@@ -83,10 +84,6 @@ pub(super) enum OutboxStep {
     Write(OutboxMessage),
 }
 
-/// Messages that wait to be written, at most.
-const WORDS_MAX: usize = 64;
-/// Frames that wait at most. Others are asked for again.
-const GIFTS_MAX: usize = 1024;
 /// So many neighbours that were heard handing a frame on are enough.
 const HEARD_ENOUGH: usize = 2;
 /// Where air time is scarce, words come after so many messages of frames.
@@ -139,7 +136,7 @@ impl DocumentOutbox {
         if self.words.iter_mut().any(|waiting| waiting.take_in(&words)) {
             return;
         }
-        if self.words.len() == WORDS_MAX {
+        if self.words.len() == MAX_WORDS_WAITING {
             self.dropped += 1;
             return;
         }
@@ -182,7 +179,7 @@ impl DocumentOutbox {
         if self.gifts.iter().any(is_same) {
             return;
         }
-        if self.gifts.len() == GIFTS_MAX {
+        if self.gifts.len() == MAX_GIFTS_WAITING {
             self.dropped += 1;
             return;
         }

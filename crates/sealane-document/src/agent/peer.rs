@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::entry::FrameDigest;
+use crate::limits::{MAX_FREE_GIVES, MAX_GIVE_WAITS, MAX_GIVEN_FRAMES};
 
 /// The memory of a machine about a neighbour.
 #[derive(Debug, Default)]
@@ -26,13 +27,6 @@ struct ForwardedFrame {
     times: u32,
     waits: u32,
 }
-
-/// How often the same is tried at once.
-const FREE_TRIES: u32 = 3;
-/// How many occasions pass at most before it is tried again.
-const WAITS_MAX: u32 = 64;
-/// Frames that are remembered.
-const GIVEN_MAX: usize = 256;
 
 impl ExchangePeer {
     /// Whether an exchange is to be begun, at a hello of the neighbour. Where both hold something
@@ -80,7 +74,7 @@ impl ExchangePeer {
             known.waits = waits(known.times);
             return true;
         }
-        if self.given.len() == GIVEN_MAX {
+        if self.given.len() == MAX_GIVEN_FRAMES {
             self.given.pop_front();
         }
         self.given.push_back(ForwardedFrame { mark, times: 1, waits: 0 });
@@ -89,8 +83,8 @@ impl ExchangePeer {
 }
 
 fn waits(times: u32) -> u32 {
-    match times.checked_sub(FREE_TRIES) {
+    match times.checked_sub(MAX_FREE_GIVES) {
         None => 0,
-        Some(more) => 1_u32.checked_shl(more).unwrap_or(WAITS_MAX).min(WAITS_MAX),
+        Some(more) => 1_u32.checked_shl(more).unwrap_or(MAX_GIVE_WAITS).min(MAX_GIVE_WAITS),
     }
 }

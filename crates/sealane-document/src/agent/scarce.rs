@@ -5,6 +5,7 @@ use sealane_seal::Slot;
 
 use super::outbox::OutboxMessage;
 use super::{DocumentAgent, ExchangeAudience};
+use crate::limits::MAX_OVERVIEW_DOUBLINGS;
 
 /// When the next overview is due.
 #[derive(Debug, Default)]
@@ -16,8 +17,6 @@ pub(super) struct OverviewTrickle {
     until: u64,
 }
 
-/// How often the pause between two overviews of the same doubles.
-const DOUBLED_MAX: u32 = 6;
 /// A neighbour that is not heard for so many hellos of each neighbour is out of reach.
 const FORGET_HELLOS: u64 = 8;
 
@@ -32,7 +31,7 @@ impl OverviewTrickle {
     fn said(&mut self, ours: [u8; 8], hellos: u64, near: u64) {
         self.times = if self.at == Some(ours) { self.times + 1 } else { 0 };
         self.at = Some(ours);
-        self.until = hellos + (near << self.times.min(DOUBLED_MAX));
+        self.until = hellos + (near << self.times.min(MAX_OVERVIEW_DOUBLINGS));
     }
 }
 

@@ -5,13 +5,12 @@ use zeroize::Zeroizing;
 
 use super::files::{CHECKSUM_BYTES, FolderKey, checksum};
 use crate::crypto::{NONCE_BYTES, TAG_BYTES, open_box, random, seal_box};
+use crate::limits::{MAX_FOLDER_KDF_LANES, MAX_FOLDER_KDF_MEMORY_KIB, MAX_FOLDER_KDF_PASSES};
 use crate::wire::{GroupFieldReader, begin};
 use crate::{Error, GroupDocument};
 
 /// Memory in KiB, passes and lanes: 64 MiB, the second choice of RFC 9106 §4.
 const COST: [u32; 3] = [64 << 10, 3, 4];
-/// The highest cost that a file may ask for, so that a forged file cannot stop the machine.
-const MAX_COST: [u32; 3] = [1 << 20, 16, 16];
 const SALT_BYTES: usize = 16;
 
 /// Derives a key from a passphrase and wraps a folder key with it.
@@ -36,7 +35,9 @@ fn unprotect(
     let mut fields = GroupFieldReader::new(document, head);
     let salt: [u8; SALT_BYTES] = fields.array()?;
     let cost = [fields.u32()?, fields.u32()?, fields.u32()?];
-    if cost.iter().zip(MAX_COST).any(|(cost, max)| *cost > max) {
+    // A forged file may ask for a cost that stops the machine.
+    let most = [MAX_FOLDER_KDF_MEMORY_KIB, MAX_FOLDER_KDF_PASSES, MAX_FOLDER_KDF_LANES];
+    if cost.iter().zip(most).any(|(cost, most)| *cost > most) {
         return Err(reader.malformed());
     }
     let wrapped = reader.bytes(32 + TAG_BYTES)?;

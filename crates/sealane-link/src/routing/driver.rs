@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use crate::address::LinkAddress;
 use crate::config::Config;
 use crate::counters::DropReason;
 use crate::desk::is_announcement;
-use crate::limits::MAX_SEND_WAIT_MS;
+use crate::limits::{MAX_SEND_WAIT_MS, ROUTING_TURN_MS};
 use crate::link::{LinkReady, RelayLink, SentBytes};
 use crate::outlet::LinkOutlet;
 use crate::relay::{RelayArrival, RelayShared};
@@ -69,8 +68,6 @@ struct LinkPlace {
 const REFRESH_US: u64 = 50_000;
 /// How old a status may be.
 const STATUS_US: u64 = 1_000_000;
-/// How long nothing happens before the thread looks around.
-const TURN: Duration = Duration::from_millis(500);
 
 impl RoutingDriver {
     /// The machine of a configuration with its interfaces.
@@ -146,7 +143,8 @@ impl RoutingDriver {
             let stale = self.is_stale.then_some(Duration::from_micros(REFRESH_US));
             // The thread also wakes for a stale table. Without that, a quiet mesh would leave
             // frames on a way that has gone.
-            let patience = wake.into_iter().chain(stale).chain([TURN]).min().unwrap_or(TURN);
+            let turn = Duration::from_millis(ROUTING_TURN_MS);
+            let patience = wake.into_iter().chain(stale).chain([turn]).min().unwrap_or(turn);
             match self.routing.intake.next(patience) {
                 IntakeNext::Task(task) => self.take(task),
                 // The time is read anew here, since the wait itself took most of it.

@@ -8,15 +8,10 @@ use std::time::{Duration, Instant};
 use super::{RoutingGate, UnitSource};
 use crate::address::LinkAddress;
 use crate::counters::{DropReason, FrameTally};
-use crate::limits::MAX_UNIT_BYTES;
+use crate::limits::{MAX_UNIT_BYTES, MULTICAST_FAULT_PAUSE_MS, MULTICAST_REJOIN_MS};
 use crate::link::RelayLink;
 use crate::relay::RelayShared;
 use crate::udp::UdpLink;
-
-/// How often the group is joined again, in case the interface was gone.
-const REJOIN: Duration = Duration::from_secs(1);
-/// How long it rests after a fault.
-const TURN: Duration = Duration::from_millis(100);
 
 /// The thread that receives units to everybody.
 pub(crate) struct MulticastReceiver {
@@ -48,7 +43,7 @@ impl MulticastReceiver {
         let (mut joined, mut version) = (Instant::now(), u64::MAX);
         while !self.shared.ends() {
             // No event tells of an interface that was made anew, and joining again costs little.
-            if joined.elapsed() >= REJOIN {
+            if joined.elapsed() >= Duration::from_millis(MULTICAST_REJOIN_MS) {
                 joined = Instant::now();
                 // Where the interface is not there now, it may be the next time.
                 let _ = link.rejoin();
@@ -76,7 +71,7 @@ impl MulticastReceiver {
                 self.tally.drop(DropReason::LinkFault, 1);
                 // A socket that fails at once would otherwise keep a processor busy until its
                 // interface returns.
-                std::thread::sleep(TURN);
+                std::thread::sleep(Duration::from_millis(MULTICAST_FAULT_PAUSE_MS));
             }
         }
     }

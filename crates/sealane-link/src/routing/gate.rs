@@ -69,7 +69,7 @@ impl RoutingGate {
     ///
     /// # Errors
     ///
-    /// [`DropReason::UnitQuota`], [`DropReason::MeshFull`], and [`DropReason::Malformed`] for one
+    /// [`DropReason::Quota`], [`DropReason::MeshFull`], and [`DropReason::Malformed`] for one
     /// that is not as long as it says.
     pub(crate) fn pass(&mut self, from: UnitSource, unit: &[u8]) -> Result<(), DropReason> {
         let known = from.by.and_then(|by| self.known.get_mut(usize::from(by)));

@@ -29,11 +29,9 @@ use super::thrift::{DocumentPace, PacedWrite};
 use super::told::told;
 use super::{DocumentTask, SharedDocumentsStatus, StoreFollower};
 use crate::json::{map, now_ms};
-use crate::limits::MAX_DOCUMENTS_UNWATCHED;
+use crate::limits::{DOCUMENTS_TURN_MS, MAX_DOCUMENTS_UNWATCHED};
 use crate::{AskRefusal, Result};
 
-/// How often it is looked whether the mesh has room for more.
-const TURN: Duration = Duration::from_millis(20);
 /// The time in front of the body of an urgent message: `spec/frame.md`.
 const URGENT_TIME_BYTES: usize = 8;
 /// A member, as the origin of its own documents.
@@ -116,7 +114,7 @@ impl DocumentThreadState {
     /// Works until nothing follows, and stores then what still waits for its turn.
     pub(super) fn run(mut self, waiting: &Receiver<DocumentTask>) {
         loop {
-            match waiting.recv_timeout(TURN) {
+            match waiting.recv_timeout(Duration::from_millis(DOCUMENTS_TURN_MS)) {
                 Ok(DocumentTask::End) | Err(RecvTimeoutError::Disconnected) => {
                     // Documents that wait for their turn are sealed at the end, since their writers
                     // were told that they are taken.

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::{Answered, DocumentTask, ask};
 use crate::limits::{
-    MAX_DOCUMENT_PROGRAMS, MAX_DOCUMENT_QUESTION_BYTES, MAX_DOCUMENT_WATCHERS,
+    ACCEPT_PAUSE_MS, MAX_DOCUMENT_PROGRAMS, MAX_DOCUMENT_QUESTION_BYTES, MAX_DOCUMENT_WATCHERS,
     MAX_DOCUMENTS_UNWATCHED,
 };
 use crate::{AskRefusal, MachineError, Result};
@@ -41,16 +41,13 @@ pub(super) fn serve(path: &Path, tasks: SyncSender<DocumentTask>) -> Result<Join
     Ok(tokio::spawn(accept(listener, tasks)))
 }
 
-/// The pause after a connection that the system did not hand over.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 async fn accept(listener: UnixListener, tasks: SyncSender<DocumentTask>) {
     let readers = Arc::new(Semaphore::new(MAX_DOCUMENT_PROGRAMS));
     let watchers = Arc::new(Semaphore::new(MAX_DOCUMENT_WATCHERS));
     while let Ok(permit) = Arc::clone(&readers).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
             // While no descriptor is free, each attempt fails at once.
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
             continue;
         };
         let (tasks, watchers) = (tasks.clone(), Arc::clone(&watchers));

@@ -8,10 +8,10 @@ use sealane_message::DataType;
 use sealane_message::document::Document;
 use sealane_seal::policy::{Battery, Policy};
 
+use crate::limits::BATTERY_LOOK_MS;
+
 /// Where Linux says how full batteries are.
 const SUPPLIES: &str = "/sys/class/power_supply";
-/// How often it is asked.
-const LOOK: Duration = Duration::from_secs(30);
 
 /// When a document leaves that was written.
 pub(super) struct PacedWrite {
@@ -70,7 +70,8 @@ impl DocumentPace {
     /// Looks how full the battery is: what the configuration says counts before what the own vitals
     /// said, and that before what the system says.
     fn look(&mut self) {
-        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+        let soonest = Duration::from_millis(BATTERY_LOOK_MS);
+        if self.looked.is_some_and(|looked| looked.elapsed() < soonest) {
             return;
         }
         self.looked = Some(Instant::now());

@@ -17,7 +17,7 @@ use crate::gateway::intake::GatewayIntake;
 use crate::gateway::queue::{DownlinkPosition, GatewayQueue};
 use crate::gateway::stream::MeshStream;
 use crate::gateway::wait::HubBackoff;
-use crate::limits::{MAX_DOWN_PER_SECOND, MAX_DOWN_UNSAVED};
+use crate::limits::{MAX_DOWN_PER_SECOND, MAX_DOWN_QUIET_MS, MAX_DOWN_UNSAVED};
 
 /// Puts a frame into the mesh.
 pub type PutDown = Arc<dyn Fn(Vec<u8>) + Send + Sync>;
@@ -68,9 +68,6 @@ pub struct DownStatus {
 pub(crate) struct DownlinkReaders {
     tasks: HashMap<MeshStream, JoinHandle<()>>,
 }
-
-/// After so long without a message, what was read is stored.
-const QUIET: Duration = Duration::from_millis(200);
 
 impl DownlinkReaders {
     /// Reads these streams from now on, and no others.
@@ -176,7 +173,10 @@ impl DownlinkContext {
             let next = match unsaved {
                 // With nothing unsaved there is nothing to do in a pause, and no timer runs.
                 None => Some(subscription.next().await),
-                Some(_) => tokio::time::timeout(QUIET, subscription.next()).await.ok(),
+                Some(_) => {
+                    let quiet = Duration::from_millis(MAX_DOWN_QUIET_MS);
+                    tokio::time::timeout(quiet, subscription.next()).await.ok()
+                }
             };
             match next {
                 Some(Some(Ok(message))) => {

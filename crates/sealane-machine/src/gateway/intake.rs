@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::gateway::frame::{NotCarried, SealedFrame};
 use crate::gateway::known::KnownFrames;
 use crate::gateway::queue::GatewayQueue;
-use crate::limits::{MAX_FRAMES_WAITING, MAX_QUEUE_COMMIT};
+use crate::limits::{DISK_RETRY_MS, INTAKE_TURN_MS, MAX_FRAMES_WAITING, MAX_QUEUE_COMMIT};
 
 /// Takes frames from the threads of the links. It never waits: the disk is another thread's.
 #[derive(Debug)]
@@ -61,11 +61,6 @@ pub(crate) struct IntakeKeeper {
     pub(crate) fault: Arc<Mutex<Option<String>>>,
     pub(crate) ends: Arc<AtomicBool>,
 }
-
-/// How long nothing comes before the keeper looks whether it is to end.
-const TURN: Duration = Duration::from_millis(100);
-/// How long the keeper waits before it tries a disk again that has failed.
-const DISK_WAIT: Duration = Duration::from_secs(1);
 
 impl GatewayIntake {
     /// An intake for frames of these types, and what it hands them to.
@@ -174,7 +169,7 @@ impl IntakeKeeper {
     pub(crate) fn run(self) {
         let mut batch = Vec::new();
         loop {
-            match self.waiting.recv_timeout(TURN) {
+            match self.waiting.recv_timeout(Duration::from_millis(INTAKE_TURN_MS)) {
                 Ok(first) => batch.push(first),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) if self.ends.load(Ordering::Relaxed) => return,
@@ -211,7 +206,7 @@ impl IntakeKeeper {
             if self.ends.load(Ordering::Relaxed) {
                 return false;
             }
-            std::thread::sleep(DISK_WAIT);
+            std::thread::sleep(Duration::from_millis(DISK_RETRY_MS));
         }
     }
 }

@@ -17,12 +17,10 @@ use tokio::task::JoinHandle;
 
 use crate::gateway::hub::{HubAccess, HubFault};
 use crate::gateway::wait::HubBackoff;
+use crate::limits::ORDER_RETRY_MS;
 
 /// Hands something to the machine of the mesh, and says whether it had room.
 pub type PutOrders = Arc<dyn Fn(LocalInput) -> bool + Send + Sync>;
-
-/// After so long a machine that had as much to do as it takes is tried again.
-const FULL_WAIT: Duration = Duration::from_millis(50);
 
 /// The counts of the messages that were read, by outcome.
 #[derive(Debug, Default)]
@@ -246,7 +244,7 @@ impl OrderReader {
         // The wait holds up this group's reader alone. A dropped order would be missed until the
         // next start.
         while !(self.put)(what()) {
-            tokio::time::sleep(FULL_WAIT).await;
+            tokio::time::sleep(Duration::from_millis(ORDER_RETRY_MS)).await;
         }
     }
 }

@@ -17,7 +17,9 @@ use crate::gateway::hub::{HubAccess, HubObstacle};
 use crate::gateway::queue::{GatewayQueue, GatewayQueuedFrame};
 use crate::gateway::stream::MeshStream;
 use crate::gateway::wait::{HubBackoff, shortened};
-use crate::limits::{MAX_STREAM_HOLD_MS, MAX_UPLOAD_LANES};
+use crate::limits::{
+    DISK_RETRY_MS, MAX_STREAM_HOLD_MS, MAX_UNCLEAR_ANSWERS, MAX_UNCLEAR_FRAMES, MAX_UPLOAD_LANES,
+};
 use lane::{LaneEnd, UploadBatching};
 
 /// Brings what is kept to the hub: the most urgent first, and of each origin in the order in which
@@ -115,13 +117,6 @@ impl UploadTold {
     }
 }
 
-/// After so many answers to a frame that nobody understands, its stream is left alone for a while.
-const UNCLEAR_TRIES: u32 = 4;
-/// Frames of which such answers are counted.
-const UNCLEAR_KEPT: usize = 256;
-/// How long the uploader waits for a disk that failed.
-const DISK_WAIT: Duration = Duration::from_secs(1);
-
 impl GatewayUploader {
     pub(crate) fn new(
         queue: Arc<GatewayQueue>,
@@ -147,7 +142,7 @@ impl GatewayUploader {
                 Some(_) => self.idle().await,
                 // The queue could not be read. Asking again at once would only keep a failing disk
                 // busy.
-                None => tokio::time::sleep(DISK_WAIT).await,
+                None => tokio::time::sleep(Duration::from_millis(DISK_RETRY_MS)).await,
             }
         }
     }
@@ -259,10 +254,10 @@ impl GatewayUploader {
         *tries = tries.saturating_add(1);
         // One strange answer is taken for a proxy or a hub that restarts. Only the same frame again
         // and again is suspect.
-        let is_often = *tries >= UNCLEAR_TRIES;
+        let is_often = *tries >= MAX_UNCLEAR_ANSWERS;
         // The oldest number goes. Frames leave the queue roughly in order, so that it hardly comes
         // again.
-        if self.unclear.len() > UNCLEAR_KEPT {
+        if self.unclear.len() > MAX_UNCLEAR_FRAMES {
             self.unclear.pop_first();
         }
         if !is_often {

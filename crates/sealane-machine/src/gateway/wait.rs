@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use crate::limits::MAX_HUB_WAIT_MS;
+use crate::limits::{MAX_HUB_WAIT_MS, MIN_HUB_WAIT_MS};
 
 /// Waits that double from a tenth of a second to [`MAX_HUB_WAIT_MS`]. Each is shortened by up to a
 /// half at random, so that the gateways of a hub that comes back do not come in step.
@@ -11,8 +11,6 @@ use crate::limits::MAX_HUB_WAIT_MS;
 pub(crate) struct HubBackoff {
     failures: u32,
 }
-
-const FIRST_MS: u64 = 100;
 
 impl HubBackoff {
     /// The hub has answered.
@@ -27,7 +25,7 @@ impl HubBackoff {
 
     /// How long to wait after one more failure.
     pub(crate) fn failed(&mut self) -> Duration {
-        let doubled = FIRST_MS.checked_shl(self.failures).unwrap_or(MAX_HUB_WAIT_MS);
+        let doubled = MIN_HUB_WAIT_MS.checked_shl(self.failures).unwrap_or(MAX_HUB_WAIT_MS);
         // The exponent has a bound of its own. A hub that is away for weeks must not wrap the
         // shift.
         self.failures = (self.failures + 1).min(16);
@@ -51,10 +49,10 @@ mod tests {
         let mut waits = HubBackoff::default();
         let all: Vec<_> = (0..40).map(|_| waits.failed().as_millis() as u64).collect();
         for (number, wait) in all.iter().enumerate() {
-            let whole = (FIRST_MS << number.min(16)).min(MAX_HUB_WAIT_MS);
+            let whole = (MIN_HUB_WAIT_MS << number.min(16)).min(MAX_HUB_WAIT_MS);
             assert!((whole / 2..=whole).contains(wait), "{number}: {wait}");
         }
         waits.succeeded();
-        assert!(waits.failed() <= Duration::from_millis(FIRST_MS));
+        assert!(waits.failed() <= Duration::from_millis(MIN_HUB_WAIT_MS));
     }
 }

@@ -26,11 +26,7 @@ use super::commands::{CommandHandler, CommandOpener, is_command};
 use super::own_card;
 use crate::Result;
 use crate::json::now_ms;
-
-/// How often an end makes itself known, and looks what has changed in its group.
-const BEAT: Duration = Duration::from_secs(1);
-/// How long nothing happens before it looks whether it is to end.
-const TURN: Duration = Duration::from_millis(100);
+use crate::limits::{ANNOUNCE_INTERVAL_MS, END_TURN_MS};
 
 /// A member with an interface. One thread carries what programs send; the threads of the links
 /// bring what others have sent.
@@ -190,7 +186,7 @@ impl TunEnd {
             let now = Instant::now();
             let beats = now >= next_beat;
             if beats {
-                next_beat = now + BEAT;
+                next_beat = now + Duration::from_millis(ANNOUNCE_INTERVAL_MS);
             }
             // Both sides are evaluated, since a haste that stays set would cause a second look for
             // nothing.
@@ -213,7 +209,7 @@ impl TunEnd {
                 announce(&mut sender, &mut port, &mut buf);
             }
             if !self.packets(&mut sender, &mut port, &mut burst, state.is_ok()) {
-                let _ = self.tun.wait(TURN);
+                let _ = self.tun.wait(Duration::from_millis(END_TURN_MS));
             }
         }
         // Programs have handed these packets to the kernel. Dropped without a word, they would look
@@ -273,7 +269,7 @@ impl TunEnd {
                     // thread that ends the process.
                     self.is_gone.fetch_or(TunInterface::is_gone(&error), Ordering::Relaxed);
                     port.drop(DropReason::LinkFault);
-                    std::thread::sleep(TURN);
+                    std::thread::sleep(Duration::from_millis(END_TURN_MS));
                 }
                 port.flush();
                 return false;

@@ -9,7 +9,7 @@ use sealane_seal::{Class, Slot};
 use super::Mesh;
 use super::tell::in_form;
 use crate::floods::{FloodId, QueuedFrame, TOLD_ENOUGH, WaitingFrame};
-use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_URGENT_TELLS};
+use crate::limits::{MAX_FLOOD_WAIT_MS, MAX_URGENT_TELLS, MIN_SEND_WINDOW_MS};
 use crate::messages::{GatewayReport, MessageType};
 use crate::neighbour::{COST_MIN, LinkId, NeighbourFrame};
 use crate::reports::{FrameFate, GatewayPair, VanishProof};
@@ -292,7 +292,10 @@ impl Mesh {
     /// When those send a frame on who hear each other: the more of them, the more moments.
     fn moments(&self, interface: InterfaceId, bytes: usize, others: u64) -> ForwardWindows {
         let air = self.interfaces.get(&interface).map(|one| one.air(bytes));
-        let window = air.unwrap_or_default().times(2 * others.min(STAGE)).max(MIN_WINDOW);
+        let window = air
+            .unwrap_or_default()
+            .times(2 * others.min(STAGE))
+            .max(MeshSpan::millis(MIN_SEND_WINDOW_MS));
         ForwardWindows { window, stages: others.div_ceil(STAGE).clamp(1, STAGES) }
     }
 
@@ -520,5 +523,3 @@ const FRAMES_SCARCE: u32 = 8;
 const STAGE: u64 = 16;
 /// Windows at most.
 const STAGES: u64 = 8;
-/// The shortest time within which those who send a frame on choose a moment.
-const MIN_WINDOW: MeshSpan = MeshSpan::millis(5);

@@ -9,6 +9,7 @@ use sealane_seal::{Form, Slot};
 use super::Mesh;
 use crate::hello::{BEST, HelloEcho, HelloNeighbour, INTERVAL_STEP, RouteDistance};
 use crate::interface::{FullUpdate, NeighboursNear, ScarceTurn};
+use crate::limits::MAX_MESSAGE_ROUTES;
 use crate::messages::{AdvertisedRoute, MessageType, ROUTES_BYTES_MIN};
 use crate::neighbour::LAG_PART;
 use crate::parts::SentFrame;
@@ -219,7 +220,7 @@ impl Mesh {
                 self.routes.tell(slot, self.now, with_addresses)
             };
             let Some(told) = told else { continue };
-            if bytes + told.bytes() > room || message.len() == ROUTES_MAX {
+            if bytes + told.bytes() > room || message.len() == MAX_MESSAGE_ROUTES {
                 let full = std::mem::take(&mut message);
                 bytes = ROUTES_BYTES_MIN;
                 if !self.say_routes(id, full) {
@@ -337,5 +338,3 @@ const AGAIN_PART: u64 = 2;
 const PARTS_KEPT: MeshSpan = MeshSpan::millis(4000);
 /// The bytes around the body of a message of the mesh, about.
 const CONTROL_BYTES: usize = crate::interface::COMPACT_BYTES;
-/// Routes of one message.
-const ROUTES_MAX: usize = crate::limits::MAX_MESSAGE_ROUTES;

@@ -2,7 +2,7 @@
 
 use super::Mesh;
 use crate::interface::NewsCause;
-use crate::limits::MESH_PROBES;
+use crate::limits::{MESH_PROBES, MIN_REPORT_PAUSE_MS};
 use crate::messages::MissingParts;
 use crate::neighbour::{LinkId, MeshNeighbour, NeighbourPresence};
 use crate::routes::is_later;
@@ -263,7 +263,7 @@ impl Mesh {
             }
         };
         let slowest = self.interfaces.values().map(pause).max().unwrap_or_default();
-        slowest.max(REPORT_PAUSE_MIN)
+        slowest.max(MeshSpan::millis(MIN_REPORT_PAUSE_MS))
     }
 }
 
@@ -286,7 +286,5 @@ const LOST_INTERVALS: u64 = 12;
 const REPORT_BYTES: usize = 310;
 /// A gateway to which nothing comes reports so many times less often.
 const QUIET_REPORTS: u64 = 8;
-/// A gateway reports no more often.
-const REPORT_PAUSE_MIN: MeshSpan = MeshSpan::millis(1500);
 /// A report takes one part of so many of the duty cycle.
 const REPORT_SHARE: u64 = 20;

@@ -70,7 +70,7 @@ impl RouteTrace {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = MessageBytes::new(body);
         let flags = version(fields.byte()?)?;

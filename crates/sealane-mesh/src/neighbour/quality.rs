@@ -1,6 +1,7 @@
 //! How well a neighbour and this machine hear each other, and what a hop between them costs.
 
 use crate::hello::BEST;
+use crate::limits::{MAX_LOSS_COST, MAX_ROUND_TRIP_MS};
 use crate::{MeshSpan, MeshTime};
 
 /// The share of expected units that came.
@@ -91,7 +92,7 @@ impl LinkQuality {
 
     /// Takes a round trip, if it can be one.
     pub(crate) fn took(&mut self, round_trip: MeshSpan) -> bool {
-        if round_trip > ROUND_TRIP_MAX {
+        if round_trip > MeshSpan::millis(MAX_ROUND_TRIP_MS) {
             return false;
         }
         self.round_trip = Some(match self.round_trip {
@@ -111,7 +112,7 @@ impl LinkQuality {
             return;
         };
         let delay = self.round_trip.map_or(0, slowness);
-        let fresh = loss.min(COST_MAX) as i32 + delay as i32;
+        let fresh = loss.min(MAX_LOSS_COST) as i32 + delay as i32;
         // One hello alone is trusted little. Its high price would last for long if the first few
         // hellos were smoothed as later ones are.
         let is_young = self.arrived.count < YOUNG;
@@ -140,16 +141,12 @@ fn slowness(round_trip: MeshSpan) -> u64 {
 const FIRST_TRUST: u8 = 8;
 /// A link without loss and delay.
 pub(crate) const COST_MIN: u16 = 64;
-/// The most that loss adds up to.
-const COST_MAX: u32 = 1024;
 /// Round trips up to here cost nothing.
 const FREE_ROUND_TRIP: MeshSpan = MeshSpan::millis(4);
 /// Round trips from here on cost the most.
 const SLOW_ROUND_TRIP: MeshSpan = MeshSpan::millis(104);
 /// The cost of a slow round trip.
 const SLOW_COST: u64 = 256;
-/// A longer round trip is no measurement.
-const ROUND_TRIP_MAX: MeshSpan = MeshSpan::seconds(600);
 /// Hello intervals after which what a neighbour told is too old.
 const TOLD_INTERVALS: u64 = 48;
 /// Of fewer hellos each counts at once.

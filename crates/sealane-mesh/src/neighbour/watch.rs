@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::limits::MAX_LATE_PROBES;
 use crate::{MeshSpan, MeshTime};
 
 /// Whether a neighbour is there.
@@ -63,7 +64,7 @@ impl NeighbourWatch {
 
     /// Remembers a probe.
     pub(crate) fn probed(&mut self, number: u32, at: MeshTime) {
-        if self.probes.len() == PROBES_KEPT {
+        if self.probes.len() == MAX_LATE_PROBES {
             self.probes.pop_front();
         }
         self.probes.push_back(SentProbe { number, at });
@@ -75,6 +76,3 @@ impl NeighbourWatch {
         self.probes.remove(at).map(|probe| probe.at)
     }
 }
-
-/// Probes that may be answered late.
-const PROBES_KEPT: usize = 8;

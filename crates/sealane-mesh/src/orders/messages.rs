@@ -48,7 +48,7 @@ impl OrdersHeld {
     ///
     /// # Errors
     ///
-    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::OrderRange`].
+    /// [`MeshError::Truncated`], [`MeshError::UnknownVersion`], [`MeshError::Range`].
     pub fn parse(body: &[u8]) -> Result<Self, MeshError> {
         let mut fields = begin(body)?;
         let mut held = Self::default();

@@ -8,6 +8,7 @@ use sealane_seal::{
 use super::{HopMessage, MemberLeaves, MeshVoice, said};
 use crate::MeshError;
 use crate::hop::HopSender;
+use crate::limits::MAX_BEHIND_FRAMES_PER_SECOND;
 use crate::messages::MessageType;
 
 impl MeshVoice {
@@ -151,7 +152,7 @@ impl MeshVoice {
 
     /// Allows what those who are behind may cost in one second again.
     pub(super) fn allow_behind(&mut self) {
-        self.behind_tries = BEHIND_TRIES;
+        self.behind_tries = MAX_BEHIND_FRAMES_PER_SECOND;
     }
 }
 
@@ -163,9 +164,6 @@ pub(crate) struct MemberBehind {
     /// The request; nothing where it has announced itself.
     pub(crate) said: Option<HopMessage>,
 }
-
-/// Frames of earlier epochs that are looked at in one second.
-pub(super) const BEHIND_TRIES: u32 = 8;
 
 impl HopMessage {
     /// Whether it was said in an epoch before that one.

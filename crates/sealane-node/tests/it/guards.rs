@@ -271,7 +271,8 @@ async fn what_is_taken_back_ends_by_itself() {
     let began = Instant::now();
     TokenFile::revoke(hub.folder.path(), "2").unwrap();
     assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
-    println!("it ended within {:?}", began.elapsed());
+    // The promise is a second, which the pause between two looks keeps; a busy machine adds to it.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(ask(&hub, secret(2).reveal(), "GET", "/v1/streams", b"").await.status, 401);
 }
 
@@ -346,8 +347,10 @@ async fn a_file_of_tokens_that_goes_closes_the_node() {
     let protocols = format!("json, sealane.token.{}", secret(2).reveal());
     let headers = [("sec-websocket-protocol", protocols.as_str())];
     let mut socket = Socket::open(hub.address(), "stream=fleet/**&from=new", &headers).await;
+    let began = Instant::now();
     take_away(&hub, "tokens.toml");
     assert_eq!(socket.ending().await, Ending::new("Unauthorized", 1008));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(ask_with(&hub, &secret(1)).await, 401);
     assert_eq!(http::request(hub.address(), "GET", "/v1/streams", &[], b"").await.status, 401);
 }

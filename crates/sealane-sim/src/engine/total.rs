@@ -4,7 +4,7 @@ use super::SimRun;
 use super::ledger::SimLedger;
 use crate::{SimFrameCounts, SimSpan, SimSummary};
 
-impl SimRun {
+impl SimRun<'_> {
     pub(super) fn summary(&self) -> SimSummary {
         let SimLedger { tally, latencies, .. } = &self.ledger;
         let ports = self.bodies.iter().flat_map(|body| &body.ports);

@@ -149,7 +149,7 @@ pub(super) fn refusal(error: &SimError) -> Value {
 ///
 /// # Errors
 ///
-/// [`SimError::NoRun`] where none answers, [`SimError::SimOrderVerb`] where it refuses.
+/// [`SimError::NoRun`] where none answers, [`SimError::Order`] where it refuses.
 pub(crate) fn give(scenario: &Path, order: &SimOrderVerb) -> Result<Value, SimError> {
     let socket = socket(scenario);
     let failed = |cause| SimError::NoRun { socket: socket.clone(), cause };

@@ -32,7 +32,7 @@ impl VehicleTrace {
     ///
     /// # Errors
     ///
-    /// [`SimError::VehicleTrace`], with the line.
+    /// [`SimError::Trace`], with the line.
     pub fn parse(text: &str) -> Result<Self, SimError> {
         if text.len() > MAX_TRACE_BYTES {
             return Err(SimError::Trace(format!(

@@ -9,9 +9,7 @@ use std::ops::RangeInclusive;
 use sealane_protocol::limits::MAX_IN_FLIGHT;
 
 use super::{ConsumerProgress, PendingEntry, PendingKept};
-
-/// Ranges of offsets that are remembered as changed. Beyond it all of the consumer is stored.
-const RANGES_MAX: usize = 8192;
+use crate::limits::MAX_CHANGED_RANGES;
 
 /// The offsets whose stored state is not what it was.
 #[derive(Debug)]
@@ -39,10 +37,10 @@ impl TouchedOffsets {
             Some((_, to)) if *to + 1 == offset => *to = offset,
             _ => self.ranges.push((offset, offset)),
         }
-        if self.ranges.len() > RANGES_MAX {
+        if self.ranges.len() > MAX_CHANGED_RANGES {
             self.merge();
             // A list that stays long after merging costs more than the whole state.
-            self.all = self.ranges.len() > RANGES_MAX / 2;
+            self.all = self.ranges.len() > MAX_CHANGED_RANGES / 2;
         }
     }
 

@@ -8,10 +8,7 @@ use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::{PAGE_BYTES, StoreFault};
-use crate::limits::MAX_LOG_BYTES;
-
-/// The least that is kept aside, however small the disk is.
-const KEPT_BYTES_MIN: u64 = 1 << 20;
+use crate::limits::{MAX_LOG_BYTES, MIN_KEPT_ASIDE_BYTES};
 
 /// The share of a disk that is kept aside for the log, and again for the database.
 const KEPT_SHARE: u64 = 32;
@@ -47,7 +44,7 @@ impl DiskRoom {
         let disk = rustix::fs::fstatvfs(&store)?;
         // A small disk cannot spare the whole bound of the log.
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / KEPT_SHARE;
-        let kept_bytes = share.clamp(KEPT_BYTES_MIN, MAX_LOG_BYTES);
+        let kept_bytes = share.clamp(MIN_KEPT_ASIDE_BYTES, MAX_LOG_BYTES);
         let room = Self {
             store,
             log: folder.join("streams.db-wal"),

@@ -8,6 +8,7 @@ use sealane_message::Topic;
 
 use super::{StoreFault, key, last_key, migrate, offset_of};
 use crate::consumer::pieces;
+use crate::limits::MAX_STORE_WAIT_MS;
 use crate::{ConsumerSettings, Level, Retention};
 
 /// The version of the data format; a store of a newer one is refused.
@@ -219,7 +220,7 @@ fn read_number(connection: &Connection, query: &str) -> Result<u64, StoreFault> 
 pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, StoreFault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(folder.join("streams.db"), flags)?;
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.busy_timeout(std::time::Duration::from_millis(MAX_STORE_WAIT_MS))?;
     Ok(connection)
 }
 
@@ -236,7 +237,7 @@ fn lock(connection: &Connection, folder: &Path) -> Result<File, StoreFault> {
         }
         Err(std::fs::TryLockError::Error(cause)) => return Err(failed(cause)),
     }
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.busy_timeout(std::time::Duration::from_millis(MAX_STORE_WAIT_MS))?;
     Ok(file)
 }
 

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
+use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
 use crate::{Level, Retention, StreamChange};
 
 /// The writer's connection. Every call but [`StoreWrites::begin`], [`StoreWrites::commit`] and
@@ -88,11 +89,6 @@ pub(crate) struct ExpiredBlocks {
     pub(crate) trimmed: TrimmedBlocks,
 }
 
-/// How long the store is waited for while another process holds it.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The same, once it was waited for in vain.
-const IMPATIENCE: Duration = Duration::from_millis(100);
-
 impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
@@ -156,8 +152,8 @@ impl StoreWrites {
     /// held up by those before it.
     pub(crate) fn set_patient(&self, patient: bool) {
         // While the store fails, each wait is in vain and holds up clients that could be refused.
-        let patience = if patient { PATIENCE } else { IMPATIENCE };
-        if let Err(error) = self.connection.busy_timeout(patience) {
+        let patience_ms = if patient { MAX_STORE_WAIT_MS } else { MAX_STORE_RETRY_WAIT_MS };
+        if let Err(error) = self.connection.busy_timeout(Duration::from_millis(patience_ms)) {
             tracing::error!(%error, "the store's patience could not be set");
         }
     }

@@ -13,14 +13,12 @@ use super::lane::{LaneWork, SubscriptionLane, describe};
 use super::{LaneTurn, StreamDelivery, StreamSubscription};
 use crate::block::StreamBlock;
 use crate::consumer::{ConsumerMember, HandedMessage};
+use crate::limits::COMMIT_WAIT_MS;
 use crate::metrics::TimingHistogram;
 use crate::registry::StreamRegistry;
 use crate::stream::{ConsumerEntry, OffsetPlace, StreamEntry};
 use crate::writer::WriterCommand;
 use crate::{Error, now_ms};
-
-/// How long a reader waits for the commit that is about to store or to remove what it reads.
-const STORING: Duration = Duration::from_millis(5);
 
 impl StreamSubscription {
     /// Takes a turn of one lane; returns whether there may be more.
@@ -354,7 +352,7 @@ async fn load(
     }
     if offset >= stored || offset < leaving {
         // The commit that stores or removes it has not been told of yet.
-        tokio::time::sleep(STORING).await;
+        tokio::time::sleep(Duration::from_millis(COMMIT_WAIT_MS)).await;
         return Ok(None);
     }
     let block = read?;

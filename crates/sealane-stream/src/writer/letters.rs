@@ -12,18 +12,12 @@ use super::plan::{CommitPlan, CommitPlanner, LetterGrave};
 use crate::block::{BlockRecord, StreamBlock};
 use crate::consumer::HandedMessage;
 use crate::envelope::{EnvelopeContent, StreamEnvelope};
+use crate::limits::{
+    MAX_COMMIT_LETTER_BYTES, MAX_COMMIT_LETTERS, MAX_LETTER_BLOCKS, MIN_CONSUMER_LETTERS,
+};
 use crate::registry::StreamRegistry;
 use crate::store::StoreFault;
 use crate::stream::{ConsumerEntry, OffsetPlace, StreamEntry};
-
-/// Dead letters of one commit.
-const LETTERS_MAX: usize = 1024;
-/// Bytes of them, unless a single one is larger.
-const LETTERS_BYTES_MAX: usize = 2 << 20;
-/// Blocks that are read from the disk for them.
-const BLOCKS_READ_MAX: usize = 32;
-/// The least that each consumer gets of a commit.
-const SHARE_MIN: usize = 16;
 
 /// The effect of a commit on the messages of one consumer that are out of attempts.
 pub(super) struct BuriedMessages {
@@ -50,8 +44,8 @@ pub(super) fn plan(
         return;
     }
     // Each consumer gets its part: one with 65,536 dead messages must not hold up the others.
-    let share = (LETTERS_MAX / with_dead.len()).max(SHARE_MIN);
-    let mut budget = LetterBudget { bytes: LETTERS_BYTES_MAX, blocks: BLOCKS_READ_MAX };
+    let share = (MAX_COMMIT_LETTERS / with_dead.len()).max(MIN_CONSUMER_LETTERS);
+    let mut budget = LetterBudget { bytes: MAX_COMMIT_LETTER_BYTES, blocks: MAX_LETTER_BLOCKS };
     for (stream, entry) in with_dead {
         let is_leaving = plan.streams.removes(&stream.topic);
         let is_gone = entry.removed.load(Ordering::Relaxed);

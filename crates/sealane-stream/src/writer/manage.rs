@@ -12,13 +12,11 @@ use super::command::{CommandAnswer, CommandRefusal, CommandReply, WriterCommand}
 use super::plan::{CommitPlan, CommitPlanner, StreamTarget};
 use crate::commit::{StoreChange, StoreCommit};
 use crate::consumer::ConsumerSteer;
+use crate::limits::MAX_CANCELLED;
 use crate::now_ms;
 use crate::registry::StreamRegistry;
 use crate::store::{AppliedCounts, StoreFault, TrimmedBlocks};
 use crate::stream::{ConsumerEntry, StreamEntry};
-
-/// Delayed messages of one id that one command cancels.
-const CANCELLED_MAX: usize = 1024;
 
 /// A deed, and who is told how many messages it was done to.
 pub(crate) struct ManageCommand {
@@ -201,7 +199,7 @@ impl CommitPlan {
             ManageDeed::Purge { before } => self.purge(&stream, before),
             ManageDeed::Cancel { id } => {
                 let found =
-                    planner.writes.find_delayed(stream.number, id.as_bytes(), CANCELLED_MAX);
+                    planner.writes.find_delayed(stream.number, id.as_bytes(), MAX_CANCELLED);
                 match found {
                     Ok(rows) => self.cancel(&stream, id, rows),
                     Err(fault) => {

@@ -11,16 +11,13 @@ use super::plan::CommitPlan;
 use crate::ConsumerSettings;
 use crate::commit::{ConsumerRecord, StoreChange, StoreCommit};
 use crate::consumer::{ConsumerSteered, DeadCounts, write_counts, write_piece};
+use crate::limits::{MAX_PROGRESS_ROWS, MIN_CHANGES_BYTES};
 use crate::registry::StreamRegistry;
 use crate::store::StoreNext;
 use crate::stream::{ConsumerEntry, StreamEntry};
 
-/// Rows that may stand. Beyond it the consumers of the oldest are written whole.
-const ROWS_MAX: u64 = 4096;
 /// Rows that are removed together, so that not every commit touches the oldest.
 const ROWS_DROPPED: u64 = 64;
-/// Changes of one consumer that may stand beside its row, however small that is.
-const CHANGES_BYTES_MIN: u64 = 4096;
 
 type StreamConsumer = (Arc<StreamEntry>, Arc<ConsumerEntry>);
 
@@ -39,7 +36,7 @@ pub(super) struct ProgressPlan {
     /// Consumers of which something is stored.
     pub(super) stored: Vec<ConsumerPlan>,
     /// Those that are written whole.
-    records: Vec<Box<ConsumerRecord>>,
+    records: Vec<ConsumerRecord>,
     /// The changes of the others, as one row.
     pieces: Vec<u8>,
     /// The number of that row.
@@ -78,7 +75,7 @@ impl ConsumerPlan {
 impl ProgressPlan {
     pub(super) fn add_to(&mut self, commit: &mut StoreCommit) {
         let records = std::mem::take(&mut self.records);
-        commit.changes.extend(records.into_iter().map(StoreChange::KeepConsumer));
+        commit.changes.extend(records.into_iter().map(Box::new).map(StoreChange::KeepConsumer));
         let data = std::mem::take(&mut self.pieces);
         if !data.is_empty() {
             commit.push(StoreChange::AddProgress { row: self.row, data });
@@ -97,7 +94,7 @@ impl ProgressPlan {
     /// Plans to store all of a consumer.
     fn keep(&mut self, consumer: &ConsumerPlan, kept: KeptWhole) {
         let KeptWhole { settings, paused_ms, dead, state } = kept;
-        self.records.push(Box::new(ConsumerRecord {
+        self.records.push(ConsumerRecord {
             number: consumer.number,
             stream: consumer.stream.number,
             name: consumer.entry.name.clone(),
@@ -109,7 +106,7 @@ impl ProgressPlan {
             // None of its changes is in the next row, whoever else's are.
             since: self.row - 1,
             state,
-        }));
+        });
     }
 }
 
@@ -148,7 +145,7 @@ impl WriterProgress {
         plan.has_flushed |= !dirty.is_empty();
         plan.progress.row = self.next;
         plan.progress.dropped = self.droppable().unwrap_or_default();
-        let too_old = self.next.saturating_sub(ROWS_MAX);
+        let too_old = self.next.saturating_sub(MAX_PROGRESS_ROWS);
         // A consumer that does nothing would hold all rows behind its oldest change for ever.
         let forced: Vec<StreamConsumer> =
             self.oldest.range(..too_old).next().map_or_else(Vec::new, |(_, all)| all.clone());
@@ -263,7 +260,7 @@ fn describe(
     let size = 64 + 4 * consumer.in_flight() as u64;
     // Once the changes are larger than the state, the state itself is cheaper and ends the row's
     // history.
-    let is_small = |piece: &Vec<u8>| kept.bytes + piece.len() as u64 <= size.max(CHANGES_BYTES_MIN);
+    let is_small = |piece: &Vec<u8>| kept.bytes + piece.len() as u64 <= size.max(MIN_CHANGES_BYTES);
     // A piece names its consumer's row: without one, or with other settings, all of it is written.
     let can_change = kept.number > 0 && !kept.is_changed && !whole;
     if let Some(changes) = changes.filter(|piece| can_change && is_small(piece)) {

@@ -5,11 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::limits::MAX_SESSION_RUNS;
 use crate::store::StoredSession;
 
-/// How much one half holds, in runs of places. 16,384 sessions of one run each, or fewer that share
-/// their streams with others: about 8 MiB.
-const HALF_SIZE_MAX: usize = 1 << 18;
 /// The size of a session beside its runs.
 const SESSION_SIZE: usize = 15;
 
@@ -41,7 +39,7 @@ impl RecentSessions {
             // The session was counted when it was kept before.
             self.size -= size(&old);
         }
-        if self.size > HALF_SIZE_MAX {
+        if self.size > MAX_SESSION_RUNS {
             // Half is dropped at once. The store has every row, so that a forgotten session costs
             // one look-up.
             self.before = std::mem::take(&mut self.recent);
@@ -71,7 +69,7 @@ mod tests {
     fn what_is_kept_is_bounded_and_whoever_publishes_on_is_found() {
         let mut sessions = RecentSessions::default();
         let session = StoredSession::default();
-        let half = (HALF_SIZE_MAX / SESSION_SIZE) as u64;
+        let half = (MAX_SESSION_RUNS / SESSION_SIZE) as u64;
         for number in 0..5 * half {
             sessions.keep(1, key(number), session.clone());
             sessions.keep(2, key(0), session.clone());

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_SESSION_AGE_HOURS, MAX_SESSIONS,
+    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_SESSION_AGE_HOURS,
+    MAX_SESSIONS, RELEASE_RETRY_MS, RETENTION_INTERVAL_MS,
 };
 use sealane_protocol::limits::MAX_OFFSET;
 
@@ -23,8 +24,6 @@ use crate::store::{
 };
 use crate::stream::StreamEntry;
 
-/// How often retention looks at the streams that have bounds.
-const RETAIN_EVERY: Duration = Duration::from_millis(250);
 /// Blocks of one stream that one commit removes, so that no commit takes long.
 const TRIM_BLOCKS: usize = 256;
 /// The same of a stream that was purged, since it may have a block for each message.
@@ -33,12 +32,8 @@ const PURGE_BLOCKS: usize = 4096;
 const TRIM_BYTES: u64 = 64 << 20;
 /// Keys that one commit forgets, and rows of removed streams; of their blocks a 64th.
 const ROWS_DROPPED: u64 = 4096;
-/// Delayed messages that one commit releases.
-const RELEASE_MESSAGES: usize = 4096;
 /// Bytes of them, unless a single one is larger.
 pub(super) const RELEASE_BYTES: u64 = 4 << 20;
-/// How long after a failed commit delayed messages are tried again.
-pub(super) const RELEASE_AGAIN_MS: u64 = 250;
 
 pub(super) struct WriterUpkeep {
     /// When the next delayed message is due.
@@ -92,7 +87,7 @@ impl UpkeepPlan {
     /// No delayed message is given to its stream: it is tried again soon.
     pub(super) fn strip(&mut self, now_ms: u64) {
         if !std::mem::take(&mut self.released).is_empty() {
-            self.next_due_ms = Some(now_ms + RELEASE_AGAIN_MS);
+            self.next_due_ms = Some(now_ms + RELEASE_RETRY_MS);
         }
     }
 }
@@ -137,7 +132,7 @@ impl WriterUpkeep {
             || registry.bounded.load(Ordering::Relaxed);
         // Retention walks all bounded streams. Four times a second bounds that walk, whatever the
         // rate of commits is.
-        is_wanted && self.retained.elapsed() >= RETAIN_EVERY
+        is_wanted && self.retained.elapsed() >= Duration::from_millis(RETENTION_INTERVAL_MS)
     }
 
     /// Whether sessions may have to go: once an hour, and when there are too many.
@@ -196,11 +191,11 @@ impl WriterUpkeep {
             return Ok(());
         }
         if plan.room.is_ungivable {
-            plan.upkeep.next_due_ms = Some(plan.now_ms + RELEASE_AGAIN_MS);
+            plan.upkeep.next_due_ms = Some(plan.now_ms + RELEASE_RETRY_MS);
             return Ok(());
         }
         let (due, next_due_ms) =
-            planner.writes.delayed(plan.now_ms, RELEASE_MESSAGES, RELEASE_BYTES)?;
+            planner.writes.delayed(plan.now_ms, MAX_COMMIT_RELEASED, RELEASE_BYTES)?;
         plan.upkeep.next_due_ms = next_due_ms;
         for row in due {
             // It never comes, by this very commit.
@@ -245,7 +240,7 @@ impl WriterUpkeep {
 
     /// The commit was given up: what it should have released is tried again soon.
     pub(super) fn fail(&mut self) {
-        let soon = now_ms() + RELEASE_AGAIN_MS;
+        let soon = now_ms() + RELEASE_RETRY_MS;
         // A message that is due would otherwise wake the writer at once, into the same failure.
         self.next_due_ms = self.next_due_ms.map(|due_ms| due_ms.max(soon));
         // Retention waits for its turn after a failure, too, instead of being tried again at once.

@@ -12,7 +12,7 @@ use crate::format::index::read_index;
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::snapshot_key;
 use crate::get::{ChunkReader, roots};
-use crate::limits::MAX_INDEX_BYTES;
+use crate::limits::{MAX_INDEX_BYTES, PRUNE_GRACE_HOURS};
 use crate::listing::listing_key;
 use crate::put::{IdHash, SkippedItem, now_ns, repack};
 use crate::vault::{LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
@@ -66,10 +66,6 @@ pub struct PruneReport {
     /// Packs of which only what is needed was written anew.
     pub repacked: u64,
 }
-
-/// How long a pack is condemned before it is removed: longer than any put takes between reading
-/// the marks and writing its snapshot.
-const GRACE: Duration = Duration::from_secs(24 * 3600);
 
 impl Vault {
     /// Removes the snapshots that no rule keeps, and in two steps the packs that no snapshot needs:
@@ -126,8 +122,9 @@ impl Vault {
             plan.stuck.insert(pack);
         }
         report.repacked = plan.repack.len() as u64;
+        let grace = Duration::from_secs(3600 * PRUNE_GRACE_HOURS);
         let grace =
-            if options.now { 0 } else { i64::try_from(GRACE.as_nanos()).unwrap_or(i64::MAX) };
+            if options.now { 0 } else { i64::try_from(grace.as_nanos()).unwrap_or(i64::MAX) };
         self.let_go(&packs, &plan, &marks, grace, &mut report)?;
         self.remove_empty_indexes()?;
         self.sync()?;

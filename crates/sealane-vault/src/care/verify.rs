@@ -10,7 +10,7 @@ use crate::format::page::FilePiece;
 use crate::format::roster::roster_key;
 use crate::format::snapshot::SealedSnapshotLink;
 use crate::get::ChunkReader;
-use crate::limits::MAX_INDEX_BYTES;
+use crate::limits::{MAX_INDEX_BYTES, MAX_VERIFY_PASSES};
 use crate::listing::listing_key;
 use crate::manifest::{ChunkFinding, ChunkManifest, ChunkState};
 use crate::put::SkippedItem;
@@ -169,7 +169,7 @@ impl Vault {
         report: &mut VerifyReport,
     ) -> Result<(), Error> {
         let mut found = self.try_snapshots(manifest)?;
-        for _ in 1..PASSES {
+        for _ in 1..MAX_VERIFY_PASSES {
             if found.troubled.is_empty() {
                 break;
             }
@@ -280,9 +280,6 @@ struct VerifyPass {
     /// The snapshots that have problems.
     troubled: Vec<u64>,
 }
-
-/// How often the snapshots are gone through while prunes remove some.
-const PASSES: usize = 3;
 
 /// Chunks whose state is noted at once.
 const LEARNED_AT_ONCE: usize = 4096;

@@ -8,17 +8,13 @@ use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::page::{FilePiece, read_list};
 use crate::keys::VaultSealingKeys;
-use crate::limits::READ_BLOCK_BYTES;
+use crate::limits::{MAX_CHUNK_LOOKS, MAX_VAIN_LOOKS, READ_BLOCK_BYTES};
 use crate::manifest::{ChunkFinding, ChunkLocation, ChunkManifest, ChunkState};
 use crate::vault::{Snapshot, Vault};
 use crate::wire::VaultFieldReader;
 
 /// Bytes that are read ahead if a reader goes through a pack in order.
 const AHEAD_BYTES: u64 = 4 << 20;
-/// How often the store is looked at again for one chunk, which prunes may move meanwhile.
-const LOOKS: usize = 3;
-/// How often in a row the store is looked at for chunks that are lost and nothing is found.
-const VAIN_LOOKS: usize = 3;
 
 /// Reads chunks, and gives out nothing that is not verified.
 pub(crate) struct ChunkReader<'a> {
@@ -115,7 +111,7 @@ impl<'a> ChunkReader<'a> {
         if self.absent.len() == absent && !self.may_look() {
             return Err(failed);
         }
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_CHUNK_LOOKS {
             let changed = self.look_again()?;
             match self.try_places(id, kind) {
                 Err(error) if error.is_damage() => failed = error,
@@ -152,7 +148,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Whether another look at the store for a chunk that is lost is worth its price.
     pub(crate) fn may_look(&self) -> bool {
-        self.vain < VAIN_LOOKS
+        self.vain < MAX_VAIN_LOOKS
     }
 
     /// Brings the manifest up to date once more. Gives whether the store has changed.

@@ -16,11 +16,8 @@ use super::write::{RestoreFlush, RestoreStep, RestoreWriter, check_replaceable, 
 use crate::Error;
 use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
-use crate::limits::MAX_CHUNK_BYTES;
+use crate::limits::{MAX_CHUNK_BYTES, MAX_STEPS_AHEAD};
 use crate::put::{PutProgress, SkippedItem};
-
-/// Steps that wait for the writer, each with at most one chunk.
-const STEPS_AHEAD: usize = 6;
 
 /// How to restore.
 #[derive(Debug, Clone, Default)]
@@ -155,7 +152,7 @@ fn write(
         flushes,
     };
     std::thread::scope(|scope| {
-        let (steps, taken) = sync_channel(STEPS_AHEAD);
+        let (steps, taken) = sync_channel(MAX_STEPS_AHEAD);
         let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let flushing =
             named("vault flush").spawn_scoped(scope, move || RestoreFlush::run(&flushed));

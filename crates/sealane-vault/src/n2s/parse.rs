@@ -7,9 +7,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{Error, write};
-
-/// Ends of an unescaped description that are tried.
-const MAX_TRIES: usize = 8;
+use crate::limits::MAX_DESCRIPTION_ENDS;
 
 /// A blob before anything in it was compared.
 #[derive(Debug)]
@@ -60,7 +58,7 @@ fn repairs(text: &str) -> impl Iterator<Item = String> {
     });
     value.into_iter().flat_map(|(before, value)| {
         let ends = value.match_indices('"').map(|(at, _)| at).filter(|at| ends_there(value, *at));
-        ends.take(MAX_TRIES).filter_map(move |at| {
+        ends.take(MAX_DESCRIPTION_ENDS).filter_map(move |at| {
             let (description, after) = value.split_at_checked(at)?;
             let description = write::text(description);
             Some(format!("{before}\"filetype\": {description}{}", after.strip_prefix('"')?))

@@ -52,7 +52,7 @@ impl S3Store {
     /// The store at `s3://bucket/prefix`. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`Error::VaultStore`] when the address or the environment makes no client.
+    /// [`Error::Store`] when the address or the environment makes no client.
     pub fn new(location: &str) -> Result<S3Store, Error> {
         let variables = std::env::vars_os();
         S3Store::with_environment(

@@ -7,12 +7,10 @@ use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::{self, SnapshotBody, SnapshotLink, snapshot_key};
+use crate::limits::MAX_COMMIT_RACES;
 use crate::manifest::PackOrigin;
 use crate::put::{PackerOutput, PutOptions, now_ns};
 use crate::store::CreateOutcome;
-
-/// Races for the next number that are lost before giving up.
-const TRIES: usize = 1000;
 
 impl Vault {
     /// Makes what was packed the next snapshot. All packs are durable.
@@ -105,7 +103,7 @@ impl Vault {
         let mut link =
             SnapshotLink { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         let mut named: HashSet<u64> = link.removed.iter().map(|(number, _)| *number).collect();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_COMMIT_RACES {
             let mut behind = self.behind()?;
             if self.is_rotating()? {
                 // The head that was seen here may lie behind the hand-over, where another run on

@@ -17,13 +17,10 @@ use crate::keys::{
     Argon2Cost, KeySlot, NewSecret, RecoveryCode, SlotKind, SlotSecret, VaultSealingKeys,
     VaultSecretKey, VaultSigner, derive, owner_identity, random, slot_key,
 };
-use crate::limits::{MAX_ROTATION_BYTES, MAX_ROTATIONS, MAX_VAULT_SLOTS};
+use crate::limits::{MAX_ROTATION_BYTES, MAX_ROTATION_RACES, MAX_ROTATIONS, MAX_VAULT_SLOTS};
 use crate::put::SkippedItem;
 use crate::store::CreateOutcome;
 use crate::wire::hex;
-
-/// Races for the next number that are lost before giving up.
-const TRIES: usize = 1000;
 
 /// The secrets that open the vault after a change of the main key. The secret that it was opened
 /// with stays, too.
@@ -65,7 +62,7 @@ impl Vault {
     /// done again or completed.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::RotatedVault`] when another machine was
+    /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::Rotated`] when another machine was
     /// faster, and errors of the store.
     pub fn rotate(
         self,
@@ -212,7 +209,7 @@ impl Vault {
         let header = ObjectHeader::owners(ObjectKind::Snapshot, vault, next.generation);
         let changes = self.succession.rotations().iter().chain([rotation]);
         let rotations: Vec<Vec<u8>> = changes.map(|change| change.bytes().to_vec()).collect();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ROTATION_RACES {
             let chain = self.walk(None)?;
             // A writer that was added or ended meanwhile stands in a newer list.
             if chain.rotated || self.newest_roster()? != rotation.rotation.list {

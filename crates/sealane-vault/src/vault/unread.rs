@@ -10,11 +10,10 @@ use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
 use crate::format::pack::ObjectHash;
 use crate::format::snapshot::{HANDOVER, SealedSnapshotLink, SignerId};
+use crate::limits::MAX_CHAIN_READINGS;
 use crate::put::SkippedItem;
 use crate::wire::VaultFieldReader;
 
-/// How often the chain is read while other prunes remove links of it.
-const READINGS: usize = 16;
 /// How many places an error names.
 const NAMED: usize = 8;
 /// In the place of a hash: the number was given up, and its hash is not known.
@@ -83,7 +82,7 @@ impl Vault {
     /// its number is one of `give_up`.
     pub(crate) fn ledger(&self, give_up: &BTreeSet<u64>) -> Result<SnapshotLedger, Error> {
         let mut read = self.try_ledger(give_up);
-        for _ in 1..READINGS {
+        for _ in 1..MAX_CHAIN_READINGS {
             match &read {
                 // Another prune has removed a link since the list: the next walk knows of it.
                 Err(Error::Missing(_)) => read = self.try_ledger(give_up),

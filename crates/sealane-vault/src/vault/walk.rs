@@ -13,12 +13,9 @@ use crate::format::pack::ObjectHash;
 use crate::format::snapshot::{
     HANDOVER, SealedSnapshotLink, SignerId, snapshot_key, snapshot_number,
 };
-use crate::limits::MAX_SNAPSHOT_BYTES;
+use crate::limits::{MAX_LINK_LISTINGS, MAX_SNAPSHOT_BYTES};
 use crate::put::SkippedItem;
 use crate::wire::hex;
-
-/// How often the links are listed while prunes remove some before they are read.
-const LISTINGS: usize = 16;
 
 /// The right by which a link is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +159,7 @@ impl Vault {
         let signers = self.signers()?;
         let taken_over = self.taken_over(first)?;
         let (mut there, mut strange) = (BTreeMap::new(), Vec::new());
-        for _ in 0..LISTINGS {
+        for _ in 0..MAX_LINK_LISTINGS {
             strange.clear();
             let mut listed = BTreeSet::new();
             for object in self.store.list("snapshots/")? {

@@ -15,20 +15,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::keys::RolledBack;
 use super::{GroupClient, GroupClientState};
+use crate::limits::{
+    CONTROL_REJOIN_MS, MAX_NOTICES_PUBLISHED, MAX_NOTICES_READ, MIN_CONTROL_LOOK_MS,
+};
 use crate::subscribe::SubscribeBuilder;
 use crate::{Client, ClientEvent, Error, HubError, ReceivedMessage, StartPosition, Subscription};
-
-/// Notices of one request.
-const PAGE: usize = 500;
-
-/// Orders of one request.
-const PUBLISHED_AT_ONCE: usize = 64;
-
-/// The least time between two looks at the end of the control stream.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// How long a client waits before it follows a control stream again that it lost for good.
-const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
 
 /// Reads the control stream of a group, page by page, from where it was left.
 #[derive(Debug, Clone)]
@@ -95,7 +86,7 @@ impl ControlReader {
     pub async fn page(&mut self, client: &Client) -> Result<ControlPage, Error> {
         let start =
             self.place.map_or(StartPosition::First, |place| StartPosition::Offset(place.next));
-        let page = match client.read(&self.topic, start, PAGE).await {
+        let page = match client.read(&self.topic, start, MAX_NOTICES_READ).await {
             Ok(page) => page,
             Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
                 self.place = None;
@@ -149,7 +140,7 @@ impl ControlStreamReader {
 
     pub(super) async fn catch_up(&mut self, group: &GroupClient) -> Result<(), Error> {
         if let Some(looked) = self.looked {
-            sleep_until(looked + LOOK_EVERY).await;
+            sleep_until(looked + Duration::from_millis(MIN_CONTROL_LOOK_MS)).await;
         }
         let outcome = self.read(group).await;
         self.looked = Some(Instant::now());
@@ -264,7 +255,7 @@ async fn run(group: Weak<GroupClientState>, mut subscription: Subscription) {
             }
         }
         subscription = loop {
-            sleep(FOLLOW_AGAIN).await;
+            sleep(Duration::from_millis(CONTROL_REJOIN_MS)).await;
             let Some(group) = upgrade() else { return };
             if group.catch_up().await.is_ok()
                 && let Ok(next) = subscribe(&group).await
@@ -290,7 +281,7 @@ pub(super) async fn publish_to(
     topic: &str,
     notices: &[GroupNotice],
 ) -> Result<usize, Error> {
-    for some in notices.chunks(PUBLISHED_AT_ONCE) {
+    for some in notices.chunks(MAX_NOTICES_PUBLISHED) {
         let some: Vec<Vec<u8>> = some.iter().map(|notice| envelope(notice.as_bytes())).collect();
         client.publish_batch(topic, Codec::MsgPack, &some).await?;
     }

@@ -10,10 +10,7 @@ use sealane_group::GroupMembership;
 use sealane_message::{DataType, Topic};
 use sealane_seal::{Binding, Epoch};
 
-use crate::limits::{MAX_SENT_HELD, MAX_SENT_HELD_BYTES, MAX_STREAMS_MET};
-
-/// How often a sender that knows more orders makes a reader look for them, at most.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+use crate::limits::{MAX_SENT_HELD, MAX_SENT_HELD_BYTES, MAX_STREAMS_MET, MIN_ORDERS_LOOK_MS};
 
 /// Envelopes as they were before they were sealed, all of one request.
 #[derive(Debug, Clone)]
@@ -107,7 +104,8 @@ impl GroupStreamSet {
 
     /// Whether the control stream may be looked at again.
     pub(super) fn may_look(&mut self) -> bool {
-        let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        let least = Duration::from_millis(MIN_ORDERS_LOOK_MS);
+        let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= least);
         if is_due {
             self.looked = Some(Instant::now());
         }

@@ -4,15 +4,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 
 use super::{PublisherItem, PublisherProgress, PublisherSealing};
+use crate::limits::MAX_REQUEST_MESSAGES;
 use crate::{Client, Error};
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_message::Topic;
 use sealane_protocol::limits::MAX_BATCH_MESSAGES;
 
-/// Messages of one request; fewer than a hub takes, so that many publishers take turns.
-const MAX_REQUEST_MESSAGES: usize =
-    if MAX_BATCH_MESSAGES < 4096 { MAX_BATCH_MESSAGES } else { 4096 };
+const _: () = assert!(MAX_REQUEST_MESSAGES <= MAX_BATCH_MESSAGES);
 
 /// Envelope bytes at which a request is full.
 const FULL_REQUEST_BYTES: usize = 4 << 20;

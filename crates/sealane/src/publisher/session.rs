@@ -18,12 +18,9 @@ use super::{PublisherItem, PublisherProgress, PublisherSealing};
 use crate::address::RequestPath;
 use crate::backoff::RetryBackoff;
 use crate::group::{SEALED_IN, SentEnvelopes};
-use crate::limits::MAX_QUEUED_MESSAGES;
+use crate::limits::{MAX_QUEUED_MESSAGES, MAX_SESSION_ANSWER_MS};
 use crate::socket::{SocketFailure, SocketReader, SocketWriter, connect};
 use crate::{Client, Error, HubError};
-
-/// How long the hub may take to answer that the session stands.
-const SESSION_WAIT: Duration = Duration::from_secs(30);
 
 /// Bytes at which a frame of items is full; with one item more it is within a hub's limit.
 const FULL_FRAME_BYTES: usize = 32 << 10;
@@ -149,7 +146,7 @@ impl PublisherSession {
         let (hub, token) = (self.client.hub(), self.client.token());
         let made = connect(hub, &path, token, self.client.trust(), self.sent_in).await;
         let (mut reader, writer) = made?;
-        let first = timeout(SESSION_WAIT, reader.answer())
+        let first = timeout(Duration::from_millis(MAX_SESSION_ANSWER_MS), reader.answer())
             .await
             .map_err(|_| SocketFailure::Lost("the hub does not answer".into()))??;
         let PublishFrame::Session { .. } = first else {

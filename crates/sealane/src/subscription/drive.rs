@@ -13,18 +13,10 @@ use super::shared::{RejectedDelivery, SubscriptionShared};
 use crate::backoff::RetryBackoff;
 use crate::error::DeliveryRejection;
 use crate::group::SubscriptionOpener;
+use crate::limits::{EPOCH_RETRY_MS, MAX_CLOSE_WAIT_MS, MAX_SUBSCRIBE_ANSWER_MS};
 use crate::socket::{SocketFailure, SocketReader, SocketWriter, connect};
 use crate::subscribe::{StartPosition, SubscribeBuilder};
 use crate::{ClientEvent, Error, HubError, ReceivedMessage};
-
-/// How long a connection that was closed here is waited for.
-const CLOSE_WAIT: Duration = Duration::from_secs(2);
-
-/// How long the hub may take to answer a subscription.
-const SUBSCRIBED_WAIT: Duration = Duration::from_secs(30);
-
-/// When a message of an epoch that is not known comes again to a consumer.
-const EPOCH_WAIT_MS: u64 = 1000;
 
 /// The connection's side of a subscription.
 pub(super) struct SubscriptionDriver {
@@ -140,7 +132,7 @@ impl SubscriptionDriver {
         let trust = self.subscribe.client.trust();
         let made = connect(address, &path, token, trust, self.subscribe.codec).await;
         let (mut reader, mut writer) = made?;
-        let first = timeout(SUBSCRIBED_WAIT, reader.next())
+        let first = timeout(Duration::from_millis(MAX_SUBSCRIBE_ANSWER_MS), reader.next())
             .await
             .map_err(|_| SocketFailure::Lost("the hub does not answer".into()))??;
         let (ServerFrame::Subscribed { time_ms, joined, features, .. }, bytes) = first else {
@@ -174,7 +166,7 @@ impl SubscriptionDriver {
             ended = write(&shared, &mut writer) => match ended {
                 Err(ended) => ended,
                 Ok(()) => {
-                    let ended = timeout(CLOSE_WAIT, reading).await;
+                    let ended = timeout(Duration::from_millis(MAX_CLOSE_WAIT_MS), reading).await;
                     ended.unwrap_or_else(|_| SocketFailure::Lost("closed".into()))
                 }
             },
@@ -251,7 +243,7 @@ impl SubscriptionDriver {
                     reading.count(&refusal);
                     let (info, cause) = (refusal.info(), refusal.to_string());
                     let (stream, offset) = (message.stream, message.offset);
-                    let again_ms = refusal.passes().then_some(EPOCH_WAIT_MS);
+                    let again_ms = refusal.passes().then_some(EPOCH_RETRY_MS);
                     others.push(RejectedDelivery { stream: stream.clone(), offset, again_ms });
                     let (code, name) = (info.code, info.name);
                     self.tell(ClientEvent::Refused { stream, offset, code, name, cause });

@@ -12,12 +12,9 @@ use tokio::time::Instant;
 
 use super::ranges::OffsetRanges;
 use crate::SealCounts;
-use crate::limits::MAX_ACKS_WAITING;
+use crate::limits::{MAX_ACK_DELAY_MS, MAX_ACKS_WAITING};
 use crate::subscribe::SubscribeBuilder;
 use crate::{Error, ReceivedMessage};
-
-/// How long an acknowledgement waits for others.
-const ACK_DELAY: Duration = Duration::from_millis(5);
 
 /// The state that the user's side of a subscription shares with its connection.
 pub(crate) struct SubscriptionShared {
@@ -165,7 +162,7 @@ impl SubscriptionShared {
     fn schedule(&self, state: &mut SubscriptionState) {
         let waiting = state.acks.len() + state.nacks.len();
         if waiting == 1 {
-            state.flush_at = Some(Instant::now() + ACK_DELAY);
+            state.flush_at = Some(Instant::now() + Duration::from_millis(MAX_ACK_DELAY_MS));
             self.work.notify_one();
         } else if waiting == MAX_ACKS_WAITING {
             state.flush_at = Some(Instant::now());
@@ -418,13 +415,13 @@ mod tests {
         let all: Vec<ReceivedMessage> = (0..3).map(|_| take(&shared).unwrap()).collect();
         all.iter().for_each(ReceivedMessage::ack);
         assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))), "they wait");
-        tokio::time::sleep(ACK_DELAY * 2).await;
+        tokio::time::sleep(Duration::from_millis(MAX_ACK_DELAY_MS) * 2).await;
         let ops = shared.work().ops;
         let range = AckMark::Range { stream: None, from: 0, to: 2 };
         assert_eq!(ops.first(), Some(&Op::Ack(vec![range])));
         shared.begin(Features::ours());
         all.iter().for_each(ReceivedMessage::ack);
-        tokio::time::sleep(ACK_DELAY * 2).await;
+        tokio::time::sleep(Duration::from_millis(MAX_ACK_DELAY_MS) * 2).await;
         assert!(!shared.work().ops.iter().any(|op| matches!(op, Op::Ack(_))));
     }
 
