@@ -23,14 +23,7 @@ use crate::routing::RoutingGroup;
 use crate::status::{MachineStatus, MachineWatch};
 use crate::{MachineError, Result, status_page};
 
-<<<<<<< HEAD
-/// How often a machine looks whether its groups have changed.
-const BEAT: Duration = Duration::from_secs(1);
-
 /// A machine's role beside a relay, with the keys that the role takes.
-=======
-/// What a machine is beside a relay, with the keys that this takes.
->>>>>>> w-limits
 pub enum DaemonRole {
     /// Nothing: it carries what others send.
     Relay,

@@ -96,11 +96,8 @@ impl Vault {
         };
         self.warn(chain.problems.drain(..));
         match chain.standing {
-            Some(head) if self.lags() => {
-                if Some(head) != here {
-                    self.remember_place(head)?;
-                }
-            }
+            Some(head) if self.lags() && Some(head) != here => self.remember_place(head)?,
+            Some(_) if self.lags() => {}
             Some(head) if Some(head) != seen || Some(head) != here => self.remember_head(head)?,
             _ => {}
         }
