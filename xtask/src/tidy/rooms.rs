@@ -1,5 +1,5 @@
-//! Rooms of the tree: daemons belong into libraries, HTTP into its libraries, errors and limits into
-//! tables.
+//! Rooms of the tree: daemons belong into libraries, HTTP into its libraries, errors and limits
+//! into tables.
 
 use super::TidyFinding;
 use crate::rust::{RustSource, is_word, words};
