@@ -8,7 +8,7 @@
 //!                                              └─► fail: nothing counts
 //! ```
 //!
-//! A [`CommandRefusal`] is of one command and stands in its answer. Only a [`StoreFault`] of the
+//! A `CommandRefusal` is of one command and stands in its answer. Only a [`StoreFault`] of the
 //! store ends a commit, and nothing that one command asks for can be one.
 
 mod changes;

@@ -49,6 +49,8 @@ impl Vault {
         let accepted = options.accept_rollback.as_deref().map(parse).transpose()?;
         match (self.behind(), accepted) {
             (Err(Error::RolledBack { .. }), Some(accepted)) => self.accept(accepted),
+            // A copy that was read before is known to lag. The user can still give up the rest.
+            (Ok(_), Some(accepted)) if self.lags() => self.accept(accepted),
             (behind, _) => behind.map(|_| ()),
         }
     }

@@ -172,11 +172,20 @@ impl VaultPin {
 pub(super) fn place_name(store: &VaultStore) -> [u8; 16] {
     let place = match store {
         VaultStore::Folder(folder) => std::path::absolute(folder.root())
-            .map(|path| path.canonicalize().unwrap_or(path).into_os_string())
+            .map(|path| resolved(&path).into_os_string())
             .unwrap_or_else(|_| folder.root().into()),
         VaultStore::S3(bucket) => bucket.place().into(),
     };
     named(place.as_encoded_bytes())
+}
+
+/// A path without links, as far as it exists. A place on a disk that is not mounted keeps its name,
+/// also where a link leads to it.
+fn resolved(path: &Path) -> PathBuf {
+    let known = path.ancestors().find_map(|known| Some((known, known.canonicalize().ok()?)));
+    let whole = known.and_then(|(known, real)| Some(real.join(path.strip_prefix(known).ok()?)));
+    // Joined with nothing, a path would end with a slash.
+    whole.map_or_else(|| path.to_owned(), |whole| whole.components().collect())
 }
 
 fn named(place: &[u8]) -> [u8; 16] {
