@@ -108,8 +108,8 @@ impl SubscribeBuilder {
         Self { group: Some(group.clone()), ..self }
     }
 
-    /// Where to begin; default [`StartPosition::New`]. With a consumer: where one that is new begins,
-    /// default [`StartPosition::First`].
+    /// Where to begin; default [`StartPosition::New`]. With a consumer: where one that is new
+    /// begins, default [`StartPosition::First`].
     pub fn from(mut self, start: StartPosition) -> Self {
         self.start = Some(start);
         self

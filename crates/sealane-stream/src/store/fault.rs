@@ -8,7 +8,8 @@ pub(super) const NO_STORE: &str = "this is no store of streams";
 pub(super) const DAMAGED: &str = "pages of the store are damaged";
 
 /// A failure of the store itself. It ends a commit, and with it everything in the commit; the
-/// refusal of one command is a `CommandRefusal` (`writer/command.rs`), and neither becomes the other.
+/// refusal of one command is a `CommandRefusal` (`writer/command.rs`), and neither becomes the
+/// other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StoreFault {
     /// There is no room on the disk.
