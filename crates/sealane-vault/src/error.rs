@@ -337,7 +337,7 @@ sealane_message::errors! {
         #[code("SL-VAULT-51", "SnapshotUnread")]
         #[cause("a snapshot of a vault is missing or cannot be read, and may name data")]
         #[hint("Run it again later, bring the objects back from a copy, or give the snapshot up, \
-                and what only it needs, with `sealane vault prune --give-up N`.")]
+                and what only it needs, with `--give-up N` of `sealane vault prune`.")]
         Unread(String),
         /// An older snapshot is not taken for the newest unasked.
         #[error("snapshot {number} would be taken, since a newer one cannot be read: {unread}")]
