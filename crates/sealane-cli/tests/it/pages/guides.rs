@@ -84,24 +84,26 @@ impl Guide {
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn operations() {
-    stage::enter("pages::guides::a_node");
+    stage::enter("pages::guides::as_process_a_node");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn a_node() {
+fn as_process_a_node() {
     Guide::new().type_page(include_str!("../../../../../docs/OPERATIONS.md"), 29, 2);
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn groups() {
-    stage::enter("pages::guides::a_group");
+    stage::enter("pages::guides::as_process_a_group");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn a_group() {
+fn as_process_a_group() {
     let mut guide = Guide::new();
     guide.type_page(include_str!("../../../../../docs/GROUPS.md"), 20, 0);
     let shown = guide.stage.run("ana", "sealane group show fleet");
@@ -111,13 +113,14 @@ fn a_group() {
 
 /// Interfaces are made there, which takes the right to open `/dev/net/tun`.
 #[test]
+#[ignore = "lab: needs root (network namespaces)"]
 fn mesh() {
-    stage::enter("pages::guides::a_mesh");
+    stage::enter("pages::guides::as_process_a_mesh");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn a_mesh() {
+fn as_process_a_mesh() {
     let mut guide = Guide::new();
     guide.type_page(include_str!("../../../../../docs/MESH.md"), 33, 0);
     for (typed, part) in [
@@ -132,13 +135,14 @@ fn a_mesh() {
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn upgrading() {
-    stage::enter("pages::guides::an_upgrade");
+    stage::enter("pages::guides::as_process_an_upgrade");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn an_upgrade() {
+fn as_process_an_upgrade() {
     let mut guide = Guide::new();
     guide.stage.up("reader", "sealane up");
     guide.stage.run("reader", "sealane pub a/b 1");
@@ -146,13 +150,14 @@ fn an_upgrade() {
 }
 
 #[test]
+#[ignore = "lab: needs unshare (a network of its own)"]
 fn habits() {
-    stage::enter("pages::guides::what_hands_type");
+    stage::enter("pages::guides::as_process_what_hands_type");
 }
 
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
-fn what_hands_type() {
+fn as_process_what_hands_type() {
     let mut guide = Guide::new();
     let work = guide.stage.work();
     fs::create_dir(work.join("docs")).unwrap();
