@@ -114,6 +114,6 @@ pub struct AirTimeSpent {
     pub link: String,
     /// The medium's name in the configuration.
     pub medium: &'static str,
-    /// The air time spent, by [`Urgency::ALL`](sealane_mesh::Urgency::ALL).
+    /// The air time spent, by [`SendUrgency::ALL`](sealane_mesh::SendUrgency::ALL).
     pub parts: [MeshSpan; 4],
 }

@@ -6,7 +6,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
 use sealane::{Codec, Value};
-use sealane_frame::{FrameBuf, FrameView, open_stored};
+use sealane_frame::{FrameBuf, FrameView, HEADER_BYTES, open_stored};
 use sealane_group::{EpochSource, GroupMember, GroupSender, KeyFolder};
 use sealane_seal::{Binding, Class};
 
@@ -111,8 +111,8 @@ impl Scene {
         let mut unit = vec![0; 1 << 16];
         loop {
             let bytes = self.field.recv(&mut unit).unwrap();
-            // Notes of the relay begin with 1.
-            if unit[0] != 1 {
+            // Notes of the relay begin with 1, as one of 256 tags of a next hop does.
+            if bytes >= HEADER_BYTES || unit[0] != 1 {
                 return unit[..bytes].to_vec();
             }
         }

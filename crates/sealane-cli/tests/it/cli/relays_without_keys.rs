@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sealane::Value;
-use sealane_frame::{FrameBuf, HeaderFields, PeerTag};
+use sealane_frame::{FrameBuf, HEADER_BYTES, HeaderFields, PeerTag};
 use sealane_group::{GroupMember, KeyFolder};
 use sealane_seal::{Binding, Class};
 
@@ -107,7 +107,8 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     let mut unit = vec![0; 1 << 16];
     loop {
         let length = socket.recv(&mut unit).expect("nothing came");
-        if unit[0] != 1 {
+        // Notes of the relay begin with 1, as one of 256 tags of a next hop does.
+        if length >= HEADER_BYTES || unit[0] != 1 {
             unit.truncate(length);
             return unit;
         }
