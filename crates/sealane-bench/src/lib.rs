@@ -6,11 +6,11 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use sealane_bench::load::{self, Options};
-//! use sealane_bench::programs::Programs;
+//! use sealane_bench::load::{self, LoadOptions};
+//! use sealane_bench::programs::BenchPrograms;
 //!
-//! let programs = Programs::here()?;
-//! let report = load::run(&programs, &Options::default(), &mut |row| println!("{row}")).await?;
+//! let programs = BenchPrograms::here()?;
+//! let report = load::run(&programs, &LoadOptions::default(), &mut |row| println!("{row}")).await?;
 //! println!("{}", report.machine);
 //! # Ok(())
 //! # }

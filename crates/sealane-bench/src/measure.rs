@@ -6,12 +6,14 @@
 //! in a run of their own: they are the same in every run.
 //!
 //! ```
-//! use sealane_bench::measure::{self, Plan, Variant};
+//! use sealane_bench::measure::{self, MeasurePlan, BenchVariant};
 //!
 //! let numbers: Vec<u64> = (0..100).collect();
-//! let sum = Variant::new("sum", 1, || drop(std::hint::black_box(numbers.iter().sum::<u64>())));
-//! let copy = Variant::new("copy", 1, || drop(std::hint::black_box(numbers.clone())));
-//! let costs = measure::in_turns(&Plan::quick(), vec![sum, copy], &mut |_| ());
+//! let sum = BenchVariant::new("sum", 1, || {
+//!     std::hint::black_box(numbers.iter().sum::<u64>());
+//! });
+//! let copy = BenchVariant::new("copy", 1, || drop(std::hint::black_box(numbers.clone())));
+//! let costs = measure::in_turns(&MeasurePlan::quick(), vec![sum, copy], &mut |_| ());
 //! assert_eq!([costs[0].allocations, costs[1].allocations], [0.0, 1.0]);
 //! ```
 

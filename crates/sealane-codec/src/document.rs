@@ -2,9 +2,9 @@
 //!
 //! ```
 //! use sealane_codec::document::{decode, encode};
-//! use sealane_message::document::{Call, Document};
+//! use sealane_message::document::{EmergencyCall, Document};
 //!
-//! let seen = Document::Acknowledgement(Call { slot: 7, number: 3 });
+//! let seen = Document::Acknowledgement(EmergencyCall { slot: 7, number: 3 });
 //! let mut body = Vec::new();
 //! encode(&seen, &mut body)?;
 //! assert_eq!(body, [7, 0, 3, 0, 0, 0]);

@@ -6,7 +6,7 @@
 //! JavaScript writes large ones as floats; serde's own formats would refuse those.
 //!
 //! ```
-//! use sealane_codec::{Codec, Writer, typed};
+//! use sealane_codec::{Codec, DatumWriter, typed};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize, Debug, PartialEq)]
 //! struct Grant {
@@ -14,7 +14,7 @@
 //! }
 //!
 //! let mut bytes = Vec::new();
-//! typed::write(&Grant { credit: 10 }, &mut Writer::new(Codec::MsgPack, &mut bytes));
+//! typed::write(&Grant { credit: 10 }, &mut DatumWriter::new(Codec::MsgPack, &mut bytes));
 //! assert_eq!(bytes, b"\x81\xa6credit\x0a");
 //! assert_eq!(typed::read::<Grant>(Codec::MsgPack, &bytes)?, Grant { credit: 10 });
 //! # Ok::<(), typed::TypedError>(())

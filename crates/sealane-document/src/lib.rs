@@ -16,9 +16,9 @@
 //! ```
 //! use sealane_document::*;
 //!
-//! let mut store = Store::in_memory(Keeper::Relay, Quota::default())?;
+//! let mut store = DocumentStore::in_memory(ShelfKeeper::Relay, DocumentQuota::default())?;
 //! assert!(store.take(b"no frame", sealane_frame::PeerTag::NOBODY).is_err());
-//! assert!(store.since(Cursor::START, 10).is_empty());
+//! assert!(store.since(DocumentCursor::START, 10).is_empty());
 //! # Ok::<(), StoreError>(())
 //! ```
 #![forbid(unsafe_code)]

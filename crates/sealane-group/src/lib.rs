@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use sealane_frame::{FrameBuf, open_stored};
-//! use sealane_group::{Card, EpochSource, KeyFolder, NewGroup, Past};
+//! use sealane_group::{IdentityCard, EpochSource, KeyFolder, NewGroup, PastSecrets};
 //! use sealane_seal::{Binding, Class, Epoch};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
@@ -25,7 +25,7 @@
 //! let base = KeyFolder::create(&one, "base", None)?;
 //! let car = KeyFolder::create(&two, "car", None)?;
 //! let mut fleet = base.new_group("fleet", NewGroup::default())?;
-//! let invited = fleet.invite(&Card::from_bytes(&car.card()?)?, Past::All)?;
+//! let invited = fleet.invite(&IdentityCard::from_bytes(&car.card()?)?, PastSecrets::All)?;
 //! let member = car.join(&invited.invitation, Some(fleet.authority()), None)?;
 //!
 //! let (mut sender, mut buf) = (member.sender()?, FrameBuf::new());

@@ -18,11 +18,11 @@
 //! specification.
 //!
 //! ```no_run
-//! use sealane_link::{Config, Relay, RelayCard};
+//! use sealane_link::{Config, LinkRelay, RelayCard};
 //!
 //! let config = Config::parse(&std::fs::read_to_string("relay.toml")?)?;
 //! let card = RelayCard::parse(&std::fs::read_to_string("fleet.card")?)?;
-//! let relay = Relay::start(&config, &[card])?;
+//! let relay = LinkRelay::start(&config, &[card])?;
 //! println!("{} frames went on", relay.tally().forwarded.units);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -24,13 +24,13 @@
 //! ```
 //! use sealane_mesh::*;
 //!
-//! let provision = Provision::new([7; 32], 2)?; // a group of simulations and tests
+//! let provision = MeshProvision::new([7; 32], 2)?; // a group of simulations and tests
 //! let keys = provision.keys(0, [1; 8], 1_000)?;
-//! let mut mesh = Mesh::new(Config::default(), keys, Time(0))?;
-//! let up = Input::Up { interface: InterfaceId(0), medium: Medium::dot11p() };
-//! mesh.take(Time(0), up);
+//! let mut mesh = Mesh::new(Config::default(), keys, MeshTime(0))?;
+//! let up = MeshInput::Up { interface: InterfaceId(0), medium: MeshMedium::dot11p() };
+//! mesh.take(MeshTime(0), up);
 //! let said = std::iter::from_fn(|| mesh.next_output());
-//! assert!(said.into_iter().any(|output| matches!(output, Output::Send { .. })));
+//! assert!(said.into_iter().any(|output| matches!(output, MeshOutput::Send { .. })));
 //! assert!(mesh.next_wake().is_some());
 //! # Ok::<(), MeshError>(())
 //! ```

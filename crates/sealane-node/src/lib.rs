@@ -6,12 +6,12 @@
 //! ```
 //!
 //! ```
-//! use sealane_node::{Config, Node};
+//! use sealane_node::{Config, HubNode};
 //! # let folder = tempfile::tempdir()?;
 //! # let data = folder.path().to_owned();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let listen = "127.0.0.1:0".parse()?;
-//! let node = Node::start(Config { listen, data, ..Config::default() }).await?;
+//! let node = HubNode::start(Config { listen, data, ..Config::default() }).await?;
 //! println!("listening on {}", node.address());
 //! node.stop().await?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

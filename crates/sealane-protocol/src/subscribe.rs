@@ -14,10 +14,10 @@ use crate::Error;
 /// `@` and Unix milliseconds.
 ///
 /// ```
-/// use sealane_protocol::Start;
+/// use sealane_protocol::ReadStart;
 ///
-/// assert_eq!("1970-01-01T00:00:01Z".parse(), Ok(Start::Time(1000)));
-/// assert_eq!(Start::Time(1000).to_string(), "@1000");
+/// assert_eq!("1970-01-01T00:00:01Z".parse(), Ok(ReadStart::Time(1000)));
+/// assert_eq!(ReadStart::Time(1000).to_string(), "@1000");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadStart {

@@ -17,7 +17,7 @@
 //! use sealane_seal::{Class, policy::*};
 //!
 //! let policy = Policy::from_toml("version = 1\ntype.location.floor = 'S'")?;
-//! let (battery, link) = (Battery::new(1), Link::Mesh);
+//! let (battery, link) = (Battery::new(1), PolicyLink::Mesh);
 //! let worst = Conditions { battery, link, ..Conditions::default() };
 //! assert_eq!(policy.decide(DataType::LOCATION, &worst).class, Class::Signed);
 //! assert_eq!(policy.decide(DataType::COUNTER, &worst).class, Class::Authenticated);

@@ -11,14 +11,14 @@
 //! ```
 //!
 //! ```
-//! use sealane_sim::{Run, Scenario, Watch};
+//! use sealane_sim::{SimRun, Scenario, SimWatch};
 //!
 //! let scenario = Scenario::parse(
 //!     "version = 1\nduration_s = 10\n\
 //!      [[medium]]\nname = \"road\"\nprofile = \"11p\"\n\
 //!      [[node]]\nname = \"car\"\ncount = 3\nkind = \"beacon\"\nmedia = [\"road\"]\n",
 //! )?;
-//! let outcome = Run::new(scenario, 1, &[], Watch::new())?.finish()?;
+//! let outcome = SimRun::new(scenario, 1, &[], SimWatch::new())?.finish()?;
 //! assert_eq!(outcome.summary.units(), 30);
 //! # Ok::<(), sealane_sim::SimError>(())
 //! ```

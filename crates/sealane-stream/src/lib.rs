@@ -15,17 +15,17 @@
 //! ```
 //!
 //! ```
-//! use sealane_stream::{Enqueue, Envelope, Hub, HubConfig, Level, Retention};
+//! use sealane_stream::{StreamEnqueue, StreamEnvelope, StreamHub, HubConfig, Level, Retention};
 //! # use sealane_codec::{Codec, Transcoder};
 //! # let folder = tempfile::tempdir()?;
 //! # let folder = folder.path().to_owned();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let config = HubConfig { folder, level: Level::Disk, retention: Retention::default() };
-//! let hub = Hub::open(config)?;
+//! let hub = StreamHub::open(config)?;
 //! let body = br#"{"speed":42}"#;
-//! let envelope = Envelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, body)?;
+//! let envelope = StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, body)?;
 //! let (topic, envelopes) = ("fleet/7".parse()?, vec![envelope]);
-//! let enqueue = Enqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+//! let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
 //! assert_eq!(hub.enqueue(enqueue).await?.offset, 0);
 //! # hub.close()?;
 //! # Ok::<(), sealane_stream::Error>(())

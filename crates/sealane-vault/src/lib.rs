@@ -18,10 +18,10 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let (url, state) = (folder.path().join("vault"), Some(folder.path().join("state")));
 //! # let options = OpenOptions { state, ..OpenOptions::default() };
-//! # let cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+//! # let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
 //!
-//! let store = Store::open(url.to_str().unwrap())?;
-//! let vault = Vault::init(store, b"a passphrase", cost, Metadata::Sealed, &options)?;
+//! let store = VaultStore::open(url.to_str().unwrap())?;
+//! let vault = Vault::init(store, b"a passphrase", cost, VaultMetadata::Sealed, &options)?;
 //! vault.put_reader("notes/today", &mut &b"hello"[..], &PutOptions::default())?;
 //! let mut part = Vec::new();
 //! vault.file(&vault.snapshot(None)?, b"notes/today")?.read_range(1, 3, &mut part)?;

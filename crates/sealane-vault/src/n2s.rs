@@ -23,12 +23,12 @@
 //! Whole files are held in memory, up to [`MAX_N2S_FILE_BYTES`] of them.
 //!
 //! ```
-//! use sealane_vault::n2s::{self, Cipher, Content};
+//! use sealane_vault::n2s::{self, N2sCipher, N2sContent};
 //!
-//! let blob = n2s::seal("a/b.txt", b"hello", 1.5, b"passphrase", Cipher::ChaCha20Poly1305)?;
+//! let blob = n2s::seal("a/b.txt", b"hello", 1.5, b"passphrase", N2sCipher::ChaCha20Poly1305)?;
 //! let entry = n2s::open(&blob.name, &blob.bytes, Some(b"passphrase"))?;
 //! assert_eq!(entry.path.as_deref(), Some("a/b.txt"));
-//! assert_eq!(entry.content, Content::File(b"hello".to_vec()));
+//! assert_eq!(entry.content, N2sContent::File(b"hello".to_vec()));
 //! # Ok::<(), n2s::Error>(())
 //! ```
 

@@ -109,8 +109,8 @@ pub enum DocumentWriteOutcome {
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), sealane::DocumentsError> {
-/// let mut documents = sealane::Documents::connect("documents.sock").await?;
-/// if let sealane::Written::Waiting(wait) = documents.add(1, 5).await? {
+/// let mut documents = sealane::DocumentsClient::connect("documents.sock").await?;
+/// if let sealane::DocumentWriteOutcome::Waiting(wait) = documents.add(1, 5).await? {
 ///     println!("it is stored in {wait:?}");
 /// }
 /// for document in documents.ls().await? {

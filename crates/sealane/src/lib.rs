@@ -11,19 +11,19 @@
 //! a `Stream` of [`ReceivedMessage`]s that connects again and goes on where it was.
 //!
 //! ```
-//! use sealane::{Client, Start, Value};
+//! use sealane::{Client, StartPosition, Value};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! # let (listen, data) = ("127.0.0.1:0".parse()?, folder.path().to_owned());
 //! # let config = sealane_node::Config { listen, data, ..Default::default() };
-//! # let node = sealane_node::Node::start(config).await?;
+//! # let node = sealane_node::HubNode::start(config).await?;
 //! # let address = node.address().to_string();
 //! let client = Client::connect(&address)?; // 127.0.0.1:9087 where `sealane up` runs
 //! let place = Value::Map(vec![("lat".into(), Value::F64(48.2))]);
 //! client.publish("fleet/7/location", &place).await?;
 //!
-//! let mut places = client.subscribe("fleet/*/location").from(Start::First).await?;
+//! let mut places = client.subscribe("fleet/*/location").from(StartPosition::First).await?;
 //! while let Some(message) = places.next().await {
 //!     let message = message?;
 //!     println!("{} {:?}", message.stream, message.value()?);
