@@ -58,7 +58,8 @@ pub(crate) fn documents() -> Binding {
 /// The card that relays have of the group.
 pub(crate) fn relay_card() -> String {
     format!(
-        "version = 1\ngroup = \"{GROUP}\"\nepoch = 0\n[members]\n0 = \"{READER}\"\n1 = \"{SENDER}\"\n"
+        "version = 1\ngroup = \"{GROUP}\"\nepoch = 0\n\
+         [members]\n0 = \"{READER}\"\n1 = \"{SENDER}\"\n"
     )
 }
 

@@ -13,6 +13,7 @@ mod outside;
 mod routes;
 mod script;
 mod slots;
+mod state;
 mod total;
 
 use std::collections::BTreeMap;
@@ -32,12 +33,12 @@ use sealane_mesh::RouteTable;
 use sealane_message::DataType;
 pub(crate) use slots::SimEthernetHeader;
 use slots::{SimUnitPool, SlotId};
+use state::{SimClock, SimEther, SimFleet, SimMeshState, SimRunSources};
 
 use crate::limits::MAX_SIM_PENDING;
 use crate::motion::{NamedTrace, SimMotions};
 use crate::node::{
-    ProgramEffect, ProgramInput, SimFrameMark, SimMeshMembers, SimOffer, SimOutgoingUnit,
-    SimProgram,
+    ProgramEffect, ProgramInput, SimMeshMembers, SimOffer, SimOutgoingUnit, SimProgram,
 };
 use crate::place::SimPlace;
 use crate::scenario::{CapturedBehaviour, NodePlacement, Scenario};
@@ -57,49 +58,6 @@ pub struct SimRun<'w> {
     /// The outbox to machines whose programs run outside.
     outbox: OutsideOutbox,
     watch: SimWatch<'w>,
-}
-
-/// The virtual time, and what is due.
-struct SimClock {
-    now: SimTime,
-    agenda: SimAgenda<SimEvent>,
-    /// Events so far.
-    done: u64,
-}
-
-/// The machines.
-struct SimFleet {
-    bodies: Vec<SimMachineState>,
-    /// The program of each machine that is up.
-    programs: Vec<Option<SimProgram>>,
-    motions: SimMotions,
-    /// The effects that a program asks for; empty between events, and kept for its room.
-    effects: Vec<ProgramEffect>,
-}
-
-/// The media, and the units on them.
-struct SimEther {
-    media: Vec<SimMedium>,
-    slots: SimUnitPool,
-    /// The pairs of near machines that do not hear each other.
-    cuts: SimLinkCuts,
-}
-
-/// The members of the mesh, and the routes that they use.
-struct SimMeshState {
-    crew: Arc<SimMeshMembers>,
-    routes: SimRouteTable,
-    /// The frames that messages left in.
-    marks: BTreeMap<SimFrameMark, u64>,
-}
-
-/// Sources of chance, each of which depends on the seed alone.
-struct SimRunSources {
-    /// A source for each flow, of times and of receivers.
-    flows: Vec<SimRandom>,
-    noise: SimRandom,
-    naps: SimRandom,
-    answers: SimRandom,
 }
 
 /// The result of a run.

@@ -73,7 +73,7 @@ impl NetworkLab {
     /// Joins two namespaces by a wire; each end is a namespace, and its interface's name there.
     ///
     /// # Errors
-    /// What `ip` says.
+    /// An error of `ip`, with its words.
     pub fn join(&self, one: [&str; 2], other: [&str; 2]) -> io::Result<()> {
         let ([space, name], [peer_space, peer]) = (one, other);
         self.ip(space, &format!("link add {name} type veth peer {peer} netns {peer_space}"))
@@ -82,7 +82,7 @@ impl NetworkLab {
     /// A command of `ip` in a namespace.
     ///
     /// # Errors
-    /// What `ip` says.
+    /// An error of `ip`, with its words.
     pub fn ip(&self, space: &str, words: &str) -> io::Result<()> {
         succeed(Command::new("ip").args(["-n", space]).args(words.split(' '))).map(drop)
     }
@@ -90,7 +90,7 @@ impl NetworkLab {
     /// Several commands of `ip` in a namespace, one in each line.
     ///
     /// # Errors
-    /// What `ip` says.
+    /// An error of `ip`, with its words.
     pub fn batch(&self, space: &str, lines: &str) -> io::Result<()> {
         let mut command = Command::new("ip");
         command.args(["-n", space, "-batch", "-"]);

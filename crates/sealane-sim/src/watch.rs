@@ -53,7 +53,7 @@ pub(crate) enum LossReason {
     Captured,
 }
 
-/// What happens to a machine, its transmissions apart.
+/// An event of a run at a machine, but for transmissions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RunEvent<'a> {
     /// A unit was not sent, or came to nobody.

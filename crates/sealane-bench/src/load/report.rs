@@ -86,8 +86,8 @@ impl LoadRow {
     }
 
     /// The heads of the columns of a row's text form.
-    pub(crate) const HEAD: &str = "what                                      level   codec    conns       \
-        count         /s  /s per core    p50 us    p99 us  note";
+    pub(crate) const HEAD: &str = "what                                      level   codec    \
+        conns       count         /s  /s per core    p50 us    p99 us  note";
 }
 
 impl fmt::Display for LoadRow {

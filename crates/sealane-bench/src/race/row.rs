@@ -71,8 +71,8 @@ impl RaceRow {
     }
 
     /// The heads of the columns of a row's text form.
-    pub(super) const HEAD: &str = "who                                  durable   conns         /s    \
-        slowest    fastest  CPU s/million  RSS MiB    p50 us    p99 us   group";
+    pub(super) const HEAD: &str = "who                                  durable   conns         \
+        /s    slowest    fastest  CPU s/million  RSS MiB    p50 us    p99 us   group";
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -67,7 +67,7 @@ impl DemoScript {
 /// A process that says in a line of JSON that it runs. It is killed when this is dropped.
 pub(super) struct DemoProcess {
     child: Child,
-    /// What it said.
+    /// The line that it said.
     pub(super) said: Value,
     /// When it said so.
     pub(super) began: Instant,

@@ -18,7 +18,7 @@ use crate::args::DemoArgs;
 use crate::limits::{DEMO_SHOW_INTERVAL_MS, MAX_DEMO_HUB_WAIT_MS, MAX_DEMO_STALL_MS};
 use crate::times::show_bytes;
 
-/// What one codec's consumer received.
+/// The messages that one codec's consumer received.
 #[derive(Default)]
 struct DemoReaderTally {
     received: DemoLedger,

@@ -94,7 +94,7 @@ fn number(word: &str) -> Option<Value> {
 pub(super) struct DemoLedger(BTreeMap<String, Vec<u8>>);
 
 impl DemoLedger {
-    /// What a reader prints, a message in each line.
+    /// Of the lines that a reader prints, each of which is a message.
     pub(super) fn of_lines(lines: &str) -> Self {
         let mut ledger = Self::default();
         let read = |line: &str| sealane_codec::decode(Codec::Json, line.as_bytes()).ok();

@@ -112,6 +112,12 @@ impl LivePage {
     async fn answer(&self, request: Request) -> Response {
         let (head, body) = request.into_parts();
         let fields = &head.headers;
+        let bytes: usize =
+            fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if bytes + head.uri.to_string().len() > MAX_LIVE_ORDER_BYTES {
+            let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return refuse(too_large, "the head of the request is too long");
+        }
         // In one way or not at all: two hosts, or a length that is not told, may be read in others.
         if fields.get_all(HOST).iter().count() > 1 || fields.contains_key(TRANSFER_ENCODING) {
             return refuse(StatusCode::BAD_REQUEST, "no request of one host and a known length");
