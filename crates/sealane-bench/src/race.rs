@@ -104,7 +104,9 @@ impl RacePeers {
             std::path::absolute(folder).map_err(BenchFailure::io("looking for the peers"))?;
         let find = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
         let missing = "is not there: `cargo xtask prove race` fetches the peers";
-        let need = |name: &str| find(name).ok_or_else(|| BenchFailure::said(name, missing));
+        let need = |name: &str| {
+            find(name).ok_or_else(|| BenchFailure::of(format_args!("{name} {missing}")))
+        };
         Ok(Self {
             nats_server: need("nats-server")?,
             nats: need("nats")?,
