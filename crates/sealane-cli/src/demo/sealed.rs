@@ -53,8 +53,7 @@ impl DemoCanaries {
 fn canary(kind: &str) -> Result<String, CliFailure> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| CliFailure::Demo(error.to_string()))?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{kind}-{digits}"))
+    Ok(format!("{kind}-{}", sealane_message::hex::encode(&random)))
 }
 
 /// Seals, publishes, reads and opens. `keys` is an empty folder.

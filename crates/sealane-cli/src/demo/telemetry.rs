@@ -1,9 +1,9 @@
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealane::Value;
 
 use crate::CliFailure;
+use crate::times::now_ms;
 
 /// The measured kinds, each in a stream of its own.
 pub(super) const KINDS: [&str; 5] = ["load", "cpu", "memory", "disk", "network"];
@@ -36,13 +36,12 @@ impl DemoMachine {
             "disk" => read("diskstats").map(|text| disk(&text)),
             _ => read("net/dev").map(|text| network(&text)),
         }?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let id = format!("{kind}-{number}");
         let envelope = map([
             ("id", id.as_str().into()),
             ("type", "telemetry".into()),
             ("host", self.host.as_str().into()),
-            ("timeMs", u64::try_from(now.as_millis()).unwrap_or(u64::MAX).into()),
+            ("timeMs", now_ms().into()),
             (kind, data),
         ]);
         Ok((id, envelope))

@@ -12,11 +12,11 @@ use sealane_mesh::{
 };
 
 use super::found::LinkNeighbour;
-use super::frames::{interface, is_full, own_frame};
+use super::frames::{interface, is_full};
 use super::load::RadioLoad;
 use super::{
-    AirTimeSpent, FoundNeighbour, IntakeNext, LocalInput, RouteStatus, RoutingFound,
-    RoutingNeighbour, RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask, RoutingWay, leg,
+    AirTimeSpent, FoundNeighbour, IntakeNext, RouteStatus, RoutingFound, RoutingNeighbour,
+    RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask, RoutingWay,
 };
 use crate::address::LinkAddress;
 use crate::config::Config;
@@ -26,7 +26,7 @@ use crate::limits::{MAX_SEND_WAIT_MS, ROUTING_TURN_MS};
 use crate::link::{LinkReady, RelayLink, SentBytes};
 use crate::outlet::LinkOutlet;
 use crate::relay::{RelayArrival, RelayShared};
-use crate::table::{NeighbourIndex, RelayTable};
+use crate::table::RelayTable;
 use crate::{LinkConfig, LinkError};
 
 /// The machine at work.
@@ -175,35 +175,15 @@ impl RoutingDriver {
                 self.current = Some((name, at));
                 let from = sealane_mesh::MeshAddress(name);
                 let interface = interface(link);
-                self.mesh.take(now, MeshInput::Heard { interface, from, unit: &unit });
+                self.mesh.take(now, MeshInput::Heard { interface, from, unit: (&*unit).into() });
                 self.is_stale = true;
             }
-            RoutingTask::Data { frame } => self.mesh.take(now, MeshInput::Data { frame: &frame }),
-            RoutingTask::Came { source, frames } => {
-                self.mesh.take(now, MeshInput::Came { source, frames });
-            }
-            RoutingTask::Went { leg, frames } => {
-                self.mesh.take(now, MeshInput::Went { leg, frames })
-            }
-            RoutingTask::Local(LocalInput::Data(frame)) => self.originate(&frame),
-            RoutingTask::Local(LocalInput::Keep(group)) => {
-                self.mesh.take(now, MeshInput::Keep(group))
-            }
-            RoutingTask::Local(LocalInput::Forget(group)) => {
-                self.mesh.take(now, MeshInput::Forget(group))
-            }
-            RoutingTask::Local(LocalInput::Notice { group, notice }) => {
-                self.mesh.take(now, MeshInput::Notice { group, notice: &notice });
-            }
-            RoutingTask::Local(LocalInput::Digest(digest)) => {
-                self.mesh.take(now, MeshInput::Digest { digest });
-            }
-            RoutingTask::Local(LocalInput::Documents { to, urgency, message }) => {
-                self.mesh.take(now, MeshInput::Documents { to, urgency, message: &message });
-                self.routing.documents.set(1, &self.mesh);
-            }
-            RoutingTask::Local(LocalInput::Trace { to, number }) => {
-                self.mesh.take(now, MeshInput::Trace { to, number });
+            RoutingTask::Mesh(input) => {
+                let is_documents = matches!(input, MeshInput::Documents { .. });
+                self.mesh.take(now, input);
+                if is_documents {
+                    self.routing.documents.set(1, &self.mesh);
+                }
             }
             RoutingTask::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
@@ -422,48 +402,6 @@ impl RoutingDriver {
         for to in table.neighbours().iter().filter(|one| !one.is_radio) {
             self.outlet.tally.forwarded.add(1, frame.len());
             self.outlet.send(to, frame, frame.len());
-        }
-    }
-
-    /// Sends a frame of local code: by the data path's table over wires, by the machine over
-    /// radios.
-    fn originate(&mut self, frame: &[u8]) {
-        let table = self.shared.table();
-        let Ok(view) = sealane_frame::FrameView::parse(frame) else {
-            return self.outlet.tally.drop(DropReason::Malformed, 1);
-        };
-        let header = *view.header();
-        let to = header.destination();
-        if to == PeerTag::BROADCAST {
-            if self.routing.has_radio {
-                self.mesh.take(self.now(), MeshInput::Data { frame });
-            }
-            let mut copy = own_frame(frame, table.own());
-            if let Err(why) = self.flood(&table, &mut copy) {
-                self.outlet.tally.drop(why, 1);
-            }
-            return;
-        }
-        let member = table.member(to);
-        let via = member.and_then(|member| member.via);
-        let Some(next) = via.and_then(|via: NeighbourIndex| table.neighbour(via)) else {
-            return self.outlet.tally.drop(DropReason::NoRoute, 1);
-        };
-        let is_reported = member.is_some_and(|member| member.is_reported);
-        let leg = is_reported.then(|| leg(next.link, next.tag, &header));
-        // The mesh counts what leaves by a radio itself, so that no leg is reported for it here.
-        if next.is_radio {
-            return self.mesh.take(self.now(), MeshInput::Data { frame });
-        }
-        let mut copy = own_frame(frame, table.own());
-        let passed = FrameAtHop::parse(&mut copy, table.own());
-        if passed.and_then(|at| at.pass_on(next.tag)).is_err() {
-            return self.outlet.tally.drop(DropReason::HopLimit, 1);
-        }
-        self.outlet.tally.forwarded.add(1, copy.len());
-        self.outlet.send(next, &copy, copy.len());
-        if let Some(leg) = leg {
-            self.mesh.take(self.now(), MeshInput::Went { leg, frames: 1 });
         }
     }
 
