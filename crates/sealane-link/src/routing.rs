@@ -32,6 +32,7 @@ mod gate;
 mod intake;
 mod load;
 mod metrics;
+mod places;
 mod status;
 mod went;
 

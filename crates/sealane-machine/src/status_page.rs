@@ -97,9 +97,9 @@ mod tests {
     #[tokio::test]
     async fn a_page_that_waits_for_a_lock_stops_no_other_task() {
         let (lock, locked) = std::sync::mpsc::channel::<()>();
-        // The runtime of this test has one thread. A page that waited on it would wait for ever.
+        // The runtime of this test has one thread. A page that waited on it would wait in vain.
         let waits = tokio::spawn(told(JSON, move || {
-            locked.recv().unwrap();
+            locked.recv_timeout(Duration::from_secs(20)).unwrap();
             "{}".to_owned()
         }));
         tokio::task::yield_now().await;

@@ -1,7 +1,6 @@
 //! The thread that owns the machine: what comes to it, and what it wants done.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use sealane_mesh::{
 use super::found::LinkNeighbour;
 use super::frames::{interface, is_full};
 use super::load::RadioLoad;
+use super::places::{LinkPlace, NeighbourPlaces};
 use super::{
     AirTimeSpent, FoundNeighbour, IntakeNext, RouteStatus, RoutingFound, RoutingNeighbour,
     RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask, RoutingWay,
@@ -39,12 +39,7 @@ pub(crate) struct RoutingDriver {
     /// How busy the channels of radios are, by link.
     loads: BTreeMap<usize, RadioLoad>,
     outlet: LinkOutlet,
-    /// Names addresses for the machine: nobody can find two of one name.
-    names: RandomState,
-    /// The addresses of neighbours, by name.
-    addresses: BTreeMap<u64, LinkPlace>,
-    /// The sender of the unit that is taken at present.
-    current: Option<(u64, LinkPlace)>,
+    places: NeighbourPlaces,
     /// The neighbours and ways that the data path's table knows.
     found: RoutingFound,
     /// The table whose sources the machine carries.
@@ -55,13 +50,6 @@ pub(crate) struct RoutingDriver {
     told: MeshTime,
     status: RoutingStatus,
     unit: Vec<u8>,
-}
-
-/// An address on a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct LinkPlace {
-    link: usize,
-    address: LinkAddress,
 }
 
 /// How soon after what was heard the table follows, at the latest.
@@ -121,9 +109,7 @@ impl RoutingDriver {
             links: Arc::clone(links),
             configs: configs.to_vec(),
             outlet,
-            names: RandomState::new(),
-            addresses: BTreeMap::new(),
-            current: None,
+            places: NeighbourPlaces::default(),
             found: RoutingFound::default(),
             version: None,
             is_stale: true,
@@ -168,12 +154,7 @@ impl RoutingDriver {
         match task {
             RoutingTask::Heard { link, from, unit } => {
                 self.note_load(link, unit.len());
-                let at = LinkPlace { link, address: from };
-                // The machine knows addresses by a keyed hash. A stranger cannot choose an address
-                // that collides with a neighbour's.
-                let name = self.names.hash_one(at);
-                self.current = Some((name, at));
-                let from = sealane_mesh::MeshAddress(name);
+                let from = self.places.hear(LinkPlace { link, address: from });
                 let interface = interface(link);
                 self.mesh.take(now, MeshInput::Heard { interface, from, unit: (&*unit).into() });
                 self.is_stale = true;
@@ -248,28 +229,8 @@ impl RoutingDriver {
             self.outlet.tally.drop(why, 1);
         }
         self.routing.documents.set(0, &self.mesh);
-        self.remember_current();
-    }
-
-    /// Keeps the address of whoever sent what was taken last, if that is a neighbour now.
-    fn remember_current(&mut self) {
-        let Some((name, at)) = self.current.take() else { return };
-        // An address is kept only after the mesh accepted its sender. Strangers, who can be
-        // endless, leave nothing behind.
-        if self.addresses.contains_key(&name) {
-            return;
-        }
-        let mut all = self.mesh.neighbours().into_iter();
-        if all.any(|one| one.address.0 == name) {
-            self.addresses.insert(name, at);
-        }
-    }
-
-    fn address(&self, name: sealane_mesh::MeshAddress) -> Option<LinkPlace> {
-        // The machine may answer a sender that is no neighbour yet. Its address is known only
-        // during this turn.
-        let current = self.current.filter(|(current, _)| *current == name.0).map(|(_, at)| at);
-        current.or_else(|| self.addresses.get(&name.0).copied())
+        let mesh = &self.mesh;
+        self.places.end_turn(|name| mesh.neighbours().iter().any(|one| one.address == name));
     }
 
     /// Sends a unit of the machine. Over wires frames to everybody go by the data path.
@@ -284,7 +245,7 @@ impl RoutingDriver {
         }
         let to = match to {
             UnitReceiver::Everybody => None,
-            UnitReceiver::Neighbour(name) => match self.address(name) {
+            UnitReceiver::Neighbour(name) => match self.places.of(name) {
                 Some(at) => Some(at.address),
                 None => return self.outlet.tally.drop(DropReason::NoRoute, 1),
             },
@@ -443,13 +404,11 @@ impl RoutingDriver {
 
     fn look(&mut self) -> RoutingFound {
         let all = self.mesh.neighbours();
-        // The map follows the mesh's neighbours, whose number is bounded, and so has the same
-        // bound.
-        self.addresses.retain(|name, _| all.iter().any(|one| one.address.0 == *name));
+        self.places.keep(|name| all.iter().any(|one| one.address == name));
         let mut found = RoutingFound::default();
         // A neighbour without a cost is heard one way only. Frames sent to it would vanish.
         for one in all.iter().filter(|one| one.cost.is_some()) {
-            let Some(at) = self.addresses.get(&one.address.0) else { continue };
+            let Some(at) = self.places.of(one.address) else { continue };
             let (slot, link, address) = (one.slot.number(), at.link, at.address);
             found.neighbours.push(FoundNeighbour { slot, tag: one.tag, link, address });
         }
@@ -473,7 +432,7 @@ impl RoutingDriver {
             slot: one.slot,
             tag: one.tag,
             link: link(one.interface),
-            address: self.addresses.get(&one.address.0).map(|at| at.address),
+            address: self.places.of(one.address).map(|at| at.address),
             heard: one.heard,
             told: one.told,
             round_trip: one.round_trip,
