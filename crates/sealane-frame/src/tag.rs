@@ -3,7 +3,8 @@ use std::fmt;
 use sealane_message::hex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Bytes of a keyed hash that stand in headers as they are: their text, and the bytes as they travel.
+/// Bytes of a keyed hash that stand in headers as they are: their text, and the bytes as they
+/// travel.
 macro_rules! tag {
     ($(#[$doc:meta])* $Tag:ident, $BYTES:literal, $digits:literal) => {
         $(#[$doc])*

@@ -12,7 +12,8 @@ sealane_message::errors! {
         #[error("the event is malformed: {0}")]
         #[code("SL-EVENT-01", "EventMalformed")]
         #[cause("the bytes of an event are not the one form that it has")]
-        #[hint("Send the event as its encoder wrote it; spec/event.md has its form and each field.")]
+        #[hint("Send the event as its encoder wrote it; spec/event.md has its form and each \
+                field.")]
         Malformed(#[from] CodecError),
         /// A longer head or float than needed, an open length, or keys out of order.
         #[error("the event is not in its deterministic form at byte {at}")]

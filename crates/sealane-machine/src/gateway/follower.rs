@@ -133,7 +133,7 @@ mod tests {
             let chat = frame(1, 2, DataType::CHAT.number(), counter);
             store.take(&chat, PeerTag::from_bytes([3; 8])).unwrap();
             follower.look(&store);
-            // What waits for a gap has waited for long enough.
+            // The frames behind a gap have waited for long enough.
             let wait = Duration::from_millis(MAX_ORDER_WAIT_MS);
             follower.waiting.iter_mut().for_each(|(_, came)| *came -= wait);
             follower.look(&store);

@@ -25,9 +25,9 @@ pub struct FrameTurn {
     pub came: Instant,
 }
 
-/// Which frames' turn it is. Its size is bounded by the members on relay cards. A choice that is not
-/// kept is made on a copy, which is dropped: the same frames are chosen again then, and counted
-/// once.
+/// Which frames' turn it is. Its size is bounded by the members on relay cards. A choice is made on
+/// a copy, which is dropped where the disk refuses the frames: they are chosen again then, and
+/// counted once.
 #[derive(Debug, Clone, Default)]
 pub struct FrameOrder {
     origins: HashMap<(GroupTag, u16), OriginOrder>,
