@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sealane_document::agent::{DocumentNeighbour, ExchangeAudience, OutboxScope};
+use sealane_document::agent::{DocumentNeighbour, OutboxScope};
 use sealane_document::{RegisterEntry, ShelfKeeper};
 use sealane_mesh::{
     Config, InterfaceId, Mesh, MeshAddress, MeshInput, MeshMedium, MeshOutput, MeshProvision,
@@ -148,12 +148,11 @@ impl FieldMeshMachine {
             let now_ms = now.0 / 1000;
             let Some(telling) = self.member.agent.next_telling(now_ms, lot) else { break };
             is_told = true;
-            let to = match telling.to {
-                ExchangeAudience::One(slot) => sealane_mesh::DocumentAudience::One(slot),
-                ExchangeAudience::All { but } => sealane_mesh::DocumentAudience::All { but },
-            };
             let urgency = if telling.is_urgent { SendUrgency::Urgent } else { SendUrgency::Normal };
-            self.mesh.take(now, MeshInput::Documents { to, urgency, message: &telling.message });
+            self.mesh.take(
+                now,
+                MeshInput::Documents { to: telling.to, urgency, message: telling.message.into() },
+            );
         }
         Ok(is_told)
     }
@@ -170,7 +169,7 @@ impl FieldMeshMachine {
 impl FieldMachine for FieldMeshMachine {
     fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<()> {
         let from = MeshAddress(from as u64);
-        self.take(now, MeshInput::Heard { interface: RADIO, from, unit })
+        self.take(now, MeshInput::Heard { interface: RADIO, from, unit: unit.into() })
     }
 
     fn tick(&mut self, now: MeshTime) -> Result<()> {

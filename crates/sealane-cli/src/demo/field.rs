@@ -214,7 +214,7 @@ impl DemoFieldStage {
     async fn car(&self) -> Result<MachineHandle, CliFailure> {
         let config = MachineConfig::read(&self.folder.join("car.toml"))?;
         let folder = KeyFolder::open(&self.folder.join("keys").join("car"), None)?;
-        let mesh = Some(folder.group("roads")?);
+        let mesh = Some(folder.group("roads")?.into());
         let role = DaemonRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
         Ok(Machine::start(config, MachineKeys { role, mesh }).await?)
     }

@@ -60,7 +60,7 @@ impl Team {
 
     fn keys(&self, name: &str) -> MachineKeys {
         let folder = KeyFolder::open(&self.path(name), None).unwrap();
-        let mesh = Some(folder.group("roads").unwrap());
+        let mesh = Some(folder.group("roads").unwrap().into());
         let role = DaemonRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
         MachineKeys { role, mesh }
     }

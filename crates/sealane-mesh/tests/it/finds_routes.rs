@@ -224,7 +224,10 @@ fn what_a_neighbour_told_before_it_started_anew_is_forgotten_whatever_is_heard_o
     let is_hello = |unit: &[u8]| unit[18] == FrameKind::Routing as u8 && unit[21..23] == [1, 0];
     for (by, unit) in std::mem::take(&mut net.heard) {
         if by == 1 && !is_hello(&unit) {
-            net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit: &unit });
+            net.take(
+                0,
+                MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit: (&*unit).into() },
+            );
             assert_eq!(net.via(0, 2), None);
         }
     }
@@ -248,8 +251,11 @@ fn a_loss_that_was_not_heard_is_heard_in_the_request_that_follows() {
         net.run(MeshSpan::millis(10));
         for (by, unit) in std::mem::take(&mut net.heard) {
             let is_lost = by > 1 || by == 1 && tells_routes(&unit);
-            let input =
-                MeshInput::Heard { interface: RADIO, from: MeshAddress(by as u64), unit: &unit };
+            let input = MeshInput::Heard {
+                interface: RADIO,
+                from: MeshAddress(by as u64),
+                unit: (&*unit).into(),
+            };
             if !is_lost {
                 net.take(1 - by, input);
             }

@@ -250,7 +250,7 @@ impl Net {
     /// Gives a machine a notice of the mesh's group.
     pub(crate) fn give(&mut self, slot: usize, notice: &[u8]) {
         let group = self.provision.group_tag();
-        self.take(slot, MeshInput::Notice { group, notice });
+        self.take(slot, MeshInput::Notice { group, notice: notice.into() });
     }
 
     fn send(&mut self, from: usize, to: UnitReceiver, unit: Arc<[u8]>) {
@@ -319,7 +319,7 @@ impl Net {
             return;
         }
         let from = MeshAddress(*from as u64);
-        self.take(*to, MeshInput::Heard { interface: RADIO, from, unit });
+        self.take(*to, MeshInput::Heard { interface: RADIO, from, unit: (&**unit).into() });
     }
 
     /// Has a machine that renews hop limits do so, if it is a frame of data in the full form.
@@ -406,7 +406,7 @@ impl Net {
     /// Has a machine send data.
     pub(crate) fn data(&mut self, from: usize, to: Option<usize>, what: u16, body: &[u8]) {
         let frame = self.frame(from, to, what, body);
-        self.take(from, MeshInput::Data { frame: &frame });
+        self.take(from, MeshInput::Data { frame: (&frame).into() });
     }
 
     pub(crate) fn via(&self, at: usize, to: usize) -> Option<usize> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use sealane_document::agent::{
-    DocumentGroupKeys, DocumentNeighbour, ExchangeAudience, OriginDuty, OutboxScope, StrangerGroup,
+    DocumentGroupKeys, DocumentNeighbour, OriginDuty, OutboxScope, StrangerGroup,
 };
 use sealane_document::{DocumentAgent, DocumentQuota, DocumentStore, ShelfKeeper, stream_name};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
@@ -238,7 +238,8 @@ impl Net {
     /// A machine says something to all its neighbours that its own agent would not.
     pub(crate) fn inject(&mut self, node: usize, message: &[u8]) {
         let to = sealane_mesh::DocumentAudience::All { but: None };
-        let said = MeshInput::Documents { to, urgency: SendUrgency::Urgent, message };
+        let said =
+            MeshInput::Documents { to, urgency: SendUrgency::Urgent, message: message.into() };
         self.nodes[node].mesh.take(self.now, said);
         self.pump(node);
     }
@@ -304,7 +305,7 @@ impl Net {
             match event {
                 Event::Arrive { to, from, unit } if self.nodes[to].is_up => {
                     let from = MeshAddress(from as u64);
-                    let heard = MeshInput::Heard { interface: RADIO, from, unit: &unit };
+                    let heard = MeshInput::Heard { interface: RADIO, from, unit: (&unit).into() };
                     self.nodes[to].mesh.take(self.now, heard);
                     self.pump(to);
                 }
@@ -373,17 +374,16 @@ impl Net {
             while let Some(lot) = room(mesh) {
                 let Some(telling) = agent.next_telling(now.0 / 1000, lot) else { break };
                 is_idle = false;
-                let to = match telling.to {
-                    ExchangeAudience::One(slot) => sealane_mesh::DocumentAudience::One(slot),
-                    ExchangeAudience::All { but } => sealane_mesh::DocumentAudience::All { but },
-                };
                 let urgency =
                     if telling.is_urgent { SendUrgency::Urgent } else { SendUrgency::Normal };
                 let message = &telling.message;
                 // Only frames can be divided among messages everywhere.
                 let frames = if message[4] == 4 { message.len() } else { 0 };
                 self.longest_telling = self.longest_telling.max(frames);
-                mesh.take(now, MeshInput::Documents { to, urgency, message });
+                mesh.take(
+                    now,
+                    MeshInput::Documents { to: telling.to, urgency, message: message.into() },
+                );
             }
             if is_idle {
                 break;
