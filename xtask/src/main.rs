@@ -157,6 +157,9 @@ const COMMANDS: &[XtaskCommand] = &[
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if fuzz::compiles() {
+        return fuzz::compile(&arguments);
+    }
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
