@@ -25,39 +25,28 @@ const MODEL: [(&str, &str); 2] = [("SEALANE_SEEDS", "30"), ("SEALANE_STEPS", "30
 /// No crate is begun after so many minutes; `SEALANE_MINUTES` is another number.
 const MINUTES_MAX: usize = 120;
 
-/// The files that are broken, and the package whose tests are run.
+/// The files of a package that are broken; the package's tests are run.
 struct MutantSample {
     name: &'static str,
     package: &'static str,
+    /// Below the package's sources.
     files: &'static [&'static str],
 }
 
 const SAMPLES: &[MutantSample] = &[
-    MutantSample {
-        name: "seal",
-        package: "sealane-seal",
-        files: &["crates/sealane-seal/src/**/*.rs"],
-    },
-    MutantSample {
-        name: "frame",
-        package: "sealane-frame",
-        files: &["crates/sealane-frame/src/**/*.rs"],
-    },
-    MutantSample {
-        name: "group",
-        package: "sealane-group",
-        files: &["crates/sealane-group/src/**/*.rs"],
-    },
+    MutantSample { name: "seal", package: "sealane-seal", files: &["**/*.rs"] },
+    MutantSample { name: "frame", package: "sealane-frame", files: &["**/*.rs"] },
+    MutantSample { name: "group", package: "sealane-group", files: &["**/*.rs"] },
     MutantSample {
         name: "hub",
         package: "sealane-stream",
         files: &[
-            "crates/sealane-stream/src/consumer*.rs",
-            "crates/sealane-stream/src/consumer/*.rs",
-            "crates/sealane-stream/src/subscription*.rs",
-            "crates/sealane-stream/src/subscription/*.rs",
-            "crates/sealane-stream/src/writer*.rs",
-            "crates/sealane-stream/src/writer/*.rs",
+            "consumer*.rs",
+            "consumer/*.rs",
+            "subscription*.rs",
+            "subscription/*.rs",
+            "writer*.rs",
+            "writer/*.rs",
         ],
     },
 ];
@@ -128,17 +117,11 @@ pub(crate) fn run(arguments: &[String]) -> XtaskResult {
 }
 
 fn chosen(arguments: &[String]) -> XtaskResult<Vec<&'static MutantSample>> {
-    let samples = SAMPLES.iter();
-    match arguments {
-        [] => Ok(samples.collect()),
-        [name] => {
-            let found: Vec<_> = samples.filter(|sample| sample.name == name).collect();
-            let names: Vec<_> = SAMPLES.iter().map(|sample| sample.name).collect();
-            let refusal = || format!("there is no sample `{name}`: {}", names.join(", "));
-            if found.is_empty() { Err(refusal()) } else { Ok(found) }
-        }
-        _ => Err("one sample, please".to_owned()),
-    }
+    let is_named = |sample: &&MutantSample| arguments.iter().all(|name| name == sample.name);
+    let found: Vec<_> = SAMPLES.iter().filter(is_named).collect();
+    let names: Vec<_> = SAMPLES.iter().map(|sample| sample.name).collect();
+    let refusal = || format!("one sample or none, please, of {}", names.join(", "));
+    if found.is_empty() { Err(refusal()) } else { Ok(found) }
 }
 
 fn number(variable: &str, default: usize) -> XtaskResult<usize> {
@@ -152,12 +135,13 @@ impl MutantSample {
         let mut command = process::cargo();
         command.args(["mutants", "--package", self.package, "--exclude-re", EQUIVALENT]);
         for file in self.files {
-            command.args(["--file", file]);
+            command.args(["--file", &format!("crates/{}/src/{file}", self.package)]);
         }
-        // Tests beside the code are no code to break.
-        command.args(["--exclude", "**/tests.rs", "--exclude", "**/model/**"]);
-        // A kind of groups for the tests of `sealane`, behind a feature.
-        command.args(["--exclude", "**/agreed.rs"]);
+        // Tests beside the code are no code to break, and `agreed.rs` is a kind of groups for the
+        // tests of `sealane`, behind a feature.
+        for file in ["**/tests.rs", "**/model/**", "**/agreed.rs"] {
+            command.args(["--exclude", file]);
+        }
         command
     }
 
@@ -237,9 +221,12 @@ mod tests {
         assert_eq!(chosen(&[]).unwrap().len(), SAMPLES.len());
         assert_eq!(chosen(&["hub".to_owned()]).unwrap()[0].package, "sealane-stream");
         assert!(chosen(&["hug".to_owned()]).err().unwrap().contains("seal, frame, group, hub"));
-        for file in SAMPLES.iter().flat_map(|sample| sample.files) {
-            let folder = file.split('*').next().unwrap().rsplit_once('/').unwrap().0;
-            assert!(process::root().join(folder).is_dir(), "{file}");
+        let tree = crate::tree::SourceTree::load().unwrap();
+        for MutantSample { package, files, .. } in SAMPLES {
+            for file in *files {
+                let begin = format!("crates/{package}/src/{}", file.split('*').next().unwrap());
+                assert!(tree.rust().any(|(path, _)| path.starts_with(&begin)), "{begin}");
+            }
         }
     }
 }

@@ -4,63 +4,48 @@ use std::path::{Path, PathBuf};
 
 use crate::process::{self, XtaskResult};
 
-/// A program, the Debian package that brings it, and what is not tested without it.
-struct NeededTool {
-    name: &'static str,
-    package: &'static str,
-    used_by: &'static str,
-}
+/// Programs, the Debian package that brings each, and what is not tested without it.
+type NeededTools = [[&'static str; 3]];
 
-const TOOLS: &[NeededTool] = &[
-    NeededTool { name: "mkfs.ext4", package: "e2fsprogs", used_by: "power cut and full disk" },
-    NeededTool { name: "losetup", package: "mount", used_by: "power cut and full disk" },
-    NeededTool { name: "faketime", package: "faketime", used_by: "retention over a day" },
-    NeededTool { name: "ip", package: "iproute2", used_by: "a blind hub and of what pages say" },
-    NeededTool { name: "curl", package: "curl", used_by: "what pages say" },
-    NeededTool { name: "script", package: "bsdutils", used_by: "what a terminal is shown" },
-    NeededTool { name: "chrt", package: "util-linux", used_by: "a hostile crowd" },
-    NeededTool { name: "unshare", package: "util-linux", used_by: "what pages say" },
-    NeededTool { name: "zsh", package: "zsh", used_by: "what shells complete" },
-    NeededTool { name: "fish", package: "fish", used_by: "what shells complete" },
-    NeededTool {
-        name: "chromium-headless-shell",
-        package: "chromium-headless-shell",
-        used_by: "the console",
-    },
+const TOOLS: &NeededTools = &[
+    ["mkfs.ext4", "e2fsprogs", "power cut and full disk"],
+    ["losetup", "mount", "power cut and full disk"],
+    ["faketime", "faketime", "retention over a day"],
+    ["ip", "iproute2", "a blind hub and of what pages say"],
+    ["curl", "curl", "what pages say"],
+    ["script", "bsdutils", "what a terminal is shown"],
+    ["chrt", "util-linux", "a hostile crowd"],
+    ["unshare", "util-linux", "what pages say"],
+    ["zsh", "zsh", "what shells complete"],
+    ["fish", "fish", "what shells complete"],
+    ["chromium-headless-shell", "chromium-headless-shell", "the console"],
 ];
 
 /// The programs that the proof of relays runs over them. No test needs them.
-const NETWORK_TOOLS: &[NeededTool] = &[
-    NeededTool { name: "iperf3", package: "iperf3", used_by: NETWORK },
-    NeededTool { name: "ping", package: "iputils-ping", used_by: NETWORK },
-    NeededTool { name: "tcpdump", package: "tcpdump", used_by: NETWORK },
-    NeededTool { name: "tshark", package: "tshark", used_by: NETWORK },
-    NeededTool { name: "ethtool", package: "ethtool", used_by: NETWORK },
+const NETWORK_TOOLS: &NeededTools = &[
+    ["iperf3", "iperf3", "relays"],
+    ["ping", "iputils-ping", "relays"],
+    ["tcpdump", "tcpdump", "relays"],
+    ["tshark", "tshark", "relays"],
+    ["ethtool", "ethtool", "relays"],
 ];
-const NETWORK: &str = "relays";
 
 /// The programs that the proof beside Babel runs over the simulator's radio. No test needs them.
-const BABEL_TOOLS: &[NeededTool] = &[
-    NeededTool { name: "ip", package: "iproute2", used_by: BABEL },
-    NeededTool { name: "ping", package: "iputils-ping", used_by: BABEL },
-    NeededTool { name: "babeld", package: "babeld", used_by: BABEL },
-    NeededTool { name: "iperf3", package: "iperf3", used_by: BABEL },
-    NeededTool {
-        name: "chromium-headless-shell",
-        package: "chromium-headless-shell",
-        used_by: BABEL,
-    },
+const BABEL_TOOLS: &NeededTools = &[
+    ["ip", "iproute2", "routes beside Babel"],
+    ["ping", "iputils-ping", "routes beside Babel"],
+    ["babeld", "babeld", "routes beside Babel"],
+    ["iperf3", "iperf3", "routes beside Babel"],
+    ["chromium-headless-shell", "chromium-headless-shell", "routes beside Babel"],
 ];
-const BABEL: &str = "routes beside Babel";
 
-/// The programs that drive the vehicles of one proof. No test needs them.
-const SUMO_TOOLS: &[NeededTool] = &[
-    NeededTool { name: "sumo", package: "sumo", used_by: SUMO },
-    NeededTool { name: "netgenerate", package: "sumo", used_by: SUMO },
+/// The programs that drive the vehicles of one proof. Tools of a package of their own are no
+/// programs of the search path. No test needs them.
+const SUMO_TOOLS: &NeededTools = &[
+    ["sumo", "sumo", "vehicles that SUMO drives"],
+    ["netgenerate", "sumo", "vehicles that SUMO drives"],
+    ["/usr/share/sumo/tools/randomTrips.py", "sumo-tools", "vehicles that SUMO drives"],
 ];
-const SUMO: &str = "vehicles that SUMO drives";
-/// Its tools are a package of their own, and no programs of the search path.
-const SUMO_TRIPS: &str = "/usr/share/sumo/tools/randomTrips.py";
 
 /// The folder of JavaScript peers and test data.
 const NODE_FOLDER: &str = "tests/js";
@@ -110,14 +95,7 @@ pub(crate) fn babel() -> XtaskResult {
 
 /// Installs the tools of the proof with SUMO.
 pub(crate) fn sumo() -> XtaskResult {
-    bring(SUMO_TOOLS)?;
-    if Path::new(SUMO_TRIPS).is_file() {
-        return Ok(());
-    }
-    let mut install = process::program("apt-get");
-    install.args(["install", "--yes", "--no-install-recommends", "sumo-tools"]);
-    let installed = process::run(install.env("DEBIAN_FRONTEND", "noninteractive"));
-    installed.map_err(|failure| format!("{failure}\n`{SUMO_TRIPS}` is missing: package sumo-tools"))
+    bring(SUMO_TOOLS)
 }
 
 /// Whether a file of the repository exists.
@@ -242,13 +220,13 @@ fn environment() -> PathBuf {
 
 /// Tools come from the distribution. Where we may not install them, they are named: the tests of
 /// what they are for will fail.
-fn bring(tools: &[NeededTool]) -> XtaskResult {
-    let missing: Vec<_> = tools.iter().filter(|tool| !process::has(tool.name)).collect();
+fn bring(tools: &NeededTools) -> XtaskResult {
+    let missing: Vec<_> = tools.iter().filter(|[name, ..]| !process::has(name)).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !is_superuser() || !process::has("apt-get") {
-        let named = missing.iter().map(|NeededTool { name, package, used_by }| {
+        let named = missing.iter().map(|[name, package, used_by]| {
             format!("`{name}` is missing, for the tests of {used_by}: package {package} of Debian")
         });
         return Err(named.collect::<Vec<_>>().join("\n"));
@@ -256,7 +234,7 @@ fn bring(tools: &[NeededTool]) -> XtaskResult {
     process::run(process::program("apt-get").arg("update"))?;
     let mut install = process::program("apt-get");
     install.args(["install", "--yes", "--no-install-recommends"]);
-    install.args(missing.iter().map(|tool| tool.package));
+    install.args(missing.iter().map(|[_, package, _]| package));
     process::run(install.env("DEBIAN_FRONTEND", "noninteractive"))
 }
 

@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::counts::TestCounts;
 use crate::process::{self, XtaskResult};
+use crate::verdict::TestCounts;
 use crate::worktree::{CommitWorktree, git};
 
 /// Names the program to the suite.
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     let mut failures = Vec::new();
     for (side, clients, node) in sides {
         let counts = clients.suite(&node)?;
-        let TestCounts { passed, failed, filtered } = counts;
+        let TestCounts { passed, failed, filtered, .. } = counts;
         lines.push(format!(
             "{side}: {passed} passed, {failed} failed, {filtered} left out ({})",
             IN_PROCESS.join(", ")
