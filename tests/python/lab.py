@@ -1,5 +1,6 @@
-"""What the proofs beside other people's programs share: programs, folders, logs of the simulator."""
+"""What the scripts that drive programs share: built programs, folders, commits, logs of runs."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -44,3 +45,32 @@ def lines(log, kind):
     """The lines of one kind in a log: `spec/scenario.md`."""
     mark = f'"kind":"{kind}"'
     return (json.loads(line) for line in log.split("\n") if mark in line)
+
+
+def run(*command, **options):
+    """Runs a command that says itself what it does, and has to succeed."""
+    words = [str(word) for word in command]
+    print(f"$ {' '.join(words)}", file=sys.stderr, flush=True)
+    options.setdefault("cwd", ROOT)
+    if subprocess.run(words, **options).returncode:
+        raise RuntimeError(f"{' '.join(words)} has failed")
+
+
+def git(*words, **options):
+    return output("git", *words, **{"cwd": ROOT, **options}).decode().strip()
+
+
+@contextlib.contextmanager
+def worktree(commit, folder):
+    """The files of a commit, in a folder that is made anew and goes at the end."""
+
+    def remove():
+        if folder.exists():
+            git("worktree", "remove", "--force", folder)
+
+    remove()
+    git("worktree", "add", "--force", "--detach", folder, commit)
+    try:
+        yield folder
+    finally:
+        remove()

@@ -2,7 +2,8 @@
 
     sumo.py [FOLDER]   FOLDER has `sealane-sim`, built already
 
-Streets and trips are made by SUMO's own tools. `cargo xtask prove sumo` installs it and records this.
+Streets and trips are made by SUMO's own tools. `cargo xtask prove sumo` installs those, and keeps
+what this prints.
 """
 
 import math

@@ -5,8 +5,12 @@ import io
 import unittest
 
 import babel
+import grow
+import lab
+import mutants
 import pictures
 import sumo
+import upgrade
 
 
 class Sumo(unittest.TestCase):
@@ -51,6 +55,57 @@ class Pictures(unittest.TestCase):
         self.assertEqual(pictures.seen(shown, 4), "abcd\nef\n\nüüü\n")
         self.assertEqual(pictures.seen("10 %\r\x1b[2K20 %\r\x1b[2Kdone\r\n", 80), "done\n")
         self.assertEqual(pictures.seen("", 4), "")
+
+
+class Grow(unittest.TestCase):
+    def test_every_patch_applies(self):
+        self.assertEqual(list(grow.PATCHES), ["codec", "error", "hub-field", "limit"])
+        for patch in grow.PATCHES.values():
+            lab.git("apply", "--check", patch)
+
+    def test_an_unknown_name_is_refused_with_the_list(self):
+        with self.assertRaisesRegex(SystemExit, "there are codec, error, hub-field, limit"):
+            grow.main(["crate"])
+
+
+class Mutants(unittest.TestCase):
+    LISTS = {
+        "caught.txt": list("abcdefgh"),
+        "timeout.txt": ["i"],
+        "missed.txt": ["a.rs:1:2: replace + with -"],
+        "unviable.txt": ["k", "l"],
+    }
+
+    def test_a_score_is_the_part_of_the_viable_ones(self):
+        score = mutants.Score(self.LISTS.get)
+        self.assertEqual((score.viable, score.unviable), (10, 2))
+        self.assertGreaterEqual(score.part, mutants.CAUGHT_MIN)
+        table = mutants.table({"seal": score})
+        self.assertIn("90.0 %\n", table)
+        self.assertTrue(table.endswith("missed in seal: a.rs:1:2: replace + with -\n"), table)
+        nothing = mutants.Score(lambda name: [])
+        self.assertLess(nothing.part, mutants.CAUGHT_MIN, "where nothing ran, nothing is shown")
+
+    def test_samples_are_chosen_by_name_and_their_files_are_there(self):
+        with self.assertRaisesRegex(SystemExit, "of seal, frame, group, hub"):
+            mutants.main(["hug"])
+        for package, files in mutants.SAMPLES.values():
+            for file in files:
+                found = (lab.ROOT / "crates" / package / "src").glob(file)
+                self.assertTrue(any(found), f"{package}: {file}")
+
+
+class Upgrade(unittest.TestCase):
+    def test_this_suite_takes_a_program(self):
+        folder = lab.ROOT / upgrade.SUITE[0]
+        self.assertIn(upgrade.BINARY, (folder / "served.rs").read_text())
+        for name in upgrade.IN_PROCESS:
+            self.assertTrue((folder / f"{name.rstrip(':')}.rs").is_file(), name)
+
+    def test_the_closing_line_is_read_and_no_other(self):
+        line = "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 5 filtered out"
+        self.assertEqual(upgrade.read(line), (2, 1, 5))
+        self.assertIsNone(upgrade.read("running 3 tests"))
 
 
 if __name__ == "__main__":

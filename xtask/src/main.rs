@@ -11,10 +11,8 @@ mod dist;
 mod docs;
 mod figures;
 mod fuzz;
-mod grow;
 mod limits;
 mod metrics;
-mod mutants;
 mod needs;
 mod process;
 mod prove;
@@ -24,9 +22,7 @@ mod test;
 mod threats;
 mod tidy;
 mod tree;
-mod upgrade;
 mod verdict;
-mod worktree;
 
 use std::process::ExitCode;
 
@@ -76,6 +72,9 @@ Usage: cargo xtask COMMAND
   grow [NAME ...]
       apply the patches that add something, and see that what comes of it compiles
 
+  babel | sumo | pictures [FOLDER]
+      the proofs beside babeld and SUMO, and pictures; FOLDER has the programs, built already
+
   metrics [NAME=FOLDER ...]
       sizes and habits of our code, beside that of other source folders
 
@@ -85,6 +84,9 @@ Usage: cargo xtask COMMAND
   help
       this text
 ";
+
+/// The commands that drive other programs, each a script of `tests/python`.
+const SCRIPTS: [&str; 6] = ["babel", "grow", "mutants", "pictures", "sumo", "upgrade"];
 
 fn command(name: &str) -> Option<fn(&[String]) -> XtaskResult> {
     Some(match name {
@@ -98,9 +100,6 @@ fn command(name: &str) -> Option<fn(&[String]) -> XtaskResult> {
         "fuzz" => fuzz::run,
         "bench-guard" => bench_guard::run,
         "prove" => prove::run,
-        "upgrade" => upgrade::run,
-        "mutants" => mutants::run,
-        "grow" => grow::run,
         "metrics" => metrics::run,
         "dist" => dist::run,
         _ => return None,
@@ -128,6 +127,11 @@ fn dispatch(arguments: &[String]) -> XtaskResult {
         print!("{HELP}");
         return Ok(());
     }
+    if SCRIPTS.contains(&name) {
+        needs::of_proof(name)?;
+        let script = format!("tests/python/{name}.py");
+        return process::run(process::program("python3").arg(script).args(rest));
+    }
     let run = command(name).ok_or_else(|| format!("there is no command `{name}`\n\n{HELP}"))?;
     run(rest)
 }
@@ -138,10 +142,17 @@ mod tests {
 
     #[test]
     fn help_names_the_commands_that_there_are() {
-        let names = HELP.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-        let names: Vec<_> = names.filter(|name| !name.is_empty() && *name != "help").collect();
-        assert_eq!(names.len(), 15);
-        assert!(names.iter().all(|name| command(name).is_some()), "{names:?}");
+        let lines = HELP.lines().filter_map(|line| line.strip_prefix("  "));
+        let lines: Vec<_> = lines.filter(|line| !line.starts_with(' ')).collect();
+        let names: Vec<_> = lines.iter().flat_map(|line| line.split(" | ")).collect();
+        let names = names.iter().filter_map(|words| words.split(' ').next());
+        let names: Vec<_> = names.filter(|name| *name != "help").collect();
+        for name in SCRIPTS {
+            assert!(needs::exists(&format!("tests/python/{name}.py")) && names.contains(&name));
+        }
+        for name in names {
+            assert!(command(name).is_some() || SCRIPTS.contains(&name), "{name}");
+        }
     }
 
     #[test]

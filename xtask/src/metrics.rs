@@ -9,11 +9,10 @@ mod count;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::process::{self, XtaskResult, today};
+use crate::process::{self, XtaskResult, git, today};
 use crate::rust::RustSource;
 use crate::tidy::{names, rooms};
 use crate::tree::SourceTree;
-use crate::worktree::git;
 use count::SourceCounts;
 
 /// How a row of the table is made.

@@ -10,10 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::needs;
-use crate::process::{self, SHIP, XtaskResult, today};
+use crate::process::{self, SHIP, XtaskResult, git, today};
 use crate::test::LAB;
 use crate::verdict::TestCounts;
-use crate::worktree::git;
 
 /// All proofs.
 const PROOFS: &str = include_str!("../proofs.toml");
@@ -25,10 +24,12 @@ struct ProofSpec {
     kind: ProofKind,
     /// The words behind the kind.
     words: Vec<String>,
+    /// The profile of what runs.
+    profile: String,
     environment: Vec<(String, String)>,
 }
 
-/// What a proof runs, as it is shipped unless [`ProofSpec::profile`] says otherwise.
+/// What a proof runs, as it is shipped unless it names another profile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ProofKind {
     Test,
@@ -68,6 +69,7 @@ fn proof(row: &toml::Value) -> Option<ProofSpec> {
         name: text(row.get("name")?)?,
         shows: text(row.get("shows")?)?,
         kind,
+        profile: row.get("profile").map_or(Some(SHIP.to_owned()), text)?,
         words: words.iter().map(text).collect::<Option<_>>()?,
         environment: set
             .map(|(key, value)| Some((key.clone(), text(value)?)))
@@ -82,35 +84,7 @@ impl ProofSpec {
 
     /// Whether it runs tests, of which at least one has to pass.
     fn is_test(&self) -> bool {
-        match self.kind {
-            ProofKind::Test | ProofKind::Unit => true,
-            ProofKind::Xtask => self.first_word() == "upgrade",
-            ProofKind::Bench | ProofKind::Instrument | ProofKind::Script => false,
-        }
-    }
-
-    /// The profile that it is built in.
-    fn profile(&self) -> &'static str {
-        match self.kind {
-            ProofKind::Xtask if self.first_word() == "fuzz" => {
-                "release, with coverage and assertions"
-            }
-            ProofKind::Xtask => "dev",
-            _ => SHIP,
-        }
-    }
-
-    /// Installs what it needs beside Rust.
-    fn equip(&self) -> XtaskResult {
-        match self.name.as_str() {
-            "race" => needs::peers(),
-            "relay" => needs::network(),
-            "babel" => needs::babel(),
-            "sumo" => needs::sumo(),
-            "vault" => needs::install(),
-            "metrics" => needs::prometheus(),
-            _ => Ok(()),
-        }
+        matches!(self.kind, ProofKind::Test | ProofKind::Unit)
     }
 
     /// Cargo's first run, which builds both programs, the one beside the other.
@@ -179,7 +153,7 @@ pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     };
     let proof = proofs.iter().find(|proof| proof.name == *name);
     let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list(&proofs)))?;
-    proof.equip()?;
+    needs::of_proof(&proof.name)?;
     let (dirty, rest): (Vec<_>, Vec<_>) = rest.iter().partition(|word| *word == DIRTY);
     let state = WorktreeState::now()?;
     let head = head(proof, &state)?;
@@ -251,7 +225,7 @@ fn head(proof: &ProofSpec, state: &WorktreeState) -> XtaskResult<String> {
         proof.shows,
         today()?,
         state.commit,
-        proof.profile(),
+        proof.profile,
         processor(),
         kernel.trim(),
         rust.trim(),

@@ -28,7 +28,7 @@ fn the_instrument_is_built_with_what_it_measures_and_records_name_the_profile() 
     assert!(head(&find("upgrade"), &state).unwrap().contains("\nprofile: dev\n"));
     // Scripts build what they drive.
     for proof in proofs().unwrap() {
-        if proof.kind != ProofKind::Script && proof.profile() == SHIP {
+        if proof.kind != ProofKind::Script && proof.profile == SHIP {
             assert!(said(&proof.name).contains("--profile ship"), "{}", proof.name);
         }
     }
