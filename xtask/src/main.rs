@@ -72,7 +72,7 @@ Usage: cargo xtask COMMAND
   grow [NAME ...]
       apply the patches that add something, and see that what comes of it compiles
 
-  babel | sumo | pictures [FOLDER]
+  babel, sumo, pictures [FOLDER]
       the proofs beside babeld and SUMO, and pictures; FOLDER has the programs, built already
 
   metrics [NAME=FOLDER ...]
@@ -144,7 +144,7 @@ mod tests {
     fn help_names_the_commands_that_there_are() {
         let lines = HELP.lines().filter_map(|line| line.strip_prefix("  "));
         let lines: Vec<_> = lines.filter(|line| !line.starts_with(' ')).collect();
-        let names: Vec<_> = lines.iter().flat_map(|line| line.split(" | ")).collect();
+        let names: Vec<_> = lines.iter().flat_map(|line| line.split(", ")).collect();
         let names = names.iter().filter_map(|words| words.split(' ').next());
         let names: Vec<_> = names.filter(|name| *name != "help").collect();
         for name in SCRIPTS {
