@@ -13,10 +13,8 @@ use std::process::{Command, ExitCode};
 use crate::process::{self, XtaskResult};
 use crate::tree::SourceTree;
 
-/// The list of the targets with their laws.
-const LIST: &str = "fuzz/src/lib.rs";
-/// Says to the fuzzer which target it runs.
-const TARGET: &str = "SEALANE_FUZZ_TARGET";
+/// The programs, one for each target.
+const PROGRAMS: &str = "fuzz/examples";
 /// Says to this program that cargo runs it in the place of the compiler.
 const COMPILES: &str = "SEALANE_FUZZ_COMPILES";
 /// How long a target is fuzzed where the command line names no other number of seconds.
@@ -72,15 +70,17 @@ pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     }
     let is_chosen = |name: &String| chosen.is_empty() || chosen.contains(&name.as_str());
     let chosen = names.into_iter().filter(is_chosen).map(|name| (name, extent));
-    all(&built()?, chosen.collect())
+    let chosen: Vec<_> = chosen.collect();
+    all(&built(&chosen)?, chosen)
 }
 
 /// Fuzzes every target for a short time: 240 seconds in all, or so many.
 pub(crate) fn short(seconds: Option<u64>) -> XtaskResult {
     let tree = SourceTree::load()?;
     let shares = shares::shares(&tree, targets(&tree), seconds.unwrap_or(TOTAL_SECONDS));
-    let shares = shares.into_iter().map(|(target, seconds)| (target, FuzzExtent::Seconds(seconds)));
-    all(&built_beside_tests()?, shares.collect())
+    let share = |(target, seconds)| (target, FuzzExtent::Seconds(seconds));
+    let shares: Vec<_> = shares.into_iter().map(share).collect();
+    all(&built_beside_tests(&shares)?, shares)
 }
 
 /// Reads the number that follows a flag.
@@ -89,43 +89,46 @@ pub(crate) fn number(flag: &str, text: Option<&String>) -> XtaskResult<u64> {
     number.ok_or_else(|| format!("{flag} takes a number of seconds"))
 }
 
-/// The rows of the list, as `("json", codec::json),`.
+/// The targets, by the names of their programs. Each program calls one law.
 fn targets(tree: &SourceTree) -> Vec<FuzzTarget> {
-    let row = |line: &str| {
-        let (name, law) = line.trim().strip_prefix("(\"")?.split_once("\", ")?;
+    let target = |path: &str| {
+        let name = path.strip_prefix(PROGRAMS)?.strip_prefix('/')?.strip_suffix(".rs")?;
+        let (_, law) = tree.get(path)?.split_once("sealane_fuzz::")?;
         Some(FuzzTarget { name: name.to_owned(), module: law.split_once("::")?.0.to_owned() })
     };
-    tree.get(LIST).unwrap_or_default().lines().filter_map(row).collect()
+    tree.rust_in(PROGRAMS).filter_map(|(path, _)| target(path)).collect()
 }
 
-/// The program as it runs for hours: optimized as a release, with coverage of all that it is made
-/// of. It has a folder of its own, since no other build has these flags.
-fn built() -> XtaskResult<PathBuf> {
+/// The folder of the programs as they run for hours: optimized as a release, with coverage of all
+/// that they are made of. No other build has these flags, so they have a folder of their own.
+fn built(targets: &[(String, FuzzExtent)]) -> XtaskResult<PathBuf> {
     // Naming the target keeps the flags from build scripts, which do not link with them.
     let about = process::output(process::program("rustc").arg("-vV"))?;
     let host = about.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.ok_or("rustc does not say its host")?;
     let folder = process::target().join("fuzz");
     let mut build = process::cargo();
-    build.args(["build", "--package", "sealane-fuzz", "--example", "fuzz"]);
-    build.args(["--features", "libfuzzer", "--profile", "fuzz", "--target", host]);
+    build.args(["build", "--package", "sealane-fuzz", "--features", "libfuzzer"]);
+    build.args(["--profile", "fuzz", "--target", host]);
+    build.args(targets.iter().flat_map(|(target, _)| ["--example", target]));
     build.arg("--target-dir").arg(&folder).env("RUSTFLAGS", FLAGS.join(" "));
     process::run(&mut build)?;
-    Ok(folder.join(host).join("fuzz/examples/fuzz"))
+    Ok(folder.join(host).join("fuzz/examples"))
 }
 
-/// The program for the daily minutes. It is linked with the dependencies that the tests have
-/// compiled: compiling them anew took longer than all targets ran. Our own crates are optimized and
-/// have the coverage pass. Generic code of dependencies is compiled with them.
-fn built_beside_tests() -> XtaskResult<PathBuf> {
+/// The folder of the programs for the daily minutes. They are linked with the dependencies that the
+/// tests have compiled: compiling them anew took longer than all targets ran. Our own crates are
+/// optimized and have the coverage pass. Generic code of dependencies is compiled with them.
+fn built_beside_tests(targets: &[(String, FuzzExtent)]) -> XtaskResult<PathBuf> {
     let own = std::env::current_exe().map_err(|error| format!("xtask: {error}"))?;
     let mut build = process::cargo();
-    build.args(["build", "--workspace", "--example", "fuzz"]);
-    build.args(["--features", "sealane-fuzz/libfuzzer", "--config", "profile.dev.opt-level=2"]);
+    build.args(["build", "--workspace", "--features", "sealane-fuzz/libfuzzer"]);
+    build.args(["--config", "profile.dev.opt-level=2"]);
+    build.args(targets.iter().flat_map(|(target, _)| ["--example", target]));
     // Cargo keeps what such a wrapper compiles apart from what the compiler alone does.
     build.env("RUSTC_WORKSPACE_WRAPPER", own).env(COMPILES, "1").env("CARGO_INCREMENTAL", "0");
     process::run(&mut build)?;
-    Ok(process::target().join("debug/examples/fuzz"))
+    Ok(process::target().join("debug/examples"))
 }
 
 /// Whether cargo runs this program in the place of the compiler.
@@ -137,8 +140,9 @@ pub(crate) fn compiles() -> bool {
 /// Build scripts do not link with it.
 pub(crate) fn compile(arguments: &[String]) -> ExitCode {
     let Some((compiler, arguments)) = arguments.split_first() else { return ExitCode::FAILURE };
-    let name = arguments.iter().skip_while(|argument| *argument != "--crate-name").nth(1);
-    let is_ours = name.is_some_and(|name| name.starts_with("sealane") || name == "fuzz");
+    // Cargo also asks the compiler about itself, without a source.
+    let is_ours = arguments.iter().any(|argument| argument.ends_with(".rs"))
+        && !arguments.iter().any(|argument| argument.starts_with("build_script_"));
     let mut command = Command::new(compiler);
     command.args(arguments).args(FLAGS.iter().filter(|_| is_ours));
     match command.status() {
@@ -148,10 +152,10 @@ pub(crate) fn compile(arguments: &[String]) -> ExitCode {
 }
 
 /// Runs one target after the other; all run even when one has a finding.
-fn all(program: &Path, targets: Vec<(String, FuzzExtent)>) -> XtaskResult {
+fn all(programs: &Path, targets: Vec<(String, FuzzExtent)>) -> XtaskResult {
     let mut failed = vec![];
     for (target, extent) in &targets {
-        if let Err(failure) = one(target, program, *extent) {
+        if let Err(failure) = one(target, programs, *extent) {
             eprintln!("{failure}");
             failed.push(target.as_str());
         }
@@ -163,15 +167,15 @@ fn all(program: &Path, targets: Vec<(String, FuzzExtent)>) -> XtaskResult {
     Err(format!("fuzz: findings in {}; inputs in target/fuzz/artifacts", failed.join(", ")))
 }
 
-fn one(target: &str, program: &Path, extent: FuzzExtent) -> XtaskResult {
+fn one(target: &str, programs: &Path, extent: FuzzExtent) -> XtaskResult {
     let found = process::target().join("fuzz/corpus").join(target);
     let artifacts = process::target().join("fuzz/artifacts").join(target);
     for folder in [&found, &artifacts] {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    let mut command = process::program(program);
-    command.env(TARGET, target).arg(&found);
+    let mut command = process::program(programs.join(target));
+    command.arg(&found);
     let committed = process::root().join("fuzz/corpus").join(target);
     if committed.is_dir() {
         command.arg(committed);
@@ -184,7 +188,6 @@ fn one(target: &str, program: &Path, extent: FuzzExtent) -> XtaskResult {
     command.arg(format!("-timeout={MAX_INPUT_SECONDS}"));
     command.arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}"));
     command.args(["-print_final_stats=1", "-verbosity=0"]);
-    eprintln!("target {target}");
     // The words that libFuzzer recommends for a dictionary are hundreds of lines, and used by none.
     let mut dictionary = false;
     process::run_overheard(&mut command, |line| {
@@ -207,6 +210,6 @@ mod tests {
         let inputs = ["--inputs", "many"].map(str::to_owned);
         assert!(run(&inputs).unwrap_err().contains("number of inputs"));
         let targets = ["json", "jsno"].map(str::to_owned);
-        assert!(run(&targets).unwrap_err().contains("no target `jsno`; there are: json, "));
+        assert!(run(&targets).unwrap_err().contains("no target `jsno`; there are: agent, "));
     }
 }

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_target_calls_its_laws_and_the_crates_that_they_name() {
         let tree = SourceTree::sample(&[
-            (super::super::LIST, "    (\"order\", hub::order),\n"),
+            ("fuzz/examples/order.rs", "fuzz_target!(|b: &[u8]| sealane_fuzz::hub::order(b));\n"),
             ("fuzz/src/hub.rs", "use sealane_codec::Codec;\nmod steps;\n"),
             ("fuzz/src/hub/steps.rs", "use sealane_stream::Hub;\n"),
             ("fuzz/src/hubris.rs", "use sealane_vault::Vault;\n"),
