@@ -1,4 +1,4 @@
-//! What tests and proofs need beside Rust. `tests/needs.sh` installs it where it is missing.
+//! The needs of tests and proofs beside Rust, which `tests/needs.sh` installs where it may.
 
 use std::path::PathBuf;
 

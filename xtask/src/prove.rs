@@ -29,7 +29,7 @@ struct ProofSpec {
     environment: Vec<(String, String)>,
 }
 
-/// What a proof runs, as it is shipped unless it names another profile.
+/// The code that a proof runs, as it is shipped unless it names another profile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ProofKind {
     Test,
@@ -247,8 +247,8 @@ struct RecordedRun {
     tests: bool,
 }
 
-/// A file that takes what is printed, and what that says: a test that skipped itself has passed, and
-/// so has a program none of whose tests has the name that was asked for.
+/// A file that takes what is printed, with the verdict on it. A test that skipped itself has passed,
+/// and so has a program none of whose tests has the name that was asked for.
 struct ProofRecord {
     file: File,
     passed: u64,
