@@ -247,8 +247,8 @@ struct RecordedRun {
     tests: bool,
 }
 
-/// A file that takes what is printed, with the verdict on it. A test that skipped itself has passed,
-/// and so has a program none of whose tests has the name that was asked for.
+/// A file that takes what is printed, with the verdict on it. A test that skipped itself has
+/// passed, and so has a program none of whose tests has the name that was asked for.
 struct ProofRecord {
     file: File,
     passed: u64,
