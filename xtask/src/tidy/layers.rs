@@ -23,6 +23,7 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-node",
     "sealane-cli",
     "sealane-bench",
+    "sealane-testing",
 ];
 
 /// The dependencies that one crate may have and no other. An allocator that counts rules the whole

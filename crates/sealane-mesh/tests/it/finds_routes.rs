@@ -4,8 +4,9 @@ use sealane_frame::FrameKind;
 use sealane_mesh::{
     MachineRole, MeshAddress, MeshEvent, MeshInput, MeshMedium, MeshSpan, MeshTime,
 };
+use sealane_testing::SeededRandom;
 
-use crate::net::{Chance, Link, Net, RADIO};
+use crate::net::{Link, Net, RADIO};
 
 #[test]
 fn a_chain_finds_its_routes_in_one_hello_and_a_fifth_for_each_hop() {
@@ -37,7 +38,7 @@ fn a_chain_finds_its_routes_in_one_hello_and_a_fifth_for_each_hop() {
 
 /// Machines on a plane of 1000 by 1000, who hear each other up to 300.
 fn scatter(net: &mut Net, count: usize, loss_percent: u64) -> Vec<(i64, i64)> {
-    let mut chance = Chance(net.chance.word());
+    let mut chance = SeededRandom::new(net.chance.next());
     let at: Vec<_> =
         (0..count).map(|_| (chance.below(1000) as i64, chance.below(1000) as i64)).collect();
     for one in 0..count {

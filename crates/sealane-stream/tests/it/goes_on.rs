@@ -9,6 +9,7 @@ use sealane_stream::{
     ConsumerChange, HubConfig, Level, ReadStart, Retention, StreamChange, StreamEnqueue,
     StreamEnvelope, StreamHub, StreamSubscription, SubscriptionOutput, SubscriptionReader,
 };
+use sealane_testing::until_async;
 
 fn open(folder: &tempfile::TempDir) -> StreamHub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
@@ -57,9 +58,7 @@ fn offsets(events: &[SubscriptionOutput]) -> Vec<(String, u64)> {
 /// Waits until retention has taken everything below `first`.
 async fn trimmed(hub: &StreamHub, topic: &str, first: u64) {
     let topic = topic.parse().unwrap();
-    while hub.stream(&topic).unwrap().first < first {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_async("the first ones go", async || hub.stream(&topic).unwrap().first >= first).await;
 }
 
 /// The place in which a member remembers a message's id names a slot, and the slot of a removed
@@ -227,11 +226,6 @@ async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
 
     let hub = open(&folder);
     let letters = || hub.stream(&"dead/s".parse().unwrap()).map_or(0, |info| info.next);
-    for _ in 0..600 {
-        if letters() > 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(letters(), 1, "it was delivered once, and may not be again");
+    // It was delivered once, and may not be again.
+    until_async("there is a letter", async || letters() == 1).await;
 }

@@ -12,6 +12,7 @@ use sealane_stream::{
     DirectAnswer, Error, HubConfig, Level, PublishAnswered, PublishSession, Retention, SessionItem,
     StreamChange, StreamEnqueue, StreamEnvelope, StreamHub,
 };
+use sealane_testing::until_told_async;
 
 const KEEP: u64 = 16;
 
@@ -179,13 +180,7 @@ async fn a_stream_that_is_made_anew_counts_anew() {
     assert_eq!(skipped, [Err(Error::NumberSkipped { next: 1 })]);
     publish(&hub, &session, "a", [1]).await;
     // The rows that the removed stream has left go with its blocks.
-    for _ in 0..2400 {
-        if sessions(folder.path()) == 1 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{} rows are left", sessions(folder.path()));
+    until_told_async(async || sessions(folder.path()), |rows| *rows == 1).await;
 }
 
 #[tokio::test]
@@ -202,12 +197,7 @@ async fn sessions_of_yesterday_are_forgotten_and_others_are_not() {
     assert_eq!(store.execute(old, []).unwrap(), 1);
     drop(store);
     let hub = open(folder.path());
-    for _ in 0..2400 {
-        if sessions(folder.path()) == 1 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
+    until_told_async(async || sessions(folder.path()), |rows| *rows == 1).await;
     let ask = async |name| {
         let session = hub.publishing("", name).unwrap();
         publish(&hub, &session, "a", [4]).await.remove(0)

@@ -18,27 +18,11 @@ use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer, SenderContext, SigningKey,
     Slot, Term,
 };
+use sealane_testing::SeededRandom;
 
 use crate::team::{GROUP, group, peer};
 
 const RADIO: InterfaceId = InterfaceId(0);
-
-/// Numbers that a seed decides (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-}
 
 /// The effect of links on units.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +124,7 @@ pub(crate) struct Net {
     pub(crate) nodes: Vec<Node>,
     pub(crate) team: Team,
     pub(crate) near: BTreeSet<(usize, usize)>,
-    pub(crate) random: Random,
+    pub(crate) random: SeededRandom,
     /// Links across this line are cut.
     pub(crate) cut: Option<usize>,
     /// Bytes on the air of all that is no control of the mesh.
@@ -173,7 +157,7 @@ impl Net {
             nodes: vec![],
             team: Team { members, removed: vec![] },
             near,
-            random: Random(seed),
+            random: SeededRandom::new(seed),
             cut: None,
             data_bytes: 0,
             longest_telling: 0,
