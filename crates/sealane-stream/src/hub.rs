@@ -189,8 +189,13 @@ impl StreamHub {
         let is_bounded = !defaults.retention.keeps_all();
         let registry = Arc::new(StreamRegistry::new(reads, is_bounded, opened.streams, sender));
         registry.begin();
-        let writes =
-            StoreWrites::new(opened.connection, opened.lock, opened.opening, &config.folder)?;
+        let writes = StoreWrites::new(
+            opened.connection,
+            opened.lock,
+            opened.opening,
+            &config.folder,
+            &registry.log,
+        )?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();
         // The writer is made before the first thread starts, so that a fault of the store leaves
@@ -199,7 +204,8 @@ impl StreamHub {
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
-        let (copier, until) = (checkpoint::LogCheckpointer::new(&config.folder)?, closing.clone());
+        let (copier, until) =
+            (checkpoint::LogCheckpointer::new(&config.folder, &registry.log)?, closing.clone());
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,

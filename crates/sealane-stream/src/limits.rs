@@ -62,6 +62,8 @@ sealane_message::limits! {
     MAX_DIRECT_ANSWERS: usize = 128, "connections";
     /// The least that is kept aside on a disk for the log, and again for the database.
     MIN_KEPT_ASIDE_BYTES: u64 = 1 << 20, "bytes";
+    /// How long after a line about a full disk, or another fault of the store, the next one is said.
+    STORE_NOTICE_MS: u64 = 10_000, "milliseconds";
     /// How long the writer waits while another process holds the store. Then the commit fails.
     MAX_STORE_WAIT_MS: u64 = 5000, "milliseconds";
     /// How long it waits for the store once it has waited in vain.

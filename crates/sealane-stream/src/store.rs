@@ -21,6 +21,7 @@ pub(crate) use fault::StoreFault;
 pub use identity::{StoreId, store_id};
 pub(crate) use read::StoreReads;
 use room::DiskRoom;
+pub(crate) use room::{keep_blocks, set_chunk};
 pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StoreNext, StreamRow, open};
 pub(crate) use session::{SessionNext, SessionRow, StoredSession};
 pub(crate) use write::{

@@ -75,6 +75,8 @@ pub(crate) struct StoreWriter {
     flushed: Option<Instant>,
     /// How long the log may become before its copying is tried again.
     copy_at_bytes: u64,
+    /// Why the store takes nothing, as it was said last.
+    said: Option<StoreFault>,
 }
 
 impl StoreWriter {
@@ -101,11 +103,16 @@ impl StoreWriter {
             sessions: RecentSessions::default(),
             flushed: None,
             copy_at_bytes: 0,
+            said: None,
         })
     }
 
     /// Works until it is told to stop, or nobody is left to tell it.
     pub(crate) fn run(mut self) {
+        // A hub that opens on a full disk says so before anybody has to try in vain.
+        if self.writes.take_room(&self.registry.log, PROBE_BYTES) == Err(StoreFault::Full) {
+            self.note_fault(&StoreFault::Full);
+        }
         loop {
             let Some(mut batch) = self.queue.next(self.patience()) else { break };
             if batch.is_empty() {
@@ -221,14 +228,15 @@ impl StoreWriter {
         }
         if self.upkeep.is_due(now_ms) || has_dirty {
             // That is more than many a request adds, so that it says nothing of those.
-            room.is_ungivable = self.writes.take_room(upkeep::RELEASE_BYTES).is_err();
+            room.is_ungivable =
+                self.writes.take_room(&self.registry.log, upkeep::RELEASE_BYTES).is_err();
         }
         room
     }
 
     /// Why nothing can be added to the store now.
     fn unstorable(&mut self, bytes: u64) -> Option<StoreFault> {
-        match self.writes.take_room(bytes) {
+        match self.writes.take_room(&self.registry.log, bytes) {
             Err(StoreFault::Full) => {
                 self.note_fault(&StoreFault::Full);
                 Some(StoreFault::Full)
@@ -317,20 +325,24 @@ impl StoreWriter {
         match self.writes.checkpoint(wait) {
             Ok(true) => self.copy_at_bytes = 0,
             Ok(false) => tracing::debug!(log_bytes, "the log could not be copied whole"),
-            Err(fault) => {
+            Err(fault) if self.registry.log.may_say() => {
                 tracing::warn!(error = %Error::from(fault), "the log could not be copied");
             }
+            Err(_) => {}
         }
         self.writes.set_patient(self.registry.fault.lock().is_none());
     }
 
     /// Sees whether the store takes something again, so that nobody has to try in vain.
     fn look_again(&mut self) {
-        if self.registry.fault.lock().is_none() {
+        let fault = self.registry.fault.lock().clone();
+        self.say(fault.as_ref());
+        if fault.is_none() {
             return;
         }
         // Begun and rolled back: that takes the lock which a commit needs, and leaves nothing.
-        let begun = self.writes.take_room(PROBE_BYTES).and_then(|()| self.writes.begin());
+        let room = self.writes.take_room(&self.registry.log, PROBE_BYTES);
+        let begun = room.and_then(|()| self.writes.begin());
         self.writes.rollback();
         match begun {
             Ok(()) => self.clear_fault(),
@@ -339,22 +351,33 @@ impl StoreWriter {
     }
 
     /// Notes why the store takes nothing; it is said once, and not each time it is tried again.
-    fn note_fault(&self, fault: &StoreFault) {
-        let before = self.registry.fault.lock().replace(fault.clone());
-        // Clients try again many times a second. One line for each change is what an operator can
-        // read.
-        if before.as_ref() != Some(fault) {
-            let error = Error::from(fault.clone());
-            tracing::error!(%error, "the store takes nothing; nothing of it is acknowledged");
-        }
+    fn note_fault(&mut self, fault: &StoreFault) {
+        *self.registry.fault.lock() = Some(fault.clone());
+        self.say(Some(fault));
         self.writes.set_patient(false);
     }
 
-    fn clear_fault(&self) {
+    fn clear_fault(&mut self) {
         if self.registry.fault.lock().take().is_some() {
-            tracing::info!("the store takes messages again");
             self.writes.set_patient(true);
         }
+        self.say(None);
+    }
+
+    /// Says whether the store takes something, where that is not what was said last.
+    fn say(&mut self, fault: Option<&StoreFault>) {
+        // Where somebody else fills the disk it changes many times a second. What holds in the end
+        // is said when it is looked for room again.
+        if self.said.as_ref() == fault || !self.registry.log.may_say() {
+            return;
+        }
+        match fault.cloned().map(Error::from) {
+            Some(error) => {
+                tracing::error!(%error, "the store takes nothing; nothing of it is acknowledged");
+            }
+            None => tracing::info!("the store takes messages again"),
+        }
+        self.said = fault.cloned();
     }
 
     /// Stores everything that is known, and closes.
@@ -386,7 +409,9 @@ impl StoreWriter {
         self.writes.commit()?;
         #[cfg(test)]
         self.writes.trouble.note_commit(&commit);
-        self.writes.checkpoint(false)?;
+        // The next commit begins the log anew, so that little of it is read at the next opening.
+        self.writes.set_patient(false);
+        self.writes.checkpoint(true)?;
         // Closing takes away the mark `running`. If it stayed, the next start would give `memory`
         // streams a new generation.
         self.writes.close()

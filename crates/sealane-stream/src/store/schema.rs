@@ -9,7 +9,7 @@ use sealane_message::Topic;
 use super::identity::StoreId;
 use super::opening::OpeningRows;
 use super::write::{OwnBounds, StreamSettings};
-use super::{StoreFault, key, last_key, migrate, offset_of};
+use super::{StoreFault, keep_blocks, key, last_key, migrate, offset_of};
 use crate::commit::RuleRow;
 use crate::consumer::pieces;
 use crate::limits::MAX_STORE_WAIT_MS;
@@ -176,6 +176,9 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     let connection = Connection::open(path)?;
     // The lock is taken before the first pragma, which would already change a store in use.
     let lock = lock(&connection, folder)?;
+    // Before anything is copied: an opening that fails would else give the reserve away.
+    let size = std::fs::metadata(path).map_or(0, |found| found.len());
+    keep_blocks(&connection, size)?;
     create(&connection)?;
     let mut streams = read_streams(&connection)?;
     let progress = read_progress(&connection, &mut streams)?;

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::opening::OpeningRows;
 use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
+use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
 use crate::{Level, Retention, StreamChange};
 
@@ -127,6 +128,7 @@ impl StoreWrites {
         lock: File,
         opening: Option<OpeningRows>,
         folder: &Path,
+        log: &CheckpointLog,
     ) -> Result<Self, StoreFault> {
         // The default keeps 16 statements, fewer than a commit's changes use in turn.
         connection.set_prepared_statement_cache_capacity(64);
@@ -136,13 +138,13 @@ impl StoreWrites {
             counted.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        let failed =
-            |cause: std::io::Error| StoreFault::Failed(format!("{}: {cause}", folder.display()));
         // The log is this connection's as long as the transaction lasts.
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let room = DiskRoom::open(folder).map_err(failed);
+        let room = DiskRoom::open(folder, &connection, log);
         connection.execute_batch("ROLLBACK")?;
         let room = room?;
+        // A log that a long reader has made longer is cut to its bound when it begins anew.
+        connection.pragma_update(None, "journal_size_limit", room.log_bytes_max())?;
         Ok(Self {
             connection,
             synced: true,
@@ -205,10 +207,10 @@ impl StoreWrites {
     }
 
     /// Takes room for so many bytes more, which a commit is going to add.
-    pub(crate) fn take_room(&mut self, bytes: u64) -> Result<(), StoreFault> {
+    pub(crate) fn take_room(&mut self, log: &CheckpointLog, bytes: u64) -> Result<(), StoreFault> {
         #[cfg(test)]
         self.trouble.room()?;
-        self.room.take(&self.connection, bytes)
+        self.room.take(&self.connection, log, bytes)
     }
 
     /// Bytes of the write-ahead log, and how many they may become.
@@ -494,6 +496,8 @@ impl StoreWrites {
     pub(crate) fn close(self) -> Result<(), StoreFault> {
         // The mark says that nothing was lost. It must not be gone before that is on the disk.
         self.connection.pragma_update(None, "synchronous", "FULL")?;
+        // With a bound SQLite would empty the log that it leaves, and its blocks would be gone.
+        self.connection.pragma_update(None, "journal_size_limit", -1)?;
         self.run("DELETE FROM meta WHERE name = 'running'", [])?;
         self.connection.close().map_err(|(_, error)| error.into())
     }

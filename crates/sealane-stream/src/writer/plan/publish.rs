@@ -110,7 +110,8 @@ impl CommitPlan {
                 SessionNext::Forgotten => {}
             }
             // A result stored before does not depend on this commit, and is told even if it fails.
-            if told.result.is_ok() && session.is_certain(n) {
+            let is_old = matches!(told.result, Ok(_) | Err(Error::KeyReused));
+            if is_old && session.is_certain(n) {
                 sender.outbox.tell([told]);
             } else {
                 let number = stream.as_ref().map(|stream| stream.number);
