@@ -93,6 +93,19 @@ sealane_message::limits! {
     /// Runs of places in one half of the sessions kept in memory, about 8 MiB. Beyond it the older
     /// half is dropped, and its sessions are read from the store.
     MAX_SESSION_RUNS: usize = 1 << 18, "runs";
+    /// How long after a start, or after a step of the time of day, nothing goes for its age.
+    CLOCK_CALM_MS: u64 = 600_000, "milliseconds";
+    /// How much the time of day may differ from the time that passed, between two looks. More is a
+    /// step.
+    CLOCK_STEP_MS: u64 = 2000, "milliseconds";
+    /// How often it is looked for a step.
+    CLOCK_LOOK_MS: u64 = 250, "milliseconds";
+    /// How far the time of day goes on before the store is told.
+    CLOCK_MARK_MS: u64 = 60_000, "milliseconds";
+    /// A time of day before this one, in November 2023, is of a clock that nobody has set.
+    CLOCK_SENSE_MS: u64 = 1_700_000_000_000, "milliseconds";
+    /// Steps ahead that are remembered. The oldest go first.
+    MAX_CLOCK_STEPS: usize = 16, "steps";
     /// How often retention looks at the streams that have bounds.
     RETENTION_INTERVAL_MS: u64 = 250, "milliseconds";
     /// Delayed messages that one commit releases. Further ones come with the next.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod backup;
+mod clock;
 mod fault;
 mod identity;
 mod migrate;
@@ -25,8 +26,8 @@ pub(crate) use room::{keep_blocks, set_chunk};
 pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StoreNext, StreamRow, open};
 pub(crate) use session::{SessionNext, SessionRow, StoredSession};
 pub(crate) use write::{
-    DelayedRow, ExpiredBlocks, KeyRow, OwnBounds, StoreWrites, StoredRequestKey, StreamSettings,
-    SweptRows, TrimmedBlocks,
+    DelayedRow, ExpiredBlocks, KeyRow, OldBlock, OwnBounds, StoreWrites, StoredRequestKey,
+    StreamSettings, SweptRows, TrimmedBlocks,
 };
 
 /// Bits of a block's key below the stream's number: the offset.

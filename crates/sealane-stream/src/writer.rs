@@ -23,6 +23,7 @@ mod sessions;
 mod settle;
 mod staged;
 mod upkeep;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,23 +31,25 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 pub(crate) use command::{
-    AppendCommand, ConfigureCommand, PublishCommand, RemoveCommand, WriterCommand, check_seal,
+    AppendCommand, ConfigureCommand, FindSessionCommand, PublishCommand, RemoveCommand,
+    WriterCommand, check_seal,
 };
 pub use command::{AppendedMessages, SessionItem};
 pub(crate) use manage::{ManageCommand, ManageDeed};
 
-use crate::commit::{StoreChange, StoreCommit};
+use crate::Error;
+use crate::commit::{ClockMark, ClockStep, StoreChange, StoreCommit};
 use crate::limits::{ACK_FLUSH_MS, WRITER_IDLE_MS};
 use crate::registry::StreamRegistry;
 use crate::store::{AppliedCounts, StoreFault, StoreNext, StoreWrites, StreamSettings};
 use crate::stream::StreamEntry;
-use crate::{Error, now_ms};
 use plan::{CommitPlan, RoomPlan};
 use progress::WriterProgress;
 use queue::CommandQueue;
 use sessions::RecentSessions;
 use staged::{HOUR_MS, StagedStream};
 use upkeep::WriterUpkeep;
+use watch::ClockWatch;
 
 /// Where the log could not be copied whole, it is tried again after so much more.
 const COPY_AGAIN_BYTES: u64 = 4 << 20;
@@ -86,8 +89,10 @@ impl StoreWriter {
         writes: StoreWrites,
         defaults: StreamSettings,
         next: StoreNext,
+        clock: (ClockMark, Vec<ClockStep>),
     ) -> Result<Self, StoreFault> {
-        let upkeep = WriterUpkeep::new(&writes)?;
+        let watch = ClockWatch::new(registry.clock.clone(), clock.0, clock.1);
+        let upkeep = WriterUpkeep::new(&writes, watch)?;
         // Upkeep and progress count the store once here. From then on each commit changes the
         // numbers.
         let progress = WriterProgress::new(&registry, &next);
@@ -145,7 +150,8 @@ impl StoreWriter {
         if let Some(due_ms) = self.upkeep.next_due_ms {
             // A delayed message wakes the writer by itself. Nothing else may ask for a commit at
             // that time.
-            patience = patience.min(Duration::from_millis(due_ms.saturating_sub(now_ms())));
+            patience = patience
+                .min(Duration::from_millis(due_ms.saturating_sub(self.registry.clock.day_ms())));
         }
         patience
     }
@@ -168,7 +174,8 @@ impl StoreWriter {
         &mut self,
         batch: Vec<WriterCommand>,
     ) -> Option<(CommitPlan, Result<StoreCommit, StoreFault>)> {
-        let now_ms = now_ms();
+        let now_ms = self.registry.clock.day_ms();
+        self.upkeep.look();
         let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= flush_interval());
         // Consumers are taken before the plan, so that a change made meanwhile marks them anew for
         // the next commit.
@@ -182,6 +189,8 @@ impl StoreWriter {
         }
         let mut plan = CommitPlan::new(now_ms);
         plan.room = self.room(&batch, now_ms, !dirty.is_empty());
+        // Almost always empty. Planning what the clock asks for changes the rest of it.
+        let sweeping = self.upkeep.sweeping.clone();
         let mut planner = plan::CommitPlanner {
             registry: &self.registry,
             writes: &self.writes,
@@ -190,7 +199,7 @@ impl StoreWriter {
             unsaved: &self.unsaved,
             sessions: &self.sessions,
             delayed: self.upkeep.delayed,
-            sweeping: &self.upkeep.sweeping,
+            sweeping: &sweeping,
         };
         let mut result = Ok(());
         for command in batch {

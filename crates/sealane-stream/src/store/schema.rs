@@ -6,11 +6,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
+use super::clock::read_clock;
 use super::identity::StoreId;
 use super::opening::OpeningRows;
 use super::write::{OwnBounds, StreamSettings};
 use super::{StoreFault, keep_blocks, key, last_key, migrate, offset_of};
-use crate::commit::RuleRow;
+use crate::commit::{ClockMark, ClockStep, RuleRow};
 use crate::consumer::pieces;
 use crate::limits::MAX_STORE_WAIT_MS;
 use crate::{ConsumerSettings, Level, Retention};
@@ -101,6 +102,8 @@ pub(crate) struct OpenedStore {
     #[allow(dead_code)] // Read by the planner once rules have their verbs.
     pub(crate) rules: Vec<RuleRow>,
     pub(crate) next: StoreNext,
+    /// What is known of the clock, and its steps ahead.
+    pub(crate) clock: (ClockMark, Vec<ClockStep>),
 }
 
 /// The counters at which the hub goes on.
@@ -184,6 +187,7 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     let progress = read_progress(&connection, &mut streams)?;
     let opening = OpeningRows::find(&connection, path, &mut streams, now_ms)?;
     let rules = read_rules(&connection)?;
+    let clock = read_clock(&connection)?;
     let next = StoreNext {
         generation: opening.generation,
         stream: read_number(&connection, "SELECT value FROM meta WHERE name = 'stream'")? as u32,
@@ -201,7 +205,7 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
         Err(StoreFault::Full) => Some(opening),
         Err(fault) => return Err(fault),
     };
-    Ok(OpenedStore { connection, lock, id, opening, streams, rules, next })
+    Ok(OpenedStore { connection, lock, id, opening, streams, rules, next, clock })
 }
 
 /// Makes the folder and the file for their owner alone: the bodies of open streams are in it. If

@@ -113,6 +113,19 @@ pub(crate) struct TrimmedBlocks {
     pub(crate) bytes: u64,
 }
 
+/// A block at the beginning of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OldBlock {
+    /// Its last offset.
+    pub(crate) last: u64,
+    /// The time of its last message.
+    pub(crate) last_ms: u64,
+    /// The clock's time when it was stored, where that is another one; else 0.
+    pub(crate) stored_ms: u64,
+    /// Bytes at rest.
+    pub(crate) bytes: u64,
+}
+
 /// Blocks of a stream that may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ExpiredBlocks {
@@ -434,15 +447,16 @@ impl StoreWrites {
     }
 
     /// Blocks of `stream` that may go from its oldest on, at most `limit`, while `expired` says so
-    /// of (last offset, last time, bytes).
+    /// of them.
     pub(crate) fn find_expired(
         &self,
         stream: u32,
         limit: usize,
-        mut expired: impl FnMut(u64, u64, u64) -> bool,
+        mut expired: impl FnMut(OldBlock) -> bool,
     ) -> Result<Option<ExpiredBlocks>, StoreFault> {
         let mut query = self.connection.prepare_cached(
-            "SELECT key, count, last_ms, length(data) FROM block WHERE key BETWEEN ?1 AND ?2
+            "SELECT key, count, last_ms, length(data), stored_ms FROM block
+             WHERE key BETWEEN ?1 AND ?2
              ORDER BY key LIMIT ?3",
         )?;
         let range = params![key(stream, 0), last_key(stream), limit];
@@ -452,7 +466,8 @@ impl StoreWrites {
             let through = offset_of(row.get(0)?);
             let last = through + row.get::<_, u64>(1)? - 1;
             let size = row.get::<_, u64>(3)?;
-            if !expired(last, row.get::<_, u64>(2)?, size) {
+            let (last_ms, stored_ms) = (row.get::<_, u64>(2)?, row.get::<_, u64>(4)?);
+            if !expired(OldBlock { last, last_ms, stored_ms, bytes: size }) {
                 break;
             }
             let bytes = found.map_or(0, |found| found.trimmed.bytes) + size;
