@@ -51,6 +51,8 @@ sealane_message::limits! {
     /// The write-ahead log of the store, and less on a small disk. It is copied into the database
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";
+    /// The index of the log, which is as long as a full log needs: two pieces of SQLite's.
+    LOG_INDEX_BYTES: usize = 64 << 10, "bytes";
     /// How long the thread that copies the log sleeps before it looks whether the hub closes.
     CHECKPOINT_LOOK_MS: u64 = 250, "milliseconds";
     /// Ranges of offsets of one consumer that are remembered as changed. Beyond it all of the

@@ -10,7 +10,7 @@ use super::clock::read_clock;
 use super::identity::StoreId;
 use super::opening::OpeningRows;
 use super::write::{OwnBounds, StreamSettings};
-use super::{StoreFault, keep_blocks, key, last_key, migrate, offset_of};
+use super::{HeldIndex, StoreFault, keep_blocks, key, last_key, migrate, offset_of};
 use crate::commit::{ClockMark, ClockStep, RuleRow};
 use crate::consumer::pieces;
 use crate::limits::MAX_STORE_WAIT_MS;
@@ -92,7 +92,7 @@ CREATE INDEX idempotency_time ON idempotency (time_ms);
 pub(crate) struct OpenedStore {
     pub(crate) connection: Connection,
     /// Keeps others out of the folder for as long as it is held.
-    pub(crate) lock: File,
+    pub(crate) lock: FolderLock,
     /// The store's own name, which no copy of it shares.
     pub(crate) id: StoreId,
     /// The rows of the opening that found no room, for the first commit.
@@ -104,6 +104,12 @@ pub(crate) struct OpenedStore {
     pub(crate) next: StoreNext,
     /// What is known of the clock, and its steps ahead.
     pub(crate) clock: (ClockMark, Vec<ClockStep>),
+}
+
+/// What a hub holds of its folder.
+pub(crate) struct FolderLock {
+    _lock: File,
+    _index: Option<HeldIndex>,
 }
 
 /// The counters at which the hub goes on.
@@ -179,6 +185,8 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     let connection = Connection::open(path)?;
     // The lock is taken before the first pragma, which would already change a store in use.
     let lock = lock(&connection, folder)?;
+    // Before SQLite looks at the log for the first time.
+    let lock = FolderLock { _lock: lock, _index: HeldIndex::hold(folder) };
     // Before anything is copied: an opening that fails would else give the reserve away.
     let size = std::fs::metadata(path).map_or(0, |found| found.len());
     keep_blocks(&connection, size)?;

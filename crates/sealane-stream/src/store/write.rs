@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +7,7 @@ use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::opening::OpeningRows;
-use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
+use super::{DiskRoom, FolderLock, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
 use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
@@ -26,7 +25,7 @@ pub(crate) struct StoreWrites {
     /// The rows of the opening, until a commit has written them.
     opening: Option<OpeningRows>,
     /// The folder is another hub's to take when the last write is done.
-    _lock: File,
+    _lock: FolderLock,
     #[cfg(test)]
     pub(crate) trouble: super::trouble::PlannedTrouble,
 }
@@ -138,7 +137,7 @@ pub(crate) struct ExpiredBlocks {
 impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
-        lock: File,
+        lock: FolderLock,
         opening: Option<OpeningRows>,
         folder: &Path,
         log: &CheckpointLog,
