@@ -22,6 +22,8 @@ pub(super) struct ClockWatch {
     calm_since_ms: u64,
     /// The time of day at the start or behind the last step.
     since_ms: u64,
+    /// The last step back: what the clock said before it, and since when it had said so.
+    set_back: Option<(u64, u64)>,
     ages: BlockAges,
     /// The mark that the store has.
     marked: ClockMark,
@@ -65,6 +67,7 @@ impl ClockWatch {
             steady_ms,
             calm_since_ms: steady_ms,
             since_ms: day_ms,
+            set_back: None,
             ages: BlockAges { steps, mark: marked },
             marked,
             is_news: false,
@@ -133,6 +136,7 @@ impl ClockWatch {
             self.restamps.retain(|restamp| restamp.to_ms <= day_ms);
             self.new_steps = true;
         } else {
+            self.set_back = Some((before_ms, self.since_ms));
             self.since_ms = day_ms;
         }
         self.ages.mark.ahead_ms = self.ages.mark.ahead_ms.max(before_ms);
@@ -151,7 +155,11 @@ impl ClockWatch {
         // The oldest step goes. What it was about ages by the time that it was stored with.
         let more = self.ages.steps.len().saturating_sub(MAX_CLOCK_STEPS);
         self.ages.steps.drain(..more);
-        (self.since_ms, self.new_steps) = (day_ms, true);
+        // The clock may be where it was before it was set back, and what came then is of the same
+        // clock as what comes now.
+        let returns = self.set_back.take_if(|(before_ms, _)| *before_ms <= day_ms);
+        self.since_ms = returns.map_or(day_ms, |(_, since_ms)| since_ms);
+        self.new_steps = true;
         self.is_disturbed();
     }
 

@@ -8,3 +8,4 @@ mod lists_few;
 mod migrates;
 mod names_its_store;
 mod remembers_sessions;
+mod waits_out_steps;
