@@ -63,6 +63,12 @@ pub(super) const PROOFS: &[ProofSpec] = &[
         environment: &[],
     },
     ProofSpec {
+        name: "filled",
+        shows: "100 rounds of a disk that another process keeps full: starts, removal, no loss",
+        runs: ProofCommand::Test { package: CLI, named: "outlives_a_filled_disk" },
+        environment: &[("SEALANE_ROUNDS", "100")],
+    },
+    ProofSpec {
         name: "nonces",
         shows: "a million messages of copies, forks, disks put back, containers: no nonce twice",
         runs: ProofCommand::Test { package: GROUP, named: "never_repeats_a_nonce" },

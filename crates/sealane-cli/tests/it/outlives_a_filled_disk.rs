@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOG_LINES_MAX: usize = 20;
 /// Rounds of an ordinary run; `SEALANE_ROUNDS` asks for more.
 const ROUNDS: usize = 4;
+/// After so many rounds the streams go, so that their messages do not fill the disk themselves.
+const CYCLE: usize = 8;
 
 #[test]
 #[ignore = "lab: needs root (loop mount)"]
@@ -40,7 +42,6 @@ fn a_disk_that_others_keep_full_stops_nothing_that_frees_room() {
         ledger: Ledger::default(),
     };
     let mut node = proof.start();
-    LEVELS.iter().for_each(|level| node.make(level, level));
     for round in 0..rounds {
         let lines = proof.lines();
         node = proof.round(node, round);
@@ -48,8 +49,14 @@ fn a_disk_that_others_keep_full_stops_nothing_that_frees_room() {
         assert!(said <= LOG_LINES_MAX, "round {round}: {said} lines in the node's log");
         println!("round {round}: {said} lines in the node's log");
     }
-    let kept: usize = LEVELS.iter().map(|level| proof.ledger.of(level).len()).sum();
+    let topics = (0..=rounds / CYCLE).flat_map(|cycle| LEVELS.map(|level| topic(level, cycle)));
+    let kept: usize = topics.map(|topic| proof.ledger.of(&topic).len()).sum();
     println!("\n{rounds} rounds, {kept} messages acknowledged and none lost");
+}
+
+/// The stream of a level, of the rounds that share it.
+fn topic(level: &str, cycle: usize) -> String {
+    format!("{level}/{cycle}")
 }
 
 struct Proof {
@@ -72,14 +79,22 @@ impl Proof {
     /// Fills the disk, frees room through the node, kills it and starts it again while it is full,
     /// and looks for everything that was acknowledged.
     fn round(&self, node: Node, round: usize) -> Node {
+        let cycle = round / CYCLE;
+        for level in LEVELS.iter().filter(|_| round % CYCLE == 0) {
+            node.make(&topic(level, cycle), level);
+            let before = format!("/v1/streams/{}", topic(level, cycle.wrapping_sub(1)));
+            let gone = node.http().call("DELETE", &before, "").unwrap();
+            assert!([200, 404].contains(&gone.status), "{}", gone.body);
+        }
         for topic in ["purged", "bounded", "removed", "removed/later"] {
             self.write(&node, topic, 20);
         }
-        LEVELS.iter().for_each(|level| self.write(&node, level, 10));
+        LEVELS.iter().for_each(|level| self.write(&node, &topic(level, cycle), 10));
         let filler = DiskFiller::start(&self.fill);
-        self.write_until_refused(&node);
-        free_room(&node, &format!("round {round}"), "removed");
-        self.write_until_refused(&node);
+        self.write_until_refused(&node, cycle);
+        let disk = topic("disk", cycle);
+        free_room(&node, &format!("round {round}"), "removed", &disk);
+        self.write_until_refused(&node, cycle);
         let is_killed_early = round % 2 == 1;
         if !is_killed_early {
             std::thread::sleep(Duration::from_millis(500));
@@ -89,17 +104,16 @@ impl Proof {
         let what = format!("round {round}, started again");
         let ready = node.http().call("GET", "/ready", "").unwrap();
         assert_eq!(ready.status, 503, "{what}: {}", ready.body);
-        free_room(&node, &what, "removed/later");
-        self.check(&node, &["os", "disk"]);
+        free_room(&node, &what, "removed/later", &disk);
+        self.check(&node, cycle);
         drop(filler);
         let began = Instant::now();
-        while Writer::new(node.http(), &self.ledger, self.seed).enqueue("disk", 1).unwrap().status
-            != 200
-        {
+        let mut writer = Writer::new(node.http(), &self.ledger, self.seed);
+        while writer.enqueue(&disk, 1).unwrap().status != 200 {
             assert!(began.elapsed() < PATIENCE, "{what}: still refused");
             std::thread::sleep(Duration::from_millis(10));
         }
-        self.check(&node, &["os", "disk"]);
+        self.check(&node, cycle);
         node
     }
 
@@ -111,22 +125,24 @@ impl Proof {
         }
     }
 
-    fn write_until_refused(&self, node: &Node) {
+    fn write_until_refused(&self, node: &Node, cycle: usize) {
         let mut writer = Writer::new(node.http(), &self.ledger, self.seed);
         let (mut refused, began) = (0, Instant::now());
         while refused < REFUSALS {
             let level = LEVELS[refused % LEVELS.len()];
-            let reply = writer.enqueue(level, 50).unwrap();
+            let reply = writer.enqueue(&topic(level, cycle), 50).unwrap();
             assert!([200, 507].contains(&reply.status), "{level}: {}", reply.body);
             refused = if reply.status == 507 { refused + 1 } else { 0 };
             assert!(began.elapsed() < PATIENCE, "the disk does not fill");
         }
     }
 
-    fn check(&self, node: &Node, levels: &[&str]) {
-        for level in levels {
-            let reading = Reading::of(&mut node.http(), level, self.seed).unwrap();
-            let acknowledged = self.ledger.of(level);
+    /// Everything is there that was acknowledged at a level that outlives a kill.
+    fn check(&self, node: &Node, cycle: usize) {
+        for level in ["os", "disk"] {
+            let topic = topic(level, cycle);
+            let reading = Reading::of(&mut node.http(), &topic, self.seed).unwrap();
+            let acknowledged = self.ledger.of(&topic);
             assert_eq!(reading.conflict(&acknowledged), None, "{level}");
             assert_eq!(reading.missing(&acknowledged), [], "{level}: acknowledged and gone");
         }
@@ -134,7 +150,7 @@ impl Proof {
 }
 
 /// Everything that frees room works: a purge, a bound, a removal; and what is stored is read.
-fn free_room(node: &Node, what: &str, removed: &str) {
+fn free_room(node: &Node, what: &str, removed: &str, kept: &str) {
     let call = |method, path: &str, body: &str| {
         let reply = node.http().call(method, path, body).unwrap();
         assert_eq!(reply.status, 200, "{what}: {method} {path}: {}", reply.body);
@@ -144,7 +160,7 @@ fn free_room(node: &Node, what: &str, removed: &str) {
     call("PUT", "/v1/streams/bounded", r#"{"maxCount":1}"#);
     call("PUT", "/v1/streams/bounded", r#"{"maxCount":0}"#);
     call("DELETE", &format!("/v1/streams/{removed}"), "");
-    let page = call("GET", "/v1/streams/disk?from=first&limit=1", "");
+    let page = call("GET", &format!("/v1/streams/{kept}?from=first&limit=1"), "");
     assert_eq!(json::elements(json::raw(&page, "messages")).count(), 1, "{what}");
 }
 

@@ -193,6 +193,52 @@ async fn numbers_that_are_skipped_or_go_back_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn another_message_under_a_number_is_refused_and_the_first_frame_says_which_is_next() {
+    let hub = Running::start().await;
+    let mut session = Session::open(&hub, "session=gateway-7&stream=a").await;
+    assert_eq!(
+        (&session.socket.first["stream"], &session.socket.first["next"]),
+        (&json!("a"), &json!(1))
+    );
+    session.ask(json!([item("a", 1), item("a", 2), item("a", 3)])).await;
+    assert_eq!(session.answers(3).await.len(), 3);
+    // The program starts again: with what it knows, and with other messages under old numbers.
+    let mut session = Session::open(&hub, "session=gateway-7&stream=a").await;
+    assert_eq!(session.socket.first["next"], 4);
+    session.ask(item("a", 3)).await;
+    let again = session.answer().await;
+    assert_eq!(
+        (&again["published"]["replayed"], &again["published"]["offset"]),
+        (&json!(true), &json!(2))
+    );
+    let other = with(item("a", 2), "envelope", json!({"id": "other"}));
+    assert_eq!(session.one(other).await, refused("KeyReused"));
+    assert_eq!(session.one(item("a", 0)).await, refused("InvalidParameter"));
+    let fresh = session.one(item("a", 4)).await;
+    assert_eq!(fresh, Ok(3));
+    // Of two equal numbers in a frame the second is refused, whatever it carries.
+    let twice = json!([item("a", 5), with(item("a", 5), "envelope", json!({})), item("a", 6)]);
+    session.ask(twice).await;
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        let frame = session.answer().await;
+        let one = frame.get("published").or(frame.get("refused")).unwrap();
+        let from = one["n"].as_u64().or(one["from"].as_u64()).unwrap();
+        for n in from..=one["to"].as_u64().unwrap_or(from) {
+            told.push((n, frame.get("published").is_some()));
+        }
+    }
+    told.sort_unstable();
+    assert_eq!(told, [(5, false), (5, true), (6, true)]);
+    // Without the parameter the first frame says nothing of a stream.
+    let session = Session::open(&hub, "session=gateway-8").await;
+    assert_eq!(
+        (session.socket.first.get("stream"), session.socket.first.get("next")),
+        (None, None)
+    );
+}
+
+#[tokio::test]
 async fn half_a_batch_is_stored_where_the_other_half_is_wrong() {
     let hub = Running::start().await;
     let mut session = Session::open(&hub, "").await;

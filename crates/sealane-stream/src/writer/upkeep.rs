@@ -242,11 +242,13 @@ impl WriterUpkeep {
         self.keys = (self.keys + counts.keys_added).saturating_sub(counts.keys_expired);
         let sessions = self.sessions + counts.sessions_added;
         self.sessions = sessions.saturating_sub(counts.sessions_expired);
+        // A commit that has set rows right has removed none for its age.
+        let was_right = self.is_restamped;
         if counts.has_restamped {
             // Rows of each step, and then those ahead of the clock.
             self.is_restamped = !self.watch.has_restamped();
         }
-        if counts.has_aged_sessions && self.is_restamped {
+        if counts.has_aged_sessions && was_right {
             // Old sessions are looked for once an hour, since their rows say no more than the hour.
             self.aged_hour = plan.now_ms / HOUR_MS;
         }
