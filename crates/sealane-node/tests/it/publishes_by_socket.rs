@@ -175,7 +175,7 @@ async fn numbers_that_are_skipped_or_go_back_are_refused_by_name() {
     let hub = Running::start().await;
     let mut session = Session::open(&hub, "session=s").await;
     assert_eq!(session.one(item("a", 2)).await, refused("NumberSkipped"));
-    assert_eq!(session.one(item("a", 0)).await, refused("NumberForgotten"));
+    assert_eq!(session.one(item("a", 0)).await, refused("InvalidParameter"));
     session.ask(item("a", 5)).await;
     assert_eq!(session.answer().await["refused"]["error"]["next"], 1);
     assert_eq!(session.one(item("a", 1)).await, Ok(0));
@@ -419,7 +419,7 @@ async fn bad_input_is_counted_by_its_name_and_touches_nobody_else() {
     let half = with(item("a", 1), "envelope", json!({"id": 7}));
     for (wrong, name) in [
         (item("a", 2), "NumberSkipped"),
-        (item("a", 0), "NumberForgotten"),
+        (item("a", 0), "InvalidParameter"),
         (item("good", 3), "NumberSkipped"),
         (with_expect, "OffsetMismatch"),
         (unknown, "UnknownCondition"),
@@ -434,7 +434,7 @@ async fn bad_input_is_counted_by_its_name_and_touches_nobody_else() {
     assert_eq!(taker.socket.ending().await, Ending::new("CreditExceeded", 1008));
     for (name, count) in [
         ("NumberSkipped", 2),
-        ("NumberForgotten", 1),
+        ("InvalidParameter", 1),
         ("OffsetMismatch", 1),
         ("UnknownCondition", 1),
         ("InvalidEnvelope", 1),

@@ -44,7 +44,10 @@ impl ModelNumbers {
 
     /// The stream has lost everything from this offset on, and what was numbered behind it.
     pub(super) fn lose(&mut self, from: u64, what: &str) {
-        let is_lost = |stored: &(EnqueueOutcome, String)| matches!(stored.0, EnqueueOutcome::At(at) if at.offset >= from);
+        let is_lost = |stored: &(EnqueueOutcome, String)| match stored.0 {
+            EnqueueOutcome::At(at) => at.offset >= from,
+            EnqueueOutcome::Due(_) => false,
+        };
         let kept = self.0.iter().take_while(|place| !is_lost(place)).count();
         let lost = self.0.split_off(kept);
         assert!(lost.iter().all(is_lost), "{what}: a number outlives the one before it: {lost:?}");
