@@ -130,7 +130,7 @@ impl Proof {
         let (mut refused, began) = (0, Instant::now());
         while refused < REFUSALS {
             let level = LEVELS[refused % LEVELS.len()];
-            let reply = writer.enqueue(&topic(level, cycle), 50).unwrap();
+            let reply = writer.enqueue(&topic(level, cycle), 200).unwrap();
             assert!([200, 507].contains(&reply.status), "{level}: {}", reply.body);
             refused = if reply.status == 507 { refused + 1 } else { 0 };
             assert!(began.elapsed() < PATIENCE, "the disk does not fill");

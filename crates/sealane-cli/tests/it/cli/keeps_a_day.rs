@@ -46,7 +46,6 @@ async fn a_day_of_retention_leaves_disk_and_memory_flat() {
         .arg(&data)
         .env("LD_PRELOAD", library)
         .env("FAKETIME", "+0 x1800")
-        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
