@@ -90,8 +90,8 @@ sealane_message::errors! {
         /// An idempotency key, or a number of a publishing session, that came with another message.
         #[error("the key, or the number in its session, was used with another message")]
         #[code("SL-HUB-10", "KeyReused")]
-        #[cause("the idempotency key, or the number in its session, came with another message before")]
-        #[hint("Use a new key or number for a new message; repeat the same bytes with the same one.")]
+        #[cause("the idempotency key, or the number in its session, had another message before")]
+        #[hint("Use a new key or number for a new message; repeat the same bytes with the old one.")]
         KeyReused,
         /// Something over its limit.
         #[error("the {what} is over {limit} bytes")]

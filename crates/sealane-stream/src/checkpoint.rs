@@ -95,7 +95,7 @@ impl LogCheckpointer {
     }
 
     fn copy(&self, log: &CheckpointLog) -> Result<(), StoreFault> {
-        // Whoever has copied the whole log cuts the database, and not below this.
+        // A connection that has copied the whole log cuts the database, and not below this.
         set_chunk(&self.connection, log.store_bytes.load(Ordering::Relaxed))?;
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }

@@ -97,10 +97,10 @@ pub(crate) enum StoreChange {
     RemoveRule { pattern: String },
 }
 
-/// What is known of the time of day, in Unix milliseconds (spec/store.md §11).
+/// The known state of the time of day, in Unix milliseconds (spec/store.md §11).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ClockMark {
-    /// What the clock said when a hub looked last.
+    /// The time that the clock said when a hub looked last.
     pub(crate) seen_ms: u64,
     /// The greatest time that was found to be ahead.
     pub(crate) ahead_ms: u64,
@@ -164,7 +164,7 @@ pub(crate) enum StoreCounter {
 pub(crate) struct NewStream {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
-    /// Whose share it counts to; empty: nobody's.
+    /// The owner of the share that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
     pub(crate) settings: StreamSettings,
     pub(crate) created_ms: u64,

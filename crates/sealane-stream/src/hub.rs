@@ -63,7 +63,7 @@ pub struct StreamEnqueue {
     pub delay_ms: Option<u64>,
     /// The idempotency key, and the body that came with it.
     pub key: Option<IdempotencyKey>,
-    /// Whose shares it counts to, a token or an address class; empty: nobody's.
+    /// The owner of the shares that it counts to, a token or an address class; empty: nobody.
     pub owner: Arc<str>,
 }
 

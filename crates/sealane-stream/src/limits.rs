@@ -51,6 +51,8 @@ sealane_message::limits! {
     /// The write-ahead log of the store, and less on a small disk. It is copied into the database
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";
+    /// A chunk of the database is no longer, since SQLite takes its size as 31 bits.
+    MAX_CHUNK_BYTES: u64 = 1 << 30, "bytes";
     /// The index of the log, which is as long as a full log needs: two pieces of SQLite's.
     LOG_INDEX_BYTES: usize = 64 << 10, "bytes";
     /// How long the thread that copies the log sleeps before it looks whether the hub closes.
@@ -64,7 +66,7 @@ sealane_message::limits! {
     MAX_DIRECT_ANSWERS: usize = 128, "connections";
     /// The least that is kept aside on a disk for the log, and again for the database.
     MIN_KEPT_ASIDE_BYTES: u64 = 1 << 20, "bytes";
-    /// How long after a line about a full disk, or another fault of the store, the next one is said.
+    /// How long after a line about a fault of the store, such as a full disk, the next is said.
     STORE_NOTICE_MS: u64 = 10_000, "milliseconds";
     /// How long the writer waits while another process holds the store. Then the commit fails.
     MAX_STORE_WAIT_MS: u64 = 5000, "milliseconds";

@@ -138,7 +138,7 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
         hub = open(folder.path(), &clock);
         runtime.block_on(world.opened(&hub));
     }
-    // What is held back until a time ahead comes when that is there.
+    // A message that is held back until a time ahead comes when that is there.
     clock.step(200 * 365 * 24 * HOUR_MS);
     runtime.block_on(world.end(&hub));
     hub.close().unwrap();

@@ -137,7 +137,7 @@ pub(super) fn ask(world: &mut ModelWorld, random: &mut ModelRandom) -> (usize, V
                 _ => n,
             };
             let next = world.next(&topic);
-            // What is repeated is mostly what was stored, and now and then another message.
+            // A number mostly comes again with its message, and now and then with another one.
             let known = world.known(&topic).and_then(|known| known.sessions.get(&session));
             let before = known.and_then(|known| known.stored(number)).map(|(_, id)| id.clone());
             let id = before.filter(|_| !random.one_in(4)).unwrap_or_else(|| world.id());

@@ -1,4 +1,4 @@
-//! What a store knows of the clock, and the times of its rows that are set right.
+//! The clock as a store knows it, and the times of its rows that are set right.
 
 use rusqlite::{Connection, params};
 
@@ -9,7 +9,7 @@ use crate::commit::{ClockMark, ClockStep, RowRestamp};
 /// The unit of a session's time.
 const HOUR_MS: u64 = 3_600_000;
 
-/// What the store knows of the clock.
+/// The clock as the store knows it, and its steps ahead.
 pub(super) fn read_clock(
     connection: &Connection,
 ) -> Result<(ClockMark, Vec<ClockStep>), StoreFault> {

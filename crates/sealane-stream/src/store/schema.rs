@@ -102,11 +102,11 @@ pub(crate) struct OpenedStore {
     #[allow(dead_code)] // Read by the planner once rules have their verbs.
     pub(crate) rules: Vec<RuleRow>,
     pub(crate) next: StoreNext,
-    /// What is known of the clock, and its steps ahead.
+    /// The clock as the store knows it, and its steps ahead.
     pub(crate) clock: (ClockMark, Vec<ClockStep>),
 }
 
-/// What a hub holds of its folder.
+/// The locks that a hub holds of its folder.
 pub(crate) struct FolderLock {
     _lock: File,
     _index: Option<HeldIndex>,

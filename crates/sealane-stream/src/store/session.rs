@@ -27,7 +27,7 @@ pub(crate) struct StoredSession {
     /// Numbers up to this one were stored before there were digests. Whatever comes under them
     /// counts as repeated.
     unproven: u64,
-    /// Whose share its row counts to.
+    /// The owner of the share that its row counts to.
     owner: Arc<str>,
 }
 
@@ -176,7 +176,7 @@ impl StoredSession {
         Self { hour: Some(hour), certain: self.n, ..self }
     }
 
-    /// What it takes in memory, in runs of places.
+    /// Its size in memory, in runs of places.
     pub(crate) fn runs(&self) -> usize {
         self.places.len() + self.digests.len() * size_of::<u32>() / size_of::<SessionRun>()
     }

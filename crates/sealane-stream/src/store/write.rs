@@ -47,7 +47,7 @@ pub(crate) struct KeyRow {
     pub(crate) offset: u64,
     pub(crate) due_ms: u64,
     pub(crate) ids: Vec<u8>,
-    /// Whose share it counts to; empty: nobody's.
+    /// The owner of the share that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct AppendCommand {
     pub(crate) key: Option<StoredRequestKey>,
     /// The keys of the messages, if each is to be stored once by itself.
     pub(crate) each: Vec<StoredRequestKey>,
-    /// Whose shares it counts to; empty: nobody's.
+    /// The owner of the shares that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
     pub(crate) reply: CommandReply<AppendedMessages>,
     /// The append's share of the queue, given back when the append is planned.
@@ -56,7 +56,7 @@ pub(crate) struct AppendCommand {
 pub(crate) struct PublishCommand {
     /// The key under which the session is stored.
     pub(crate) key: Arc<[u8]>,
-    /// Whose shares it counts to; empty: nobody's.
+    /// The owner of the shares that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
     pub(crate) outbox: Arc<SessionOutbox>,
     /// How many places of messages of one stream are remembered: as many as may be unanswered.
@@ -102,7 +102,7 @@ impl SessionItem {
 pub(crate) struct ConfigureCommand {
     pub(crate) topic: Topic,
     pub(crate) change: StreamChange,
-    /// Whose share a stream counts to that is made; empty: nobody's.
+    /// The owner of the share that a stream counts to which is made; empty: nobody.
     pub(crate) owner: Arc<str>,
     /// The stream, and whether it was made.
     pub(crate) reply: CommandReply<(Arc<StreamEntry>, bool)>,

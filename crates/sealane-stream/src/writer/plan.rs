@@ -95,7 +95,7 @@ pub(super) struct RoomPlan {
 pub(super) struct DelayedMessages {
     pub(super) stream: Arc<StreamEntry>,
     pub(super) due_ms: u64,
-    /// Whose share they count to.
+    /// The owner of the share that they count to.
     pub(super) owner: Arc<str>,
     pub(super) records: Vec<BlockRecord>,
     /// The idempotency key that they came with.
@@ -121,7 +121,7 @@ struct AppendAsked {
     key: Option<StoredRequestKey>,
     /// The keys of the messages, if each has one.
     each: Vec<StoredRequestKey>,
-    /// Whose shares it counts to.
+    /// The owner of the shares that it counts to.
     owner: Arc<str>,
     /// Whether the answer names the messages by their numbers, and not by their ids.
     is_numbered: bool,

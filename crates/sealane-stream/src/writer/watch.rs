@@ -287,7 +287,7 @@ mod tests {
         assert!(age_after(&[]) >= 3_600_000);
         // A step ahead that is taken back keeps nothing for longer.
         assert!(age_after(&[40 * DAY_MS, -40 * DAY_MS]) >= 3_600_000);
-        // What was stored while the clock was ahead ages from when it was set right.
+        // A message of a clock that was ahead ages from when that was set right.
         assert!(age_after(&[-40 * DAY_MS]) >= 3_590_000);
     }
 
@@ -324,7 +324,7 @@ mod tests {
         watch.saw_ahead(ahead);
         let at = watch.ages().stored_at(ahead, 0, clock.day_ms());
         assert!(at.abs_diff(seen) < 10_000, "it was seen once");
-        // What came later under the stream's time ahead has its own.
+        // A later message under the stream's time ahead has its own.
         let stored = clock.day_ms();
         assert_eq!(watch.ages().stored_at(ahead, stored, stored + 5), stored);
     }
