@@ -91,7 +91,7 @@ sealane_message::errors! {
         #[error("the key, or the number in its session, was used with another message")]
         #[code("SL-HUB-10", "KeyReused")]
         #[cause("the idempotency key, or the number in its session, had another message before")]
-        #[hint("Use a new key or number for a new message; repeat the same bytes with the old one.")]
+        #[hint("Use a new key or number for a new message; repeat the same bytes with the old.")]
         KeyReused,
         /// Something over its limit.
         #[error("the {what} is over {limit} bytes")]

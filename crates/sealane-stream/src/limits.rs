@@ -52,7 +52,7 @@ sealane_message::limits! {
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";
     /// A chunk of the database is no longer, since SQLite takes its size as 31 bits.
-    MAX_CHUNK_BYTES: u64 = 1 << 30, "bytes";
+    MAX_STORE_CHUNK_BYTES: u64 = 1 << 30, "bytes";
     /// The index of the log, which is as long as a full log needs: two pieces of SQLite's.
     LOG_INDEX_BYTES: usize = 64 << 10, "bytes";
     /// How long the thread that copies the log sleeps before it looks whether the hub closes.

@@ -360,7 +360,7 @@ async fn what_is_no_publishing_ends_the_socket_by_name() {
         session.socket.send(frame).await;
         assert_eq!(session.socket.ending().await, Ending::new(name, code));
     }
-    for query in ["session=", "stream=a", "session=%1b"] {
+    for query in ["session=", "topic=a", "session=%1b"] {
         let path = format!("/v1/publish?{query}");
         let mut socket = Socket::open_at(hub.address(), &path, &[]).await;
         assert_eq!(socket.ending().await, Ending::new("InvalidParameter", 1003), "{query}");

@@ -10,7 +10,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::{PAGE_BYTES, StoreFault};
 use crate::checkpoint::CheckpointLog;
-use crate::limits::{MAX_CHUNK_BYTES, MAX_LOG_BYTES, MIN_KEPT_ASIDE_BYTES};
+use crate::limits::{MAX_LOG_BYTES, MAX_STORE_CHUNK_BYTES, MIN_KEPT_ASIDE_BYTES};
 
 /// The share of a disk that is kept aside for the log, and again for the database.
 const KEPT_SHARE: u64 = 32;
@@ -207,7 +207,7 @@ pub(crate) fn set_chunk(connection: &Connection, store_bytes: u64) -> Result<(),
 /// A size of chunks of which the last one ends at about `bytes`, and where it ends. SQLite cuts a
 /// file to whole chunks, so that a file whose pages end within the last chunk keeps all of it.
 fn chunks(bytes: u64) -> (u64, u64) {
-    let count = bytes.div_ceil(MAX_CHUNK_BYTES).max(1);
+    let count = bytes.div_ceil(MAX_STORE_CHUNK_BYTES).max(1);
     let chunk = bytes.div_ceil(count).next_multiple_of(PAGE_BYTES as u64);
     (chunk, chunk * count)
 }
