@@ -315,7 +315,10 @@ async fn at_the_hub(client: &Client, findings: &mut DoctorFindings) {
     let (mine, theirs) = (env!("CARGO_PKG_VERSION"), &health.version);
     let took = begun.elapsed().as_micros();
     let said = format!("{}, {} after {took} us", client.address(), health.status);
-    if mine == theirs {
+    if let Some(cause) = &health.cause {
+        // A hub that stores nothing answers, reads and removes all the same.
+        findings.bad("hub", format!("{said}: {cause}"));
+    } else if mine == theirs {
         findings.good("hub", said);
     } else {
         findings.warning("hub", format!("{said}; it is {theirs}, this program {mine}"));

@@ -115,6 +115,9 @@ sealane_message::limits! {
     MAX_REPLY_LOOK_MS: u64 = 30_000, "milliseconds";
     /// Streams that such a look takes before others have their turn.
     MAX_REPLY_LOOKS: usize = 256, "streams";
+    /// How much the time of day may differ from the time that passed between two such looks. Beyond
+    /// it every answer has its whole time again.
+    MAX_CLOCK_DRIFT_MS: u64 = 2000, "milliseconds";
     /// Bytes that the node reads of a client that it refuses by its first byte.
     MAX_REFUSED_HELLO_BYTES: usize = 4096, "bytes";
     /// Bytes that the system takes of a connection beyond those that it can send now.

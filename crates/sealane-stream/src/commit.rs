@@ -17,7 +17,7 @@ use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
 use crate::block::{BlockRecord, stored_bytes};
-use crate::store::{KeyRow, SessionRow};
+use crate::store::{KeyRow, OwnBounds, SessionRow, StreamSettings};
 use crate::{ConsumerSettings, Level, Retention};
 
 /// The changes of one transaction.
@@ -38,7 +38,7 @@ pub(crate) enum StoreChange {
     /// Makes a stream, with its row and its first generation.
     MakeStream(Box<NewStream>),
     /// Sets what a stream's owner chooses. Level none: the stream keeps its own.
-    SetStream { stream: u32, level: Option<Level>, retention: Retention },
+    SetStream { stream: u32, level: Option<Level>, retention: Retention, own_bounds: OwnBounds },
     /// Notes how far a stream reaches; the blocks behind `next` say the rest.
     SetExtent(StreamExtent),
     /// Removes a stream with its generations, damage and consumers, and notes that it has left
@@ -48,7 +48,9 @@ pub(crate) enum StoreChange {
     /// each other kind. The rows decide how many there are.
     SweepStream { stream: u32, rows_max: u64 },
     /// Adds one block: messages whose offsets follow each other.
-    AddBlock { stream: u32, generation: u64, records: Arc<[BlockRecord]> },
+    ///
+    /// `stored_ms` is the clock's time where the time of the last message is ahead of it; else 0.
+    AddBlock { stream: u32, generation: u64, records: Arc<[BlockRecord]>, stored_ms: u64 },
     /// Removes a stream's blocks up to the one that begins at `through`, and the generations that
     /// begin before `generations_from`.
     TrimStream { extent: StreamExtent, through: u64, generations_from: u64 },
@@ -58,7 +60,7 @@ pub(crate) enum StoreChange {
     /// Notes that the offsets `first..=last` cannot be read.
     NoteDamage { stream: u32, first: u64, last: u64, found_ms: u64 },
     /// Holds messages back until `due_ms`. Their rows get the numbers behind the greatest one.
-    DelayMessages { stream: u32, due_ms: u64, records: Vec<BlockRecord> },
+    DelayMessages { stream: u32, due_ms: u64, owner: Arc<str>, records: Vec<BlockRecord> },
     /// Ends the delay of the message in this row, which another change gives to its stream.
     ReleaseDelayed { number: i64 },
     /// Removes a delayed message, which never comes.
@@ -81,6 +83,71 @@ pub(crate) enum StoreChange {
     /// Forgets the sessions that were written before `before`, in hours of Unix time. The rows
     /// decide how many those are.
     ExpireSessions(RowExpiry),
+    /// Notes what is known of the clock.
+    SetClockMark(ClockMark),
+    /// Remembers these steps ahead of the clock, and no others.
+    SetClockSteps { steps: Vec<ClockStep> },
+    /// Sets the times of keys and sessions right. The rows decide how many those are.
+    RestampRows(RowRestamp),
+    /// Keeps a rule of retention; there may be one of its pattern already.
+    #[allow(dead_code)] // Planned once rules have their verbs.
+    KeepRule(Box<RuleRow>),
+    /// Removes the rule of a pattern.
+    #[allow(dead_code)] // Planned once rules have their verbs.
+    RemoveRule { pattern: String },
+}
+
+/// The known state of the time of day, in Unix milliseconds (spec/store.md §11).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ClockMark {
+    /// The time that the clock said when a hub looked last.
+    pub(crate) seen_ms: u64,
+    /// The greatest time that was found to be ahead.
+    pub(crate) ahead_ms: u64,
+    /// When the clock was seen right after that.
+    pub(crate) right_ms: u64,
+}
+
+/// A step ahead: the times from `since_ms` to `until_ms` are of a clock that was behind, and that
+/// said `shown_ms` when it would have said `until_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClockStep {
+    pub(crate) since_ms: u64,
+    pub(crate) until_ms: u64,
+    pub(crate) shown_ms: u64,
+}
+
+/// Rows whose time lies from `from_ms` to `until_ms` get the time `to_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowRestamp {
+    pub(crate) from_ms: u64,
+    pub(crate) until_ms: u64,
+    pub(crate) to_ms: u64,
+    /// Rows of each kind that are set right at once.
+    pub(crate) rows_max: u64,
+}
+
+impl RowRestamp {
+    /// For rows that came while the clock was behind.
+    pub(crate) fn of_step(step: &ClockStep) -> Self {
+        let ClockStep { since_ms, until_ms, shown_ms } = *step;
+        Self { from_ms: since_ms, until_ms, to_ms: shown_ms, rows_max: 0 }
+    }
+
+    /// For rows from a time that has not come yet.
+    pub(crate) fn ahead_of(now_ms: u64) -> Self {
+        Self { from_ms: now_ms + 1, until_ms: i64::MAX as u64, to_ms: now_ms, rows_max: 0 }
+    }
+}
+
+/// A rule of retention for the streams whose topics a pattern matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RuleRow {
+    pub(crate) pattern: String,
+    pub(crate) retention: Retention,
+    pub(crate) created_ms: u64,
+    /// The token that made it; empty: none was needed.
+    pub(crate) maker: String,
 }
 
 /// A number that the hub counts by, in `meta`.
@@ -97,8 +164,9 @@ pub(crate) enum StoreCounter {
 pub(crate) struct NewStream {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
-    pub(crate) level: Level,
-    pub(crate) retention: Retention,
+    /// The owner of the share that it counts to; empty: nobody.
+    pub(crate) owner: Arc<str>,
+    pub(crate) settings: StreamSettings,
     pub(crate) created_ms: u64,
     /// The group whose keys open its messages; none: it is open.
     pub(crate) sealed: Option<GroupTag>,
@@ -237,7 +305,8 @@ impl StoreChange {
             | StoreChange::KeepConsumer(_)
             | StoreChange::AddProgress { .. }
             | StoreChange::KeepKey { .. }
-            | StoreChange::KeepSession { .. } => true,
+            | StoreChange::KeepSession { .. }
+            | StoreChange::KeepRule(_) => true,
             StoreChange::SetStream { .. }
             | StoreChange::SetExtent(_)
             | StoreChange::RemoveStream { .. }
@@ -249,7 +318,11 @@ impl StoreChange {
             | StoreChange::RemoveConsumer { .. }
             | StoreChange::DropProgress { .. }
             | StoreChange::ExpireKeys(_)
-            | StoreChange::ExpireSessions(_) => false,
+            | StoreChange::ExpireSessions(_)
+            | StoreChange::SetClockMark(_)
+            | StoreChange::SetClockSteps { .. }
+            | StoreChange::RestampRows(_)
+            | StoreChange::RemoveRule { .. } => false,
         }
     }
 
@@ -278,6 +351,7 @@ impl StoreChange {
             StoreChange::KeepConsumer(consumer) => consumer.state.len() as u64 + CONSUMER_BYTES,
             StoreChange::AddProgress { data, .. } => data.len() as u64,
             StoreChange::PurgeStream(_) => CUT_BYTES,
+            StoreChange::KeepSession { row, .. } => row.bytes(),
             _ => 0,
         }
     }

@@ -25,7 +25,8 @@
 //! let body = br#"{"speed":42}"#;
 //! let envelope = StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, body)?;
 //! let (topic, envelopes) = ("fleet/7".parse()?, vec![envelope]);
-//! let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+//! let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None,
+//!     owner: "".into() };
 //! assert_eq!(hub.enqueue(enqueue).await?.offset, 0);
 //! # hub.close()?;
 //! # Ok::<(), sealane_stream::Error>(())
@@ -40,6 +41,7 @@
 
 mod block;
 mod checkpoint;
+mod clock;
 mod commit;
 
 mod consumer;
@@ -59,6 +61,7 @@ mod subscription;
 mod writer;
 
 pub use block::{DeliverLayout, take_encoded};
+pub use clock::HubClock;
 pub use envelope::{MessageIds, StreamEnvelope};
 pub use hub::{HubConfig, IdempotencyKey, StreamEnqueue, StreamHub, StreamPage, StreamsFound};
 pub use metrics::{
@@ -66,7 +69,7 @@ pub use metrics::{
     SeriesFigures, StreamFigures, TimingHistogram, Timings,
 };
 pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
-pub use store::{StoreBackup, backup, check, newest_ms, restore};
+pub use store::{StoreBackup, StoreId, backup, check, newest_ms, restore, store_id};
 pub use subscription::{
     DeliveryBurst, DeliveryPiece, StreamDelivery, StreamSubscription, SubscriptionOutput,
     SubscriptionReader,
@@ -77,11 +80,3 @@ pub use sealane_protocol::{
     ConsumerChange, ConsumerSettings, ConsumerState, ERRORS, Error, Level, ReadStart, Retention,
     StreamChange, StreamPosition, StreamState,
 };
-
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Unix milliseconds.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}

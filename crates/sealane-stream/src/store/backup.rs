@@ -12,7 +12,7 @@ use super::schema::{VERSION, open_for_reading};
 use crate::Error;
 
 /// The file of a store.
-const STORE: &str = "streams.db";
+pub(super) const STORE: &str = "streams.db";
 /// The same while it is not complete.
 const PART: &str = "streams.db.part";
 
@@ -37,7 +37,7 @@ pub struct StoreBackup {
 /// store is damaged; [`Error::StorageFull`] and [`Error::StorageFailed`].
 pub fn backup(folder: &Path, to: &Path) -> Result<StoreBackup, Error> {
     if !folder.join(STORE).is_file() {
-        return Err(Error::NoStore(said(folder, "there is no store")));
+        return Err(no_store(folder));
     }
     let (store, source) = (folder.join(STORE), open_for_reading(folder)?);
     into_new(to, &store, |part| {
@@ -61,17 +61,29 @@ pub fn restore(from: &Path, folder: &Path) -> Result<StoreBackup, Error> {
     if !copy.is_file() {
         return Err(Error::NoStore(said(from, "there is no backup")));
     }
-    // A log beside the file holds commits that the file lacks. A copy without it would lose them in
-    // silence.
-    if copy.with_extension("db-wal").exists() {
-        let cause = "this is a store that a hub uses, no backup";
-        return Err(Error::NoStore(said(from, cause)));
-    }
+    let has_log = copy.with_extension("db-wal").exists();
     into_new(folder, &copy, |part| {
         let mut to = private(part)?;
         let copied = File::open(&copy).and_then(|mut from| io::copy(&mut from, &mut to));
-        copied.map(|_| ()).map_err(|cause| file_failed(&copy, &cause))
+        copied.map_err(|cause| file_failed(&copy, &cause))?;
+        // A log beside the file may hold commits that the file lacks. A copy without it would lose
+        // them in silence.
+        if has_log && !was_closed(part)? {
+            let cause = "this is a store that a hub uses, no backup";
+            return Err(Error::NoStore(said(from, cause)));
+        }
+        Ok(())
     })
+}
+
+/// Whether the copy of a store's file is all of the store: the last commit of a hub takes the mark
+/// `running` away, and the file has it only if it has all commits before.
+fn was_closed(part: &Path) -> Result<bool, Error> {
+    let connection = Connection::open(part).map_err(StoreFault::from)?;
+    known(&connection, part)?;
+    let closed = "SELECT NOT EXISTS (SELECT 1 FROM meta WHERE name = 'running')";
+    let closed = connection.query_row(closed, [], |row| row.get(0));
+    closed.map_err(|error| unreadable(part, error))
 }
 
 /// The content of a store, once its pages and tables have been found whole. The checksums of single
@@ -83,7 +95,7 @@ pub fn restore(from: &Path, folder: &Path) -> Result<StoreBackup, Error> {
 pub fn check(folder: &Path) -> Result<StoreBackup, Error> {
     let store = folder.join(STORE);
     if !store.is_file() {
-        return Err(Error::NoStore(said(folder, "there is no store")));
+        return Err(no_store(folder));
     }
     check_file(&store, &store)
 }
@@ -96,7 +108,7 @@ pub fn check(folder: &Path) -> Result<StoreBackup, Error> {
 pub fn newest_ms(folder: &Path) -> Result<Option<u64>, Error> {
     let store = folder.join(STORE);
     if !store.is_file() {
-        return Err(Error::NoStore(said(folder, "there is no store")));
+        return Err(no_store(folder));
     }
     let connection = open_for_reading(folder)?;
     known(&connection, &store)?;
@@ -164,8 +176,12 @@ fn mark(part: &Path, source: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+pub(super) fn no_store(folder: &Path) -> Error {
+    Error::NoStore(said(folder, "there is no store"))
+}
+
 /// Refuses what this program cannot read.
-fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
+pub(super) fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
     let found: i64 = version.map_err(|error| unreadable(path, error))?;
     match found {

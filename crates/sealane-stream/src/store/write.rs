@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,8 +6,10 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
+use super::opening::OpeningRows;
+use super::{DiskRoom, FolderLock, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
+use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
 use crate::{Level, Retention, StreamChange};
 
@@ -21,8 +22,10 @@ pub(crate) struct StoreWrites {
     /// Pages of the write-ahead log, as the last commit left it.
     log_pages: Arc<AtomicU64>,
     room: DiskRoom,
+    /// The rows of the opening, until a commit has written them.
+    opening: Option<OpeningRows>,
     /// The folder is another hub's to take when the last write is done.
-    _lock: File,
+    _lock: FolderLock,
     #[cfg(test)]
     pub(crate) trouble: super::trouble::PlannedTrouble,
 }
@@ -44,6 +47,8 @@ pub(crate) struct KeyRow {
     pub(crate) offset: u64,
     pub(crate) due_ms: u64,
     pub(crate) ids: Vec<u8>,
+    /// The owner of the share that it counts to; empty: nobody.
+    pub(crate) owner: Arc<str>,
 }
 
 /// A message that is held back.
@@ -58,6 +63,29 @@ pub(crate) struct DelayedRow {
 pub(crate) struct StreamSettings {
     pub(crate) level: Level,
     pub(crate) retention: Retention,
+    pub(crate) own_bounds: OwnBounds,
+}
+
+/// The bounds of a stream's retention that were set for this stream, and for no other. All others
+/// are the hub's default, or of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OwnBounds {
+    pub(crate) max_age: bool,
+    pub(crate) max_count: bool,
+    pub(crate) max_bytes: bool,
+}
+
+impl OwnBounds {
+    /// As the column holds it.
+    pub(super) fn bits(self) -> u8 {
+        let Self { max_age, max_count, max_bytes } = self;
+        u8::from(max_age) | u8::from(max_count) << 1 | u8::from(max_bytes) << 2
+    }
+
+    pub(super) fn from_bits(bits: u8) -> Self {
+        let has = |bit| bits & bit != 0;
+        Self { max_age: has(1), max_count: has(2), max_bytes: has(4) }
+    }
 }
 
 impl StreamSettings {
@@ -68,6 +96,10 @@ impl StreamSettings {
         retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
         retention.max_count = change.max_count.unwrap_or(retention.max_count);
         retention.max_bytes = change.max_bytes.unwrap_or(retention.max_bytes);
+        let own = &mut self.own_bounds;
+        own.max_age |= change.max_age_ms.is_some();
+        own.max_count |= change.max_count.is_some();
+        own.max_bytes |= change.max_bytes.is_some();
     }
 }
 
@@ -76,6 +108,19 @@ impl StreamSettings {
 pub(crate) struct TrimmedBlocks {
     /// The last offset that was removed.
     pub(crate) last: u64,
+    /// Bytes at rest.
+    pub(crate) bytes: u64,
+}
+
+/// A block at the beginning of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OldBlock {
+    /// Its last offset.
+    pub(crate) last: u64,
+    /// The time of its last message.
+    pub(crate) last_ms: u64,
+    /// The clock's time when it was stored, where that is another one; else 0.
+    pub(crate) stored_ms: u64,
     /// Bytes at rest.
     pub(crate) bytes: u64,
 }
@@ -92,8 +137,10 @@ pub(crate) struct ExpiredBlocks {
 impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
-        lock: File,
+        lock: FolderLock,
+        opening: Option<OpeningRows>,
         folder: &Path,
+        log: &CheckpointLog,
     ) -> Result<Self, StoreFault> {
         // The default keeps 16 statements, fewer than a commit's changes use in turn.
         connection.set_prepared_statement_cache_capacity(64);
@@ -103,19 +150,20 @@ impl StoreWrites {
             counted.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        let failed =
-            |cause: std::io::Error| StoreFault::Failed(format!("{}: {cause}", folder.display()));
         // The log is this connection's as long as the transaction lasts.
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let room = DiskRoom::open(folder).map_err(failed);
+        let room = DiskRoom::open(folder, &connection, log);
         connection.execute_batch("ROLLBACK")?;
         let room = room?;
+        // A log that a long reader has made longer is cut to its bound when it begins anew.
+        connection.pragma_update(None, "journal_size_limit", room.log_bytes_max())?;
         Ok(Self {
             connection,
             synced: true,
             buffer: BytesMut::new(),
             log_pages,
             room,
+            opening,
             _lock: lock,
             #[cfg(test)]
             trouble: Default::default(),
@@ -127,11 +175,14 @@ impl StoreWrites {
         if let Some(pages) = self.trouble.take_pages() {
             self.connection.pragma_update(None, "max_page_count", pages)?;
         }
-        self.run("BEGIN IMMEDIATE", [])
+        self.run("BEGIN IMMEDIATE", [])?;
+        // Nothing that a hub adds may stand without them: they say that it may have been killed.
+        self.opening.as_ref().map_or(Ok(()), |opening| opening.add_to(&self.connection))
     }
 
-    pub(crate) fn commit(&self) -> Result<(), StoreFault> {
+    pub(crate) fn commit(&mut self) -> Result<(), StoreFault> {
         self.run("COMMIT", [])?;
+        self.opening = None;
         #[cfg(test)]
         self.trouble.committed(self.synced);
         Ok(())
@@ -168,10 +219,10 @@ impl StoreWrites {
     }
 
     /// Takes room for so many bytes more, which a commit is going to add.
-    pub(crate) fn take_room(&mut self, bytes: u64) -> Result<(), StoreFault> {
+    pub(crate) fn take_room(&mut self, log: &CheckpointLog, bytes: u64) -> Result<(), StoreFault> {
         #[cfg(test)]
         self.trouble.room()?;
-        self.room.take(&self.connection, bytes)
+        self.room.take(&self.connection, log, bytes)
     }
 
     /// Bytes of the write-ahead log, and how many they may become.
@@ -186,6 +237,7 @@ impl StoreWrites {
         stream: u32,
         generation: u64,
         records: &[BlockRecord],
+        stored_ms: u64,
     ) -> Result<(), StoreFault> {
         #[cfg(test)]
         self.trouble.block()?;
@@ -194,13 +246,14 @@ impl StoreWrites {
         self.buffer.clear();
         records.iter().for_each(|record| write_record(stream, record, &mut self.buffer));
         self.run(
-            "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 key(stream, first.offset),
                 generation,
                 records.len(),
                 last.time_ms,
                 &self.buffer[..],
+                stored_ms,
             ],
         )
     }
@@ -284,7 +337,7 @@ impl StoreWrites {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
-            "SELECT body, generation, offset, due_ms, ids FROM idempotency
+            "SELECT body, generation, offset, due_ms, ids, owner FROM idempotency
              WHERE stream = ?1 AND key = ?2",
         )?;
         let row = query.query_row(params![stream, key], |row| {
@@ -294,6 +347,7 @@ impl StoreWrites {
                 offset: row.get::<_, u64>(2)?,
                 due_ms: row.get::<_, u64>(3)?,
                 ids: row.get(4)?,
+                owner: row.get_ref(5)?.as_str()?.into(),
             })
         });
         Ok(row.optional()?)
@@ -308,7 +362,7 @@ impl StoreWrites {
         now_ms: u64,
     ) -> Result<(), StoreFault> {
         self.run(
-            "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![
                 stream,
                 key,
@@ -318,6 +372,7 @@ impl StoreWrites {
                 row.due_ms,
                 &row.ids[..],
                 now_ms,
+                &*row.owner,
             ],
         )
     }
@@ -341,13 +396,14 @@ impl StoreWrites {
         &mut self,
         stream: u32,
         due_ms: u64,
+        owner: &str,
         record: &BlockRecord,
     ) -> Result<(), StoreFault> {
         self.buffer.clear();
         write_record(stream, record, &mut self.buffer);
         self.run(
-            "INSERT INTO delayed (due_ms, stream, data, id) VALUES (?1, ?2, ?3, ?4)",
-            params![due_ms, stream, &self.buffer[..], &record.id[..]],
+            "INSERT INTO delayed (due_ms, stream, data, id, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![due_ms, stream, &self.buffer[..], &record.id[..], owner],
         )
     }
 
@@ -390,15 +446,16 @@ impl StoreWrites {
     }
 
     /// Blocks of `stream` that may go from its oldest on, at most `limit`, while `expired` says so
-    /// of (last offset, last time, bytes).
+    /// of them.
     pub(crate) fn find_expired(
         &self,
         stream: u32,
         limit: usize,
-        mut expired: impl FnMut(u64, u64, u64) -> bool,
+        mut expired: impl FnMut(OldBlock) -> bool,
     ) -> Result<Option<ExpiredBlocks>, StoreFault> {
         let mut query = self.connection.prepare_cached(
-            "SELECT key, count, last_ms, length(data) FROM block WHERE key BETWEEN ?1 AND ?2
+            "SELECT key, count, last_ms, length(data), stored_ms FROM block
+             WHERE key BETWEEN ?1 AND ?2
              ORDER BY key LIMIT ?3",
         )?;
         let range = params![key(stream, 0), last_key(stream), limit];
@@ -408,7 +465,8 @@ impl StoreWrites {
             let through = offset_of(row.get(0)?);
             let last = through + row.get::<_, u64>(1)? - 1;
             let size = row.get::<_, u64>(3)?;
-            if !expired(last, row.get::<_, u64>(2)?, size) {
+            let (last_ms, stored_ms) = (row.get::<_, u64>(2)?, row.get::<_, u64>(4)?);
+            if !expired(OldBlock { last, last_ms, stored_ms, bytes: size }) {
                 break;
             }
             let bytes = found.map_or(0, |found| found.trimmed.bytes) + size;
@@ -452,6 +510,8 @@ impl StoreWrites {
     pub(crate) fn close(self) -> Result<(), StoreFault> {
         // The mark says that nothing was lost. It must not be gone before that is on the disk.
         self.connection.pragma_update(None, "synchronous", "FULL")?;
+        // With a bound SQLite would empty the log that it leaves, and its blocks would be gone.
+        self.connection.pragma_update(None, "journal_size_limit", -1)?;
         self.run("DELETE FROM meta WHERE name = 'running'", [])?;
         self.connection.close().map_err(|(_, error)| error.into())
     }

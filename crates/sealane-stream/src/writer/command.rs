@@ -25,6 +25,8 @@ pub(crate) enum WriterCommand {
     Configure(ConfigureCommand),
     Remove(RemoveCommand),
     Manage(ManageCommand),
+    /// Find the place of a session in a stream.
+    FindSession(FindSessionCommand),
     /// Note that offsets, both ends included, cannot be read.
     Damage(Arc<StreamEntry>, (u64, u64)),
     /// Consumers have changed.
@@ -43,6 +45,8 @@ pub(crate) struct AppendCommand {
     pub(crate) key: Option<StoredRequestKey>,
     /// The keys of the messages, if each is to be stored once by itself.
     pub(crate) each: Vec<StoredRequestKey>,
+    /// The owner of the shares that it counts to; empty: nobody.
+    pub(crate) owner: Arc<str>,
     pub(crate) reply: CommandReply<AppendedMessages>,
     /// The append's share of the queue, given back when the append is planned.
     pub(crate) _share: OwnedSemaphorePermit,
@@ -52,6 +56,8 @@ pub(crate) struct AppendCommand {
 pub(crate) struct PublishCommand {
     /// The key under which the session is stored.
     pub(crate) key: Arc<[u8]>,
+    /// The owner of the shares that it counts to; empty: nobody.
+    pub(crate) owner: Arc<str>,
     pub(crate) outbox: Arc<SessionOutbox>,
     /// How many places of messages of one stream are remembered: as many as may be unanswered.
     pub(crate) keep: u64,
@@ -73,9 +79,19 @@ pub struct SessionItem {
     pub expect: Option<u64>,
     /// How long it is held back.
     pub delay_ms: Option<u64>,
+    /// [`SessionItem::digest_of`] the message as it came.
+    pub digest: u32,
 }
 
 impl SessionItem {
+    /// A digest of what a client sent, before an id was added. It tells a repeated message from
+    /// another one of the same number. That is against mistakes: the numbers are the client's own.
+    pub fn digest_of(raw: &[u8]) -> u32 {
+        // The sum runs at memory's speed. A cryptographic hash of each message took more time than
+        // reading it, and would stop nobody: only the session's token has its numbers.
+        crc32fast::hash(raw)
+    }
+
     /// The answer that its session gets for it.
     pub(crate) fn told(&self, result: Result<StoredPlace, Error>) -> PublishAnswered {
         PublishAnswered { stream: self.topic.clone(), from: self.n, to: self.n, result }
@@ -86,8 +102,19 @@ impl SessionItem {
 pub(crate) struct ConfigureCommand {
     pub(crate) topic: Topic,
     pub(crate) change: StreamChange,
+    /// The owner of the share that a stream counts to which is made; empty: nobody.
+    pub(crate) owner: Arc<str>,
     /// The stream, and whether it was made.
     pub(crate) reply: CommandReply<(Arc<StreamEntry>, bool)>,
+}
+
+/// A session that asks which of its numbers comes next in a stream. It stands in the queue behind
+/// all that its earlier connection has sent.
+pub(crate) struct FindSessionCommand {
+    pub(crate) topic: Topic,
+    /// The key under which the session is stored.
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) reply: CommandReply<u64>,
 }
 
 /// A stream that is to go.
@@ -210,6 +237,7 @@ impl WriterCommand {
             WriterCommand::Configure(configure) => Some(&configure.topic),
             WriterCommand::Remove(remove) => Some(&remove.topic),
             WriterCommand::Manage(manage) => Some(&manage.topic),
+            WriterCommand::FindSession(find) => Some(&find.topic),
             WriterCommand::Publish(_)
             | WriterCommand::Damage(..)
             | WriterCommand::Dirty
@@ -255,6 +283,7 @@ impl WriterCommand {
             }
             WriterCommand::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
             WriterCommand::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
+            WriterCommand::FindSession(find) => find.reply.send(Err(error)).is_ok(),
             WriterCommand::Remove(remove) => remove.reply.send(Err(error)).is_ok(),
             WriterCommand::Stop(reply) => reply.send(Err(error)).is_ok(),
             WriterCommand::Damage(..) | WriterCommand::Dirty => true,
@@ -271,6 +300,8 @@ pub(super) enum CommandAnswer {
         Result<(Arc<StreamEntry>, bool), CommandRefusal>,
     ),
     Remove(CommandReply<bool>, Result<bool, CommandRefusal>),
+    /// The number that comes next in a session.
+    FindSession(CommandReply<u64>, u64),
     Manage {
         reply: CommandReply<u64>,
         result: Result<u64, CommandRefusal>,
@@ -293,6 +324,7 @@ impl CommandAnswer {
                 drop(reply.send(result.map_err(Error::from)))
             }
             CommandAnswer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            CommandAnswer::FindSession(reply, next) => drop(reply.send(Ok(next))),
             CommandAnswer::Manage { reply, result, .. } => {
                 drop(reply.send(result.map_err(Error::from)));
             }
@@ -312,6 +344,7 @@ impl CommandAnswer {
             }
             CommandAnswer::Configure(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::Remove(reply, _) => drop(reply.send(Err(error))),
+            CommandAnswer::FindSession(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::Manage { reply, .. } => drop(reply.send(Err(error))),
         }
     }

@@ -6,4 +6,6 @@ mod corpus;
 mod goes_on;
 mod lists_few;
 mod migrates;
+mod names_its_store;
 mod remembers_sessions;
+mod waits_out_steps;

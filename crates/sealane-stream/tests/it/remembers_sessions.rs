@@ -9,8 +9,8 @@ use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_protocol::{EnqueueOutcome, StreamPosition};
 use sealane_stream::{
-    DirectAnswer, Error, HubConfig, Level, PublishAnswered, PublishSession, Retention, SessionItem,
-    StreamChange, StreamEnqueue, StreamEnvelope, StreamHub,
+    DirectAnswer, Error, HubClock, HubConfig, Level, PublishAnswered, PublishSession, Retention,
+    SessionItem, StreamChange, StreamEnqueue, StreamEnvelope, StreamHub,
 };
 use sealane_testing::until_told_async;
 
@@ -27,7 +27,7 @@ fn envelope(hub: &StreamHub) -> StreamEnvelope {
 
 fn item(hub: &StreamHub, topic: &str, n: u64) -> SessionItem {
     let (topic, envelope) = (topic.parse().unwrap(), envelope(hub));
-    SessionItem { topic, n, envelope, expect: None, delay_ms: None }
+    SessionItem { topic, n, envelope, expect: None, delay_ms: None, digest: n as u32 }
 }
 
 async fn ask(session: &PublishSession, items: Vec<SessionItem>) {
@@ -66,7 +66,14 @@ async fn answers(session: &PublishSession, wanted: usize) -> Vec<Result<EnqueueO
 
 async fn enqueue(hub: &StreamHub, topic: &str) {
     let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope(hub)]);
-    let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    let enqueue = StreamEnqueue {
+        topic,
+        envelopes,
+        expect: None,
+        delay_ms: None,
+        key: None,
+        owner: "".into(),
+    };
     hub.enqueue(enqueue).await.unwrap();
 }
 
@@ -126,7 +133,7 @@ async fn what_is_refused_takes_no_number_and_what_follows_waits_for_it() {
     assert_eq!(offsets(&publish(&hub, &session, "a", 2..=3).await), [1, 2]);
     assert_eq!((next(&hub, "a"), next(&hub, "b")), (3, 1));
     let zero = publish(&hub, &session, "a", [0]).await;
-    assert_eq!(zero, [Err(Error::NumberForgotten { n: 0 })]);
+    assert!(matches!(&zero[0], Err(Error::InvalidParameter { .. })), "{zero:?}");
 }
 
 #[tokio::test]
@@ -196,7 +203,12 @@ async fn sessions_of_yesterday_are_forgotten_and_others_are_not() {
     let old = "UPDATE session SET hour = hour - 25 WHERE substr(session, -3) = x'6f6c64'";
     assert_eq!(store.execute(old, []).unwrap(), 1);
     drop(store);
-    let hub = open(folder.path());
+    let (level, retention, clock) = (Level::Disk, Retention::default(), HubClock::system());
+    let config = HubConfig { folder: folder.path().to_owned(), level, retention };
+    let hub = StreamHub::open_by(config, clock.clone()).unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(sessions(folder.path()), 2, "nothing goes before the clock is calm");
+    clock.pass(Duration::from_secs(600));
     until_told_async(async || sessions(folder.path()), |rows| *rows == 1).await;
     let ask = async |name| {
         let session = hub.publishing("", name).unwrap();
@@ -268,4 +280,32 @@ async fn where_the_first_of_many_is_refused_the_others_skip_it() {
     assert!(matches!(told[0], Err(Error::NotSealed { .. })), "{told:?}");
     assert_eq!(told[1..], [1, 1].map(|next| Err(Error::NumberSkipped { next })));
     assert_eq!(next(&hub, "s"), 0);
+}
+
+/// A program that starts again and counts from 1 with other messages is told so.
+#[tokio::test]
+async fn another_message_under_a_number_is_refused_and_the_same_is_said_to_come_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let (topic, other) = ("a".parse().unwrap(), "b".parse().unwrap());
+    let session = hub.publishing("", "gateway-7").unwrap();
+    assert_eq!(session.next(&topic).await, Ok(1), "before there is a stream");
+    publish(&hub, &session, "a", 1..=3).await;
+    drop(session);
+    hub.close().unwrap();
+    let hub = open(folder.path());
+    let session = hub.publishing("", "gateway-7").unwrap();
+    assert_eq!((session.next(&topic).await, session.next(&other).await), (Ok(4), Ok(1)));
+    let anew = (1..=3).map(|n| SessionItem { digest: 70 + n as u32, ..item(&hub, "a", n) });
+    ask(&session, anew.collect()).await;
+    assert_eq!(answers(&session, 3).await, vec![Err(Error::KeyReused); 3]);
+    ask(&session, vec![item(&hub, "a", 3), item(&hub, "a", 4)]).await;
+    let mut told = Vec::new();
+    while told.iter().map(|answer: &PublishAnswered| answer.to + 1 - answer.from).sum::<u64>() < 2 {
+        session.answers(&mut told).await.unwrap();
+    }
+    told.sort_by_key(|answer| answer.from);
+    let replayed: Vec<bool> =
+        told.iter().map(|answer| answer.result.clone().unwrap().replayed).collect();
+    assert_eq!((replayed, next(&hub, "a")), (vec![true, false], 4));
 }

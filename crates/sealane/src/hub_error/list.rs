@@ -19,7 +19,7 @@ hub_errors! {
     UnknownStream: Never,
     /// `SL-HUB-09`: the stream is not where `expect` says.
     OffsetMismatch: Never,
-    /// `SL-HUB-10`: the idempotency key came with another body before.
+    /// `SL-HUB-10`: the idempotency key, or the number in its session, had another message before.
     KeyReused: Never,
     /// `SL-HUB-11`: a body, envelope or frame is over its limit.
     TooLarge: Never,
