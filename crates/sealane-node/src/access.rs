@@ -22,7 +22,9 @@ pub(crate) use grant::ConnectionGrant;
 pub(crate) use site::{AllowedSites, cross_site};
 pub use token::{AccessToken, TokenRight, TokenRights, TokenSecret};
 
+use crate::fair::ReplyOwner;
 use crate::followed::FollowedFiles;
+use crate::peer::ClientPeer;
 use crate::refusal::HttpRefusal;
 
 /// The prefix of the sub-protocol that brings a token.
@@ -63,6 +65,11 @@ impl AccessTokens {
         !self.tokens().is_empty()
     }
 
+    /// How many tokens there are.
+    pub(crate) fn count(&self) -> usize {
+        self.tokens().iter().count()
+    }
+
     /// Whether a token is needed.
     fn is_guarded(&self) -> bool {
         self.is_exposed || self.tokens().guards()
@@ -77,7 +84,8 @@ impl AccessTokens {
         // The site comes first: a page of the web must not even find out whether a token is right.
         self.site.check(headers, self.is_guarded())?;
         let secret = secret(headers);
-        let pass = RequestPass { hash: secret.map(|secret| secret.hash()), token: None };
+        let hash = secret.map(|secret| secret.hash());
+        let pass = RequestPass { hash, token: None, peer: None };
         self.renew(pass)
     }
 
@@ -155,9 +163,24 @@ pub(crate) struct RequestPass {
     hash: Option<[u8; 32]>,
     /// None: a node without tokens, which serves its own machine.
     token: Option<Arc<AccessToken>>,
+    peer: Option<ClientPeer>,
 }
 
 impl RequestPass {
+    /// The same sender, at this address.
+    pub(crate) fn at(self, peer: Option<ClientPeer>) -> Self {
+        Self { peer, ..self }
+    }
+
+    /// The client that replies to the sender count for.
+    pub(crate) fn reply_owner(&self) -> ReplyOwner {
+        match (&self.token, self.peer) {
+            (Some(token), _) => ReplyOwner::Token(token.name().into()),
+            (None, Some(peer)) => ReplyOwner::Peer(peer),
+            (None, None) => ReplyOwner::Unknown,
+        }
+    }
+
     /// The name of the token, empty where there are none.
     pub(crate) fn name(&self) -> &str {
         self.token.as_ref().map_or("", |token| token.name())

@@ -88,7 +88,7 @@ impl NodeApp {
         let refusal = match self.access.admit(headers) {
             // A valid token passes before any rate is asked: others behind the same address may be
             // guessing.
-            Ok(pass) => return Ok(pass),
+            Ok(pass) => return Ok(pass.at(peer)),
             Err(refusal) => refusal,
         };
         let is_guess = matches!(refusal, HttpRefusal::Unauthorized) && access::shows_token(headers);
@@ -105,7 +105,7 @@ impl NodeApp {
 
     /// The share of one connection in the memory of deliveries.
     pub(crate) fn share(&self) -> DeliveryShare {
-        self.fair.deliveries.share(self.serving.count())
+        self.fair.deliveries.share(self.serving.count() + self.fair.replies.count())
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

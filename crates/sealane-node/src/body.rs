@@ -55,6 +55,9 @@ pub(crate) async fn read(
     let mut plain = Vec::with_capacity(bytes.len());
     let read = records::Decoder::new().to_plain(&bytes, &mut plain);
     read.map_err(|cause| Error::Decode { codec: codec.name(), cause })?;
+    // Records can be much shorter than what they stand for.
+    share.grow(plain.len())?;
+    share.shrink(bytes.len());
     Ok(ReceivedBody { codec: Codec::MsgPack, bytes: plain.into(), _share: share })
 }
 

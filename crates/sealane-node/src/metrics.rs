@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -19,7 +18,7 @@ use sealane_stream::{ConsumerFigures, HistogramSpread, SeriesFigures, StreamFigu
 
 use crate::access::RequestPass;
 use crate::app::NodeApp;
-use crate::reply::answer;
+use crate::reply::{MadeReply, answer, answer_metered};
 
 /// The label of what has no series of its own: no topic holds a `*`.
 const OTHER: &str = "*other*";
@@ -36,11 +35,20 @@ pub(crate) async fn show(
     if let Err(refusal) = pass.need_observe() {
         return answer(&headers, Err(refusal));
     }
-    // It looks at every stream, and nobody who is served by this thread waits for that.
-    match tokio::task::spawn_blocking(move || write(gather(&app))).await {
-        Ok(Ok(text)) => ([(CONTENT_TYPE, HeaderValue::from_static(KIND))], text).into_response(),
-        _ => answer(&headers, Err(Error::Draining.into())),
-    }
+    let make = || {
+        let app = app.clone();
+        async move {
+            // It looks at every stream, and nobody who is served by this thread waits for that.
+            match tokio::task::spawn_blocking(move || write(gather(&app))).await {
+                Ok(Ok(text)) => {
+                    let (status, kind) = (StatusCode::OK, KIND);
+                    Ok(MadeReply { status, kind, body: text.into_bytes() })
+                }
+                _ => Err(Error::Draining.into()),
+            }
+        }
+    };
+    answer_metered(&app, &pass, &headers, make).await
 }
 
 /// A metric with all its series.
@@ -159,6 +167,11 @@ fn gather(app: &NodeApp) -> GatheredMetrics {
         values: MetricValues::Counter(refused.map(point).collect()),
     });
     for (name, help, value) in [
+        (
+            "sealane_carry_replies_cut_total",
+            "Large replies cut off, of which their clients took nothing while others lacked room.",
+            app.fair.replies.cut(),
+        ),
         ("sealane_carry_spans_total", "Spans that a collector has taken.", app.spans.sent()),
         ("sealane_carry_spans_dropped_total", "Spans that none took.", app.spans.dropped()),
     ] {
@@ -226,8 +239,13 @@ fn gauges(app: &NodeApp) -> Vec<NodeMetric> {
         ),
         gauge(
             "sealane_read_held_bytes",
-            "Bytes of deliveries that clients have not taken yet.",
+            "Bytes of deliveries and replies that clients have not taken yet.",
             app.fair.deliveries.held(),
+        ),
+        gauge(
+            "sealane_carry_reply_bytes",
+            "Bytes of them that are large replies.",
+            app.fair.replies.held(),
         ),
         gauge(
             "sealane_read_followed_streams",

@@ -139,6 +139,12 @@ sealane_message::errors! {
         #[cause("a client sent what is no frame of the WebSocket protocol")]
         #[hint("Use a WebSocket library; frames are masked, whole, and without extensions.")]
         WebSocket(String),
+        /// The memory for replies, or the client's share of it, is taken.
+        #[code("SL-NODE-22", "RepliesUnread", retry = Later)]
+        #[cause("the memory for replies, or this client's share of it, is taken by unread ones")]
+        #[hint("Read the replies that you ask for, and fewer at once; then ask again. Nothing was \
+                done.")]
+        RepliesUnread,
     }
 }
 
@@ -181,6 +187,7 @@ impl HttpRefusal {
             // These pass by themselves within seconds. A client that comes back at once would
             // prolong them.
             HttpRefusal::Crowded
+            | HttpRefusal::RepliesUnread
             | HttpRefusal::Connections
             | HttpRefusal::Hub(Error::StorageBusy) => Some(2),
             _ => None,
@@ -204,7 +211,7 @@ impl HttpRefusal {
             HttpRefusal::SilentConnection | HttpRefusal::SlowHead | HttpRefusal::SlowBody => {
                 StatusCode::REQUEST_TIMEOUT
             }
-            HttpRefusal::Crowded => StatusCode::SERVICE_UNAVAILABLE,
+            HttpRefusal::Crowded | HttpRefusal::RepliesUnread => StatusCode::SERVICE_UNAVAILABLE,
             HttpRefusal::NotHttp
             | HttpRefusal::WebSocket(_)
             | HttpRefusal::Handshake

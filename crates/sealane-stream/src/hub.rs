@@ -142,6 +142,8 @@ pub struct StreamsFound {
 
 /// Streams that are looked at in one go.
 const LOOKS: usize = 256;
+/// Consumers that are described in one go, and those of one stream.
+const LOOKED_CONSUMERS: usize = 1024;
 
 /// Messages of a range request.
 #[derive(Debug)]
@@ -247,6 +249,11 @@ impl StreamHub {
     /// How many streams there are.
     pub fn count(&self) -> usize {
         self.registry.count()
+    }
+
+    /// How many consumers a stream has; none where it is not there.
+    pub fn count_consumers(&self, topic: &Topic) -> usize {
+        self.registry.find(topic).map_or(0, |stream| stream.state.lock().consumers.len())
     }
 
     /// How many of them are sealed.
@@ -421,13 +428,16 @@ impl StreamHub {
         // A bounded look holds the lock of all streams only briefly. The caller goes on behind it.
         let found = self.registry.begun(beginning, after, LOOKS);
         let mut listed = StreamsFound { streams: Vec::new(), looked: 0, next: None };
+        let mut consumers = 0;
         for stream in &found {
-            if listed.streams.len() == limit {
+            if listed.streams.len() == limit || consumers >= LOOKED_CONSUMERS {
                 break;
             }
             listed.looked += 1;
             if wanted(&stream.topic) {
-                listed.streams.push(describe(stream));
+                let state = describe(stream);
+                consumers += state.consumers.len();
+                listed.streams.push(state);
             }
         }
         let is_cut = listed.looked < found.len() || found.len() == LOOKS;

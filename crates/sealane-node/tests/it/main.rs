@@ -16,6 +16,7 @@ mod limits_hold;
 mod lists_what_is_granted;
 mod manages_consumers;
 mod means_one_thing;
+mod meters_replies;
 mod names_damage;
 mod negotiates;
 mod operates;
