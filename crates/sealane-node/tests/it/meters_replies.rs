@@ -147,7 +147,7 @@ async fn the_plain_form_of_records_counts_as_their_body_does() {
     records.extend_from_slice(&[0xc0; 40]);
     let one = [&[0x82, 0xa2, b't', b'o', 0xa1, b'a', 0xa8], b"envelope".as_slice()].concat();
     let body = [one, records].concat();
-    let headers = [("content-type", "application/x-msgpackr")];
+    let headers = [("content-type", "application/vnd.msgpack-records")];
     let reply = http::request(hub.address(), "POST", "/v1/enqueue", &headers, &body).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(hub.metric("sealane_carry_body_bytes").await, 0);
