@@ -22,7 +22,7 @@ use crate::envelope::{MessageIds, StreamEnvelope};
 use crate::metrics::{Metrics, SeriesFigures, Timings, figures};
 use crate::publishing::{OpenSessions, PublishSession, queue_cost};
 use crate::registry::StreamRegistry;
-use crate::store::{StoreReads, StoreWrites, StoredRequestKey, StreamSettings};
+use crate::store::{OwnBounds, StoreId, StoreReads, StoreWrites, StoredRequestKey, StreamSettings};
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{
     LaneTurn, StreamSubscription, SubscriptionOutput, SubscriptionReader, TURN_BYTES, part, read,
@@ -61,6 +61,8 @@ pub struct StreamEnqueue {
     pub delay_ms: Option<u64>,
     /// The idempotency key, and the body that came with it.
     pub key: Option<IdempotencyKey>,
+    /// Whose shares it counts to, a token or an address class; empty: nobody's.
+    pub owner: Arc<str>,
 }
 
 /// A key under which the same request is done once.
@@ -167,6 +169,7 @@ pub struct StreamHub {
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     level: Level,
+    store_id: StoreId,
     #[cfg(test)]
     pub(crate) store_trouble: crate::store::trouble::PlannedTrouble,
 }
@@ -183,11 +186,13 @@ impl StreamHub {
         let opened = store::open(&config.folder, now_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
         let reads = StoreReads::new(config.folder.clone());
-        let defaults = StreamSettings { level: config.level, retention: config.retention };
+        let (level, retention) = (config.level, config.retention);
+        let defaults = StreamSettings { level, retention, own_bounds: OwnBounds::default() };
         let is_bounded = !defaults.retention.keeps_all();
         let registry = Arc::new(StreamRegistry::new(reads, is_bounded, opened.streams, sender));
         registry.begin();
-        let writes = StoreWrites::new(opened.connection, opened.lock, &config.folder)?;
+        let writes =
+            StoreWrites::new(opened.connection, opened.lock, opened.opening, &config.folder)?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();
         // The writer is made before the first thread starts, so that a fault of the store leaves
@@ -210,6 +215,7 @@ impl StreamHub {
             closing,
             threads: Mutex::new(threads),
             level: config.level,
+            store_id: opened.id,
             #[cfg(test)]
             store_trouble,
         })
@@ -223,6 +229,11 @@ impl StreamHub {
     /// The level of streams that are made by their first message.
     pub fn level(&self) -> Level {
         self.level
+    }
+
+    /// The store's own name, which no copy of it shares.
+    pub fn store_id(&self) -> StoreId {
+        self.store_id
     }
 
     /// Streams that subscriptions follow, each as often as it is followed.
@@ -268,7 +279,7 @@ impl StreamHub {
     /// As the causes are named; nothing was appended then.
     pub async fn enqueue(&self, enqueue: StreamEnqueue) -> Result<AppendedMessages, Error> {
         self.check(&enqueue)?;
-        let StreamEnqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
+        let StreamEnqueue { topic, envelopes, expect, delay_ms, key, owner } = enqueue;
         let group = envelopes.first().and_then(StreamEnvelope::group);
         envelopes.iter().try_for_each(|envelope| check_seal(group, envelope.group()))?;
         // The queue's room bounds memory. Clients wait here, and not in an unbounded channel.
@@ -289,6 +300,7 @@ impl StreamHub {
             due_ms,
             key,
             each,
+            owner,
             reply,
             _share: share,
         };
@@ -457,8 +469,21 @@ impl StreamHub {
         topic: &Topic,
         change: StreamChange,
     ) -> Result<(StreamState, bool), Error> {
+        self.configure_for(Arc::default(), topic, change).await
+    }
+
+    /// As [`StreamHub::configure`]. A stream that is made counts to the share of `owner`.
+    ///
+    /// # Errors
+    /// As [`StreamHub::configure`].
+    pub async fn configure_for(
+        &self,
+        owner: Arc<str>,
+        topic: &Topic,
+        change: StreamChange,
+    ) -> Result<(StreamState, bool), Error> {
         let (reply, answer) = oneshot::channel();
-        let configure = ConfigureCommand { topic: topic.clone(), change, reply };
+        let configure = ConfigureCommand { topic: topic.clone(), change, owner, reply };
         self.registry.send(WriterCommand::Configure(configure))?;
         let (stream, made) = answer.await.unwrap_or(Err(Error::Draining))?;
         Ok((describe(&stream), made))

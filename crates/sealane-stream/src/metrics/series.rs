@@ -246,7 +246,7 @@ impl ConsumerFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StreamRow;
+    use crate::store::{OwnBounds, StreamRow, StreamSettings};
     use crate::{Level, Retention};
 
     #[test]
@@ -267,9 +267,13 @@ mod tests {
         let stream = StreamEntry::new(StreamRow {
             number: 1,
             topic: "a".parse().unwrap(),
-            level: Level::Os,
+            owner: String::new(),
+            settings: StreamSettings {
+                level: Level::Os,
+                retention: Retention::default(),
+                own_bounds: OwnBounds::default(),
+            },
             created_ms: 0,
-            retention: Retention::default(),
             sealed: None,
             first: 0,
             next: 0,
