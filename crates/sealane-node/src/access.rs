@@ -3,11 +3,12 @@
 
 mod file;
 mod grant;
+mod shares;
 mod site;
 mod token;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use sealane_message::{Pattern, Topic};
+use sealane_stream::{ShareRules, SteeredTopics};
 use tokio::sync::watch;
 
 pub use file::{FileError, TokenFile};
@@ -38,6 +40,8 @@ pub(crate) struct AccessTokens {
     looked: Mutex<SystemTime>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
+    /// Is told which share each token has, at each change.
+    sharing: OnceLock<Box<dyn Fn(ShareRules) + Send + Sync>>,
     site: AllowedSites,
     /// Others reach the node: whatever becomes of the file, it is not open to them.
     is_exposed: bool,
@@ -57,7 +61,15 @@ impl AccessTokens {
         remember(folder, &tokens.current());
         let (changes, _) = watch::channel(0);
         let looked = Mutex::new(SystemTime::now());
-        Ok(Self { file, tokens, looked, changes, site, is_exposed })
+        let sharing = OnceLock::new();
+        Ok(Self { file, tokens, looked, changes, sharing, site, is_exposed })
+    }
+
+    /// Has `share` told which share each token has, now and at each change.
+    pub(crate) fn share_by(&self, share: impl Fn(ShareRules) + Send + Sync + 'static) {
+        share(self.tokens().share_rules());
+        let is_first = self.sharing.set(Box::new(share)).is_ok();
+        debug_assert!(is_first, "one hub for each set of tokens");
     }
 
     /// Whether there is any token.
@@ -122,6 +134,10 @@ impl AccessTokens {
             remember(self.file.parent().unwrap_or(Path::new(".")), &tokens);
             Ok(tokens)
         })?;
+        // The shares come first: whoever is told of the change finds them in effect.
+        if let Some(share) = self.sharing.get() {
+            share(self.tokens().share_rules());
+        }
         self.changes.send_modify(|changes| *changes += 1);
         Ok(())
     }
@@ -175,7 +191,7 @@ impl RequestPass {
     /// The client that replies to the sender count for.
     pub(crate) fn reply_owner(&self) -> ReplyOwner {
         match (&self.token, self.peer) {
-            (Some(token), _) => ReplyOwner::Token(token.name().into()),
+            (Some(token), _) => ReplyOwner::Token(token.owner()),
             (None, Some(peer)) => ReplyOwner::Peer(peer),
             (None, None) => ReplyOwner::Unknown,
         }
@@ -184,6 +200,17 @@ impl RequestPass {
     /// The name of the token, empty where there are none.
     pub(crate) fn name(&self) -> &str {
         self.token.as_ref().map_or("", |token| token.name())
+    }
+
+    /// The owner whose shares the sender's things count for: its token, by name.
+    pub(crate) fn owner(&self) -> Arc<str> {
+        self.token.as_ref().map_or_else(Arc::default, |token| token.owner())
+    }
+
+    /// Where the sender may change consumers that others made.
+    pub(crate) fn steers(&self) -> SteeredTopics {
+        let pass = self.clone();
+        SteeredTopics::new(move |topic| pass.may(TokenRight::Manage, topic))
     }
 
     /// Whether it was a token that let the sender in.

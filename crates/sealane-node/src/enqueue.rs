@@ -65,7 +65,7 @@ async fn append(
     // Nothing more is worked out for who may not publish there.
     pass.need(TokenRight::Publish, &asked.to)?;
     let once = EnqueueIdentity::read(&headers)?;
-    let mut enqueue = read(app, &asked, body.codec)?;
+    let mut enqueue = read(app, &asked, body.codec, pass.owner())?;
     enqueue.key = match once {
         None => None,
         Some(EnqueueIdentity::Key(key)) => {
@@ -136,6 +136,7 @@ fn read(
     app: &NodeApp,
     asked: &sealane_protocol::Enqueue<'_>,
     codec: Codec,
+    owner: Arc<str>,
 ) -> Result<StreamEnqueue, HttpRefusal> {
     let sealane_protocol::Enqueue { to, envelopes, expect, delay_ms, .. } = asked;
     if envelopes.len() > MAX_BATCH_MESSAGES {
@@ -152,8 +153,7 @@ fn read(
         envelopes.iter().copied().map(read).collect::<Result<Vec<_>, _>>()
     })?;
     let (topic, expect, delay_ms) = (to.clone(), *expect, *delay_ms);
-
-    Ok(StreamEnqueue { topic, envelopes, expect, delay_ms, key: None, owner: "".into() })
+    Ok(StreamEnqueue { topic, envelopes, expect, delay_ms, key: None, owner })
 }
 
 fn write(appended: AppendedMessages, is_batch: bool) -> ReplyFill {

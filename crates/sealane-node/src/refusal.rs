@@ -234,6 +234,7 @@ impl HttpRefusal {
                 Error::Decode { .. } => 1007,
                 Error::TooLarge { .. } => 1009,
                 Error::TooMany { .. } | Error::CreditExceeded { .. } => 1008,
+                Error::ShareTaken { .. } | Error::ConsumerNotYours { .. } => 1008,
                 Error::SessionTaken => 1008,
                 Error::StreamRemoved | Error::ConsumerRemoved | Error::Draining => 1001,
                 Error::StorageBusy => 1013,
@@ -275,7 +276,8 @@ fn status(error: &Error) -> StatusCode {
         Error::NumberSkipped { .. } | Error::NumberForgotten { .. } => StatusCode::CONFLICT,
         Error::SessionTaken => StatusCode::CONFLICT,
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::TooMany { .. } | Error::ShareTaken { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::ConsumerNotYours { .. } => StatusCode::FORBIDDEN,
         Error::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::StorageFailed(_)
         | Error::FolderInUse(_)

@@ -108,7 +108,7 @@ pub(crate) async fn configure(
         let change = StreamChange::read(body.codec, &body.bytes)?;
         let size = STATE_BYTES + CONSUMER_BYTES * app.hub.count_consumers(&topic);
         let place = place_for(&app, &pass, size).await?;
-        let (state, made) = app.hub.configure(&topic, change).await?;
+        let (state, made) = app.hub.configure_for(pass.owner(), &topic, change).await?;
         let status = if made { StatusCode::CREATED } else { StatusCode::OK };
         let fill = Box::new(move |writer: &mut DatumWriter<'_>| state.write(writer)) as ReplyFill;
         Ok((place, (status, fill)))

@@ -53,6 +53,7 @@ mod model;
 mod publishing;
 mod registry;
 mod rooms;
+mod shares;
 mod signal;
 mod store;
 mod stream;
@@ -66,11 +67,12 @@ pub use metrics::{
     ConsumerFigures, HistogramBucket, HistogramSpread, HubCounter, HubTiming, Metrics,
     SeriesFigures, StreamFigures, TimingHistogram, Timings,
 };
+pub use shares::{OwnShares, ShareHeld, ShareKind, ShareRules};
 pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
 pub use store::{StoreBackup, StoreId, backup, check, newest_ms, restore, store_id};
 pub use subscription::{
     DeliveryBurst, DeliveryPiece, StreamDelivery, StreamSubscription, SubscriptionOutput,
-    SubscriptionReader,
+    SteeredTopics, SubscriptionReader,
 };
 pub use writer::{AppendedMessages, SessionItem};
 

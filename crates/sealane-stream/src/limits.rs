@@ -49,7 +49,7 @@ sealane_message::limits! {
     MAX_HUB_CONSUMERS: usize = 250_000, "consumers";
     /// Messages that the consumers of one hub were given and have not finished. At the limit
     /// nothing new is given until some are finished. Each takes about 80 bytes.
-    MAX_IN_FLIGHT: usize = 2_000_000, "messages";
+    MAX_HUB_IN_FLIGHT: usize = 2_000_000, "messages";
     /// Messages that the consumers of a token may have in flight, whatever others have.
     MIN_OWNER_IN_FLIGHT: u64 = 1024, "messages";
     /// Shares that have series of their own in `/metrics`, the fullest ones.

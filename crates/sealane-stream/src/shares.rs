@@ -70,15 +70,31 @@ impl ShareChanges {
         *self.0.entry((owner.into(), kind)).or_default() -= count as i64;
     }
 
-    /// The same of keys, whose owner is given as the store has it.
+    /// The same of a key, whose owner is given as the store has it.
     pub(crate) fn add_key(&mut self, stored_owner: &str) {
+        self.add_keys(stored_owner, 1);
+    }
+
+    pub(crate) fn add_keys(&mut self, stored_owner: &str, count: u64) {
         let (owner, kind) = key_owner(stored_owner);
-        self.add(owner, kind, 1);
+        self.add(owner, kind, count);
     }
 
     pub(crate) fn remove_key(&mut self, stored_owner: &str) {
         let (owner, kind) = key_owner(stored_owner);
         self.remove(owner, kind, 1);
+    }
+
+    /// The keys that an owner, as the store has it, lost so far.
+    pub(crate) fn lost_keys(&self, stored_owner: &str) -> u64 {
+        let (owner, kind) = key_owner(stored_owner);
+        self.lost(owner, kind)
+    }
+
+    /// What an owner has more by now; 0 where it has less.
+    pub(crate) fn gained(&self, owner: &str, kind: ShareKind) -> u64 {
+        let change = self.0.get(&(Arc::from(owner), kind)).copied().unwrap_or_default();
+        change.max(0).unsigned_abs()
     }
 
     /// What an owner lost so far.
@@ -97,10 +113,10 @@ fn key_owner(stored: &str) -> (&str, ShareKind) {
 }
 
 /// The owner of a key as the store has it.
-pub(crate) fn stored_key_owner(owner: &str, kind: ShareKind) -> Arc<str> {
+pub(crate) fn stored_key_owner(owner: &Arc<str>, kind: ShareKind) -> Arc<str> {
     match kind {
         ShareKind::MessageKeys => format!("{MESSAGE_KEY}{owner}").into(),
-        _ => owner.into(),
+        _ => owner.clone(),
     }
 }
 
@@ -396,7 +412,7 @@ mod tests {
         let mut changes = ShareChanges::default();
         (0..8).for_each(|_| changes.add_key("a"));
         (0..9).for_each(|_| changes.add_key("b"));
-        changes.add_key(&stored_key_owner("a", ShareKind::MessageKeys));
+        changes.add_key(&stored_key_owner(&"a".into(), ShareKind::MessageKeys));
         book.apply(&changes);
         assert_eq!(book.beyond(kind), [("a".into(), 3)]);
         assert_eq!(book.of("a").held(ShareKind::MessageKeys), 1);

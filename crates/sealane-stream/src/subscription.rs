@@ -40,7 +40,7 @@ pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
 
 /// The kind of a subscription's reader.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum SubscriptionReader {
     /// This connection for itself.
     Reader {
@@ -59,7 +59,30 @@ pub enum SubscriptionReader {
         start: ReadStart,
         /// The changes that this member makes to the consumer's settings.
         change: ConsumerChange,
+        /// Where it may change those of a consumer that another token made.
+        steers: SteeredTopics,
     },
+}
+
+/// The topics on which a member may change what others have made.
+#[derive(Clone, Default)]
+pub struct SteeredTopics(Option<Arc<dyn Fn(&Topic) -> bool + Send + Sync>>);
+
+impl SteeredTopics {
+    /// Those of which `may` says so; the default is none.
+    pub fn new(may: impl Fn(&Topic) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(may)))
+    }
+
+    fn may(&self, topic: &Topic) -> bool {
+        self.0.as_ref().is_some_and(|may| may(topic))
+    }
+}
+
+impl std::fmt::Debug for SteeredTopics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SteeredTopics").finish_non_exhaustive()
+    }
 }
 
 /// The output of a subscription to its connection.

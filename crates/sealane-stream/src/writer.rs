@@ -38,6 +38,7 @@ pub(crate) use manage::{ManageCommand, ManageDeed};
 use crate::commit::{StoreChange, StoreCommit};
 use crate::limits::{ACK_FLUSH_MS, WRITER_IDLE_MS};
 use crate::registry::StreamRegistry;
+use crate::shares::ShareChanges;
 use crate::store::{AppliedCounts, StoreFault, StoreNext, StoreWrites, StreamSettings};
 use crate::stream::StreamEntry;
 use crate::{Error, now_ms};
@@ -86,6 +87,9 @@ impl StoreWriter {
         next: StoreNext,
     ) -> Result<Self, StoreFault> {
         let upkeep = WriterUpkeep::new(&writes)?;
+        let mut held = ShareChanges::default();
+        writes.count_owned(&mut held)?;
+        registry.shares.apply(&held);
         // Upkeep and progress count the store once here. From then on each commit changes the
         // numbers.
         let progress = WriterProgress::new(&registry, &next);
@@ -421,6 +425,7 @@ impl StoreWriter {
         }
         self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
         self.upkeep.settle(&plan, counts);
+        self.registry.shares.apply(&counts.shares);
         self.progress.settle(&plan);
         self.next.generation = self.next.generation.max(plan.streams.generation_floor());
         self.queue.defer(settle::settle(plan, counts, &self.registry));

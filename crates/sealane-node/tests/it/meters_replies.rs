@@ -133,22 +133,3 @@ async fn a_list_ends_before_it_is_large_and_says_where_to_go_on() {
     }
     assert!(seen == STREAMS && pages > 1, "{seen} {pages}");
 }
-
-#[tokio::test]
-async fn the_plain_form_of_records_counts_as_their_body_does() {
-    let hub = Running::start().await;
-    // A structure of long keys, named once, and then two bytes for each map that has it.
-    let keys: Vec<String> = (0..40).map(|n| format!("{n:0>100}")).collect();
-    let mut records = vec![0xd4, 0x72, 0x40, 0xdc, 0x00, 40];
-    for key in &keys {
-        records.extend_from_slice(&[0xd9, 100]);
-        records.extend_from_slice(key.as_bytes());
-    }
-    records.extend_from_slice(&[0xc0; 40]);
-    let one = [&[0x82, 0xa2, b't', b'o', 0xa1, b'a', 0xa8], b"envelope".as_slice()].concat();
-    let body = [one, records].concat();
-    let headers = [("content-type", "application/vnd.msgpack-records")];
-    let reply = http::request(hub.address(), "POST", "/v1/enqueue", &headers, &body).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    assert_eq!(hub.metric("sealane_carry_body_bytes").await, 0);
-}

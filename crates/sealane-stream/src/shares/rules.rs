@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use sealane_message::{System, Topic};
+
 use crate::limits::{
-    MAX_DELAYED, MAX_GROUP_STREAMS, MAX_HUB_CONSUMERS, MAX_IDEMPOTENCY_KEYS, MAX_IN_FLIGHT,
+    MAX_DELAYED, MAX_GROUP_STREAMS, MAX_HUB_CONSUMERS, MAX_IDEMPOTENCY_KEYS, MAX_HUB_IN_FLIGHT,
     MAX_MESSAGE_KEYS, MAX_SESSIONS, MAX_STREAMS, SHARE_PARTS,
 };
 
@@ -40,6 +42,15 @@ impl ShareKind {
         ShareKind::Consumers,
         ShareKind::InFlight,
     ];
+
+    /// The share that a stream counts for. Those of dead letters are the hub's own.
+    pub(crate) fn of_stream(topic: &Topic) -> Option<ShareKind> {
+        match topic.system() {
+            None => Some(ShareKind::Streams),
+            Some(System::Groups) => Some(ShareKind::GroupStreams),
+            Some(System::Dead) => None,
+        }
+    }
 
     /// Its name in files, on the command line and in metrics.
     pub fn name(self) -> &'static str {
@@ -79,7 +90,7 @@ impl ShareKind {
             ShareKind::MessageKeys => MAX_MESSAGE_KEYS,
             ShareKind::Sessions => MAX_SESSIONS,
             ShareKind::Consumers => MAX_HUB_CONSUMERS,
-            ShareKind::InFlight => MAX_IN_FLIGHT,
+            ShareKind::InFlight => MAX_HUB_IN_FLIGHT,
         };
         limit as u64
     }
