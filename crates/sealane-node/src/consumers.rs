@@ -8,10 +8,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::DatumWriter;
 use sealane_message::Topic;
-use sealane_stream::limits::MAX_SHOWN_PENDING;
 use sealane_protocol::{
     ConsumerInfo, ConsumerVerb, Error, read_consumer_query, write_consumer_removed,
 };
+use sealane_stream::limits::MAX_SHOWN_PENDING;
 
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
@@ -19,9 +19,7 @@ use crate::body;
 use crate::limits::MAX_SHOWN_CONNECTIONS;
 use crate::query;
 use crate::refusal::HttpRefusal;
-use crate::reply::{
-    MadeReply, ReplyFill, accepted, answer, answer_in, answer_metered, place_for,
-};
+use crate::reply::{MadeReply, ReplyFill, accepted, answer, answer_in, answer_metered, place_for};
 
 /// All consumers of a stream, or the one that the query names.
 pub(crate) async fn show(

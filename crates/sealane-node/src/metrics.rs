@@ -2,6 +2,7 @@
 //! (docs/reference/METRICS.md).
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,7 +15,10 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use sealane_protocol::Error;
-use sealane_stream::{ConsumerFigures, HistogramSpread, SeriesFigures, StreamFigures};
+use sealane_stream::limits::MAX_METRIC_SHARES;
+use sealane_stream::{
+    ConsumerFigures, HistogramSpread, SeriesFigures, ShareHeld, ShareKind, StreamFigures,
+};
 
 use crate::access::RequestPass;
 use crate::app::NodeApp;
@@ -193,6 +197,7 @@ fn gather(app: &NodeApp) -> GatheredMetrics {
         help: "Requests, from their head to the head of their reply, by route.",
         values: MetricValues::Histogram(app.requests.all().map(timed).collect()),
     });
+    all.extend(by_share(app));
     let SeriesFigures { streams, consumers } = app.hub.figures();
     all.extend(by_stream(&streams));
     all.extend(by_consumer(&consumers));
@@ -275,6 +280,52 @@ fn by_stream(streams: &[StreamFigures]) -> Vec<NodeMetric> {
         }),
         total("sealane_stream_topic_stored_total", "Messages stored.", |of| of.stored),
         total("sealane_stream_topic_delivered_total", "Deliveries.", |of| of.delivered),
+    ]
+}
+
+/// The shares of all owners together, and those of owners that are fullest.
+fn by_share(app: &NodeApp) -> Vec<NodeMetric> {
+    let kind_label = |kind: ShareKind| ("kind", Cow::Borrowed(kind.name()));
+    let mut shares = app.hub.shares();
+    let of_kind = |value: &dyn Fn(ShareKind) -> u64| -> Vec<MetricPoint> {
+        let point = |kind| MetricPoint { labels: vec![kind_label(kind)], value: value(kind) };
+        ShareKind::ALL.into_iter().map(point).collect()
+    };
+    let sums = of_kind(&|kind| app.hub.share_sum(kind));
+    let refused = of_kind(&|kind| {
+        shares.iter().filter(|share| share.kind == kind).map(|share| share.refused).sum()
+    });
+    let percent = |share: &ShareHeld| share.held.saturating_mul(100) / share.limit.max(1);
+    // There may be thousands of tokens, and nobody looks at shares that are nearly empty.
+    shares.sort_by_cached_key(|share| (Reverse(percent(share)), share.owner.clone(), share.kind));
+    shares.truncate(MAX_METRIC_SHARES);
+    let points = |value: fn(&ShareHeld) -> u64| -> Vec<MetricPoint> {
+        let labels =
+            |share: &ShareHeld| vec![("token", share.owner.clone().into()), kind_label(share.kind)];
+        let point = |share: &ShareHeld| MetricPoint { labels: labels(share), value: value(share) };
+        shares.iter().map(point).collect()
+    };
+    vec![
+        NodeMetric {
+            name: "sealane_stream_share_sum",
+            help: "What all tokens hold together, by kind of share.",
+            values: MetricValues::Gauge(sums),
+        },
+        NodeMetric {
+            name: "sealane_stream_share_refused_total",
+            help: "Requests refused for want of a share, by its kind.",
+            values: MetricValues::Counter(refused),
+        },
+        NodeMetric {
+            name: "sealane_stream_share_held",
+            help: "What a token holds, of the fullest shares.",
+            values: MetricValues::Gauge(points(|share| share.held)),
+        },
+        NodeMetric {
+            name: "sealane_stream_share_limit",
+            help: "What it may hold.",
+            values: MetricValues::Gauge(points(|share| share.limit)),
+        },
     ]
 }
 

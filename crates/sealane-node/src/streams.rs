@@ -21,9 +21,7 @@ use crate::app::NodeApp;
 use crate::body;
 use crate::query;
 use crate::refusal::HttpRefusal;
-use crate::reply::{
-    MadeReply, ReplyFill, accepted, answer, answer_in, answer_metered, place_for,
-};
+use crate::reply::{MadeReply, ReplyFill, accepted, answer, answer_in, answer_metered, place_for};
 
 pub(crate) async fn list(
     State(app): State<Arc<NodeApp>>,
@@ -181,7 +179,8 @@ impl StreamsWish {
                 // One more than asked shows whether there are more, without a second look.
                 let limit = self.limit + 1 - found.len();
                 let listed = app.hub.streams(beginning, after.as_ref(), limit, wanted);
-                consumers += listed.streams.iter().map(|state| state.consumers.len()).sum::<usize>();
+                consumers +=
+                    listed.streams.iter().map(|state| state.consumers.len()).sum::<usize>();
                 found.extend(listed.streams);
                 looked += listed.looked;
                 if found.len() > self.limit {

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use crate::ConsumerSettings;
 use crate::shares::OwnerTally;
 use changes::{ConsumerImage, TouchedOffsets, write_varint};
-use live::LiveMessages;
 pub(crate) use changes::{DeadCounts, pieces, write_counts, write_piece};
+use live::LiveMessages;
 pub(crate) use steer::{ConsumerSteer, ConsumerSteered};
 
 /// A connection that belongs to a consumer; unique within the process.

@@ -67,12 +67,14 @@ pub use metrics::{
     ConsumerFigures, HistogramBucket, HistogramSpread, HubCounter, HubTiming, Metrics,
     SeriesFigures, StreamFigures, TimingHistogram, Timings,
 };
-pub use shares::{OwnShares, ShareHeld, ShareKind, ShareRules};
 pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
-pub use store::{StoreBackup, StoreId, backup, check, newest_ms, restore, store_id};
+pub use shares::{OwnShares, ShareHeld, ShareKind, ShareRules};
+pub use store::{
+    OwnedRows, StoreBackup, StoreId, backup, check, newest_ms, owned, restore, store_id,
+};
 pub use subscription::{
-    DeliveryBurst, DeliveryPiece, StreamDelivery, StreamSubscription, SubscriptionOutput,
-    SteeredTopics, SubscriptionReader,
+    DeliveryBurst, DeliveryPiece, SteeredTopics, StreamDelivery, StreamSubscription,
+    SubscriptionOutput, SubscriptionReader,
 };
 pub use writer::{AppendedMessages, SessionItem};
 

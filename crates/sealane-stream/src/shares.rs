@@ -91,6 +91,12 @@ impl ShareChanges {
         self.lost(owner, kind)
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (String, ShareKind, u64)> {
+        let each = self.0.iter();
+        each.map(|((owner, kind), count)| (owner.to_string(), *kind, count.unsigned_abs()))
+    }
+
     /// What an owner has more by now; 0 where it has less.
     pub(crate) fn gained(&self, owner: &str, kind: ShareKind) -> u64 {
         let change = self.0.get(&(Arc::from(owner), kind)).copied().unwrap_or_default();
@@ -207,7 +213,11 @@ impl ShareBook {
 }
 
 impl OwnerTally {
-    fn new(owner: Arc<str>, limit: impl Fn(ShareKind) -> u64, sum: Option<Arc<OwnerTally>>) -> Self {
+    fn new(
+        owner: Arc<str>,
+        limit: impl Fn(ShareKind) -> u64,
+        sum: Option<Arc<OwnerTally>>,
+    ) -> Self {
         let limits = ShareKind::ALL.map(|kind| AtomicU64::new(limit(kind)));
         Self { owner, held: Default::default(), limits, refused: Default::default(), sum }
     }

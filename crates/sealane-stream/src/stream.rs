@@ -4,8 +4,8 @@ mod tail;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::limits::{MAX_CONSUMERS, MAX_TOKEN_CONSUMERS};
 use parking_lot::Mutex;

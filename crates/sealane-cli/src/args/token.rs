@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use sealane_message::Pattern;
+use sealane_stream::ShareKind;
 
 use crate::times;
 
@@ -55,10 +56,27 @@ pub struct TokenNew {
     /// Allow seeing the metrics of the node
     #[arg(long)]
     pub observe: bool,
+    /// Choose a share of what the node has, for example streams=1000; may be repeated. The kinds
+    /// are streams, group_streams, delayed, keys, message_keys, sessions, consumers and in_flight.
+    /// Without it the token may hold a quarter of each, and an only token all
+    #[arg(long, value_name = "KIND=N", value_parser = share)]
+    pub share: Vec<(ShareKind, u64)>,
     /// Let the token expire after this time, for example 90d
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     pub expires: Option<Duration>,
     /// Write the token into this file, readable by you only, instead of printing it
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
+}
+
+/// Reads a share: its kind, and how many the token may have.
+fn share(text: &str) -> Result<(ShareKind, u64), String> {
+    let (name, limit) = text.split_once('=').ok_or("is no KIND=N, for example streams=1000")?;
+    let kind = ShareKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let names: Vec<_> = ShareKind::ALL.into_iter().map(ShareKind::name).collect();
+        format!("`{name}` is no share; there are {}", names.join(", "))
+    })?;
+    let limit = limit.parse().ok().filter(|limit| *limit <= kind.limit());
+    let most = kind.limit();
+    limit.map(|limit| (kind, limit)).ok_or_else(|| format!("N is an integer from 0 to {most}"))
 }

@@ -50,7 +50,8 @@ fn read(name: &str, value: &Value) -> Result<(ShareKind, u64), InputError> {
 
 /// The line of a token's table that has its shares; nothing where none were chosen.
 pub(super) fn write(shares: &OwnShares, text: &mut String) {
-    let all: Vec<_> = shares.iter().map(|(kind, limit)| format!("{} = {limit}", kind.name())).collect();
+    let all: Vec<_> =
+        shares.iter().map(|(kind, limit)| format!("{} = {limit}", kind.name())).collect();
     if !all.is_empty() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{KEY} = {{ {} }}", all.join(", "));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, params};
 use sealane_protocol::{EnqueueOutcome, StreamPosition};
 
-use crate::shares::{ShareChanges, ShareKind};
 use super::{StoreFault, StoreWrites};
+use crate::shares::{ShareChanges, ShareKind};
 
 /// The messages that one session has had stored in one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

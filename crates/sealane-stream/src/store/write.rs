@@ -8,10 +8,11 @@ use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::opening::OpeningRows;
+use super::owned::count_rows;
 use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
-use crate::shares::{ShareChanges, ShareKind};
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
+use crate::shares::{ShareChanges, ShareKind};
 use crate::{Level, Retention, StreamChange};
 
 /// The writer's connection. Every call but [`StoreWrites::begin`], [`StoreWrites::commit`] and
@@ -384,18 +385,7 @@ impl StoreWrites {
 
     /// Adds what each owner has of delayed messages, keys and sessions.
     pub(crate) fn count_owned(&self, shares: &mut ShareChanges) -> Result<(), StoreFault> {
-        let each = |table: &str, mut add: Box<dyn FnMut(&str, u64) + '_>| {
-            let query = format!("SELECT owner, count(*) FROM {table} GROUP BY owner");
-            let mut query = self.connection.prepare(&query)?;
-            let mut rows = query.query([])?;
-            while let Some(row) = rows.next()? {
-                add(&row.get::<_, String>(0)?, row.get(1)?);
-            }
-            Ok::<(), StoreFault>(())
-        };
-        each("delayed", Box::new(|owner, n| shares.add(owner, ShareKind::Delayed, n)))?;
-        each("session", Box::new(|owner, n| shares.add(owner, ShareKind::Sessions, n)))?;
-        each("idempotency", Box::new(|owner, n| shares.add_keys(owner, n)))
+        count_rows(&self.connection, &["delayed", "session", "idempotency"], shares)
     }
 
     /// How many idempotency keys there are.

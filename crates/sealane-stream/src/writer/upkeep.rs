@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_SESSION_AGE_HOURS, RELEASE_RETRY_MS, RETENTION_INTERVAL_MS,
+    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_SESSION_AGE_HOURS, RELEASE_RETRY_MS,
+    RETENTION_INTERVAL_MS,
 };
 use sealane_protocol::limits::MAX_OFFSET;
 
