@@ -81,6 +81,12 @@ pub(super) const PROOFS: &[ProofSpec] = &[
         environment: &[("SEALANE_CROWD", "10000"), ("SEALANE_SECONDS", "60"), DEMANDS],
     },
     ProofSpec {
+        name: "shares",
+        shows: "100 tokens, one hostile in each of 11 ways: the others' refusals, waits, memory",
+        runs: ProofCommand::Test { package: CLI, named: "withstands::a_token_that_takes_all" },
+        environment: &[("SEALANE_SECONDS", "30"), DEMANDS],
+    },
+    ProofSpec {
         name: "stalled",
         shows: "one of 1,000 readers stands still for a minute: the others' p99, memory, catch-up",
         runs: ProofCommand::Test { package: CLI, named: "withstands::a_stalled_reader" },

@@ -28,6 +28,7 @@ mod retains;
 mod running;
 mod seals;
 mod sends_events;
+mod shares_among_tokens;
 mod shares_encodings;
 mod socket;
 mod stays_fair;
