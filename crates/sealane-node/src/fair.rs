@@ -13,6 +13,7 @@ use crate::limits::{
     MAX_ASKED_BYTES, MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES,
     MAX_CONNECTIONS_PER_ADDRESS, MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE,
     MAX_RATE_KEYS, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS, MIN_EQUAL_SHARES, MIN_SHARE_KIB,
+    REPLY_PIECE_BYTES,
 };
 use parking_lot::{Mutex, MutexGuard};
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
@@ -199,6 +200,12 @@ impl DeliveryShare {
     pub(crate) fn bytes(&self) -> usize {
         // Even with nothing taken a connection may send one message, or it could never become idle.
         (self.equal_kib + self.free_kib).max(MIN_SHARE_KIB) << 10
+    }
+
+    /// Whether so many bytes are more than overhead can make of what the share allows: a single
+    /// message, or one that is much longer in the codec of its reader. It is held as a large reply.
+    pub(crate) fn is_large(&self, bytes: usize) -> bool {
+        bytes > 2 * self.bytes() + REPLY_PIECE_BYTES
     }
 
     /// Gives back what is more than `bytes`.

@@ -250,7 +250,7 @@ impl HttpRefusal {
             HttpRefusal::Unauthorized | HttpRefusal::Forbidden { .. } | HttpRefusal::Site(_) => {
                 1008
             }
-            HttpRefusal::Guesses(_) => 1013,
+            HttpRefusal::Guesses(_) | HttpRefusal::RepliesUnread => 1013,
             HttpRefusal::WebSocket(_) => 1002,
             _ => 1003,
         }

@@ -61,6 +61,8 @@ struct HeldReply {
     bytes: Option<Bytes>,
     /// When the client took something last.
     since: Instant,
+    /// Told when it is cut off, for who holds its bytes elsewhere.
+    cut: Arc<Notify>,
 }
 
 /// The replies of one owner.
@@ -137,6 +139,7 @@ impl ReplyMemory {
                 break;
             }
             let stalled = room.longest_stalled(is_owner_full.then_some(owner), now)?;
+            room.replies.get(&stalled).into_iter().for_each(|held| held.cut.notify_one());
             self.let_go(&mut room, stalled);
             self.cut.fetch_add(1, Ordering::Relaxed);
         }
@@ -146,10 +149,11 @@ impl ReplyMemory {
         let of_owner = room.owner(owner);
         of_owner.kib += kib;
         of_owner.users += 1;
-        let held = HeldReply { owner: owner.clone(), kib, bytes: None, since: now };
+        let (owner, cut) = (owner.clone(), Arc::new(Notify::new()));
+        let held = HeldReply { owner, kib, bytes: None, since: now, cut: cut.clone() };
         room.replies.insert(number, held);
         drop(room);
-        Some(ReplyHold { memory: self.clone(), number, bytes, _counted: self.counted() })
+        Some(ReplyHold { memory: self.clone(), number, bytes, cut, _counted: self.counted() })
     }
 
     /// Waits until there may be more room. Returns whether there is still time.
@@ -253,6 +257,7 @@ pub(crate) struct ReplyHold {
     memory: Arc<ReplyMemory>,
     number: u64,
     bytes: usize,
+    cut: Arc<Notify>,
     _counted: ReplyCounted,
 }
 
@@ -269,6 +274,16 @@ impl ReplyHold {
             held.bytes = Some(bytes.into());
             held.since = Instant::now();
         }
+    }
+
+    /// Holds bytes that are elsewhere, as [`ReplyHold::fill`] does.
+    pub(crate) fn fill_elsewhere(&self) {
+        self.fill(Vec::new());
+    }
+
+    /// Waits until it is cut off.
+    pub(crate) async fn cut(&self) {
+        self.cut.notified().await;
     }
 
     /// A copy of the next piece, empty behind the last one. None: the reply was cut off.
@@ -311,6 +326,8 @@ impl ReplyPlace {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::super::DeliveryMemory;
     use super::*;
     use crate::limits::MAX_DELIVERIES_BYTES;
@@ -346,6 +363,8 @@ mod tests {
         assert!(replies.reserve(&owner, 1, 7 * MIB, now).is_none());
         let further = replies.reserve(&owner, 1, 7 * MIB, later()).unwrap();
         assert_eq!(replies.cut(), 1);
+        let told = |hold: &&ReplyHold| hold.cut().now_or_never().is_some();
+        assert_eq!(held.iter().filter(told).count(), 1);
         let cut = held.iter().filter(|hold| hold.next_piece().is_none()).count();
         assert_eq!(cut, 1, "one went, and the others go on");
         drop((held, further));

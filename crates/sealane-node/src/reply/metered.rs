@@ -22,9 +22,6 @@ use crate::fair::{DeliveryShare, ReplyCounted, ReplyHold, ReplyPlace};
 use crate::limits::MAX_REPLY_WAIT_MS;
 use crate::refusal::HttpRefusal;
 
-/// The parts of all memory for replies of which a token has one, where there are several.
-const PARTS: usize = 4;
-
 /// A reply that is made and not sent yet.
 pub(crate) struct MadeReply {
     pub(crate) status: StatusCode,
@@ -119,8 +116,7 @@ fn try_place(app: &NodeApp, pass: &RequestPass, bytes: usize) -> Option<ReplyPla
         return Some(ReplyPlace::Share(share, replies.counted()));
     }
     drop(share);
-    let parts = if app.access.count() > 1 { PARTS } else { 1 };
-    replies.reserve(&pass.reply_owner(), parts, bytes, Instant::now()).map(ReplyPlace::Hold)
+    app.large(&pass.reply_owner(), bytes).map(ReplyPlace::Hold)
 }
 
 async fn wait_for_place(

@@ -133,3 +133,52 @@ async fn a_list_ends_before_it_is_large_and_says_where_to_go_on() {
     }
     assert!(seen == STREAMS && pages > 1, "{seen} {pages}");
 }
+
+/// Subscriptions and event sources that are given what they ask for, and read nothing.
+async fn unread_deliveries(hub: &Running, count: usize) -> Vec<TcpStream> {
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+                   sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let mut all = unread(hub, "/v1/subscribe?stream=rw&from=first", upgrade, count).await;
+    for stream in &mut all {
+        let credit = br#"{"credit":3}"#;
+        let mut frame = vec![0x81, 0x80 | credit.len() as u8, 0, 0, 0, 0];
+        frame.extend_from_slice(credit);
+        stream.write_all(&frame).await.unwrap();
+    }
+    all.extend(unread(hub, "/v1/events?stream=rw&from=first", "", count).await);
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_deliveries_that_nobody_reads_are_bounded_and_who_reads_goes_on() {
+    let hub = Running::start().await;
+    for _ in 0..3 {
+        enqueue_wide(&hub, "rw").await;
+    }
+    let stuck = unread_deliveries(&hub, 20).await;
+    let gone = async || {
+        let refused = "sealane_carry_refused_total{code=\"RepliesUnread\"}";
+        hub.metric("sealane_carry_replies_cut_total").await + hub.metric(refused).await
+    };
+    for _ in 0..3000 {
+        let large = hub.metric("sealane_carry_reply_bytes").await as usize;
+        let held = hub.metric("sealane_read_held_bytes").await as usize;
+        assert!(large <= MAX_REPLIES_BYTES && held <= MAX_DELIVERIES_BYTES, "{large} {held}");
+        if large > MAX_REPLIES_BYTES / 2 && gone().await > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(gone().await > 0, "nobody had to go for the others");
+    let mut reader = hub.subscribe("stream=rw&from=first").await;
+    reader.credit(3).await;
+    assert_eq!(reader.take(3).await.len(), 3);
+    drop(stuck);
+    for _ in 0..3000 {
+        if hub.metric("sealane_carry_reply_bytes").await == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the memory of deliveries comes back");
+}
