@@ -136,7 +136,7 @@ fn until(token: &AccessToken) -> String {
     format!("  {said} {}", humantime::format_rfc3339_seconds(expires))
 }
 
-/// What a token holds of each share that is stored, and may hold.
+/// The stored shares of a token: how much it holds and may hold of each.
 pub(crate) fn shares(name: &str, rules: &ShareRules, held: &[OwnedRows]) -> Vec<ShareHeld> {
     let of = |kind| {
         let found = held.iter().find(|rows| rows.owner == name && rows.kind == kind);

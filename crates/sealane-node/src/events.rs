@@ -190,7 +190,7 @@ struct EventSource {
     out: Vec<u8>,
     /// The share of the common memory that the last sent bytes hold.
     held: Option<DeliveryShare>,
-    /// What is larger than a share, and leaves in pieces.
+    /// Events that are larger than a share, and leave in pieces.
     large: Option<ReplyHold>,
     owner: ReplyOwner,
     ended: bool,

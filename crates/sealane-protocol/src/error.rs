@@ -119,8 +119,8 @@ sealane_message::errors! {
         #[error("{} {limit} {what} already, which is the share", sharer(owner))]
         #[code("SL-HUB-36", "ShareTaken", retry = Later)]
         #[cause("a token has its share of what the hub has")]
-        #[hint("Remove what is no longer used, or give the token a larger share in tokens.toml; the \
-                message names the token and the share.")]
+        #[hint("Remove what is no longer used, or give the token a larger share in tokens.toml; \
+                the message names both.")]
         ShareTaken {
             /// The token; empty: no token was needed.
             owner: String,
@@ -388,7 +388,7 @@ impl Error {
     }
 }
 
-/// Who has a share.
+/// The owner of a share, as people call it.
 fn sharer(owner: &str) -> String {
     match owner {
         "" => "clients without a token have".to_owned(),

@@ -225,7 +225,8 @@ impl ConsumerProgress {
                 self.touched.note(offset);
             }
         }
-        // New messages wait until the returned ones are taken, or those could be overtaken for ever.
+        // New messages wait until the returned ones are taken, or those could be overtaken for
+        // ever.
         let most = if self.ready.is_empty() { max - out.len() } else { 0 };
         self.take_new(most, offsets, state, fits, &mut out);
         // The scan's time moves only to earlier here. The scan itself finds the next deadline.

@@ -1,6 +1,7 @@
 //! The hub: streams on disk, and everything that is done with them.
 
 mod manage;
+mod shares;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,7 +23,6 @@ use crate::envelope::{MessageIds, StreamEnvelope};
 use crate::metrics::{Metrics, SeriesFigures, Timings, figures};
 use crate::publishing::{OpenSessions, PublishSession, queue_cost};
 use crate::registry::StreamRegistry;
-use crate::shares::{ShareHeld, ShareKind, ShareRules};
 use crate::store::{OwnBounds, StoreId, StoreReads, StoreWrites, StoredRequestKey, StreamSettings};
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{
@@ -261,27 +261,6 @@ impl StreamHub {
     /// How many streams there are.
     pub fn count(&self) -> usize {
         self.registry.count()
-    }
-
-    /// How many consumers a stream has; none where it is not there.
-    pub fn count_consumers(&self, topic: &Topic) -> usize {
-        self.registry.find(topic).map_or(0, |stream| stream.state.lock().consumers.len())
-    }
-
-    /// Has these rules of shares hold from now on. What an owner has beyond its share it keeps, but
-    /// for keys and sessions, of which its oldest go.
-    pub fn set_shares(&self, rules: ShareRules) {
-        self.registry.shares.set_rules(rules);
-    }
-
-    /// What each owner holds of its shares.
-    pub fn shares(&self) -> Vec<ShareHeld> {
-        self.registry.shares.all()
-    }
-
-    /// What all owners hold together.
-    pub fn share_sum(&self, kind: ShareKind) -> u64 {
-        self.registry.shares.sum(kind)
     }
 
     /// How many of them are sealed.

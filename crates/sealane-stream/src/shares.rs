@@ -22,15 +22,15 @@ const KINDS: usize = ShareKind::ALL.len();
 /// token has such a name.
 const MESSAGE_KEY: char = '\u{1}';
 
-/// What all owners hold.
+/// The tallies of all owners.
 pub(crate) struct ShareBook {
     owners: Mutex<HashMap<Arc<str>, Arc<OwnerTally>>>,
     rules: Mutex<ShareRules>,
-    /// What all owners hold together, and what the hub has.
+    /// The sum of all owners, and the limits of the hub.
     sum: Arc<OwnerTally>,
 }
 
-/// What one owner holds and may hold, by the kind of share.
+/// The holdings of one owner and their limits, by the kind of share.
 #[derive(Debug)]
 pub(crate) struct OwnerTally {
     pub(crate) owner: Arc<str>,
@@ -42,12 +42,12 @@ pub(crate) struct OwnerTally {
     sum: Option<Arc<OwnerTally>>,
 }
 
-/// What an owner holds of one kind.
+/// One share of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShareHeld {
     /// The token; empty: no token was needed.
     pub owner: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ShareKind,
     /// How much it holds.
     pub held: u64,
@@ -97,13 +97,13 @@ impl ShareChanges {
         each.map(|((owner, kind), count)| (owner.to_string(), *kind, count.unsigned_abs()))
     }
 
-    /// What an owner has more by now; 0 where it has less.
+    /// How much more an owner has by now; 0 where it has less.
     pub(crate) fn gained(&self, owner: &str, kind: ShareKind) -> u64 {
         let change = self.0.get(&(Arc::from(owner), kind)).copied().unwrap_or_default();
         change.max(0).unsigned_abs()
     }
 
-    /// What an owner lost so far.
+    /// How much an owner lost so far.
     pub(crate) fn lost(&self, owner: &str, kind: ShareKind) -> u64 {
         let change = self.0.get(&(Arc::from(owner), kind)).copied().unwrap_or_default();
         change.min(0).unsigned_abs()
@@ -174,12 +174,12 @@ impl ShareBook {
         }
     }
 
-    /// What all hold together.
+    /// How much all owners hold together.
     pub(crate) fn sum(&self, kind: ShareKind) -> u64 {
         self.sum.held(kind)
     }
 
-    /// What each owner holds that holds anything.
+    /// The shares of which anything is held, or was refused.
     pub(crate) fn all(&self) -> Vec<ShareHeld> {
         let owners: Vec<_> = self.owners.lock().values().cloned().collect();
         let each = owners.iter().flat_map(|tally| {

@@ -8,6 +8,7 @@ mod fetch;
 mod in_flight;
 mod lane;
 mod lanes;
+mod steered;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -38,6 +39,7 @@ pub(crate) use burst::part;
 pub use burst::{DeliveryBurst, DeliveryPiece};
 pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
+pub use steered::SteeredTopics;
 
 /// The kind of a subscription's reader.
 #[derive(Debug, Clone)]
@@ -62,27 +64,6 @@ pub enum SubscriptionReader {
         /// Where it may change those of a consumer that another token made.
         steers: SteeredTopics,
     },
-}
-
-/// The topics on which a member may change what others have made.
-#[derive(Clone, Default)]
-pub struct SteeredTopics(Option<Arc<dyn Fn(&Topic) -> bool + Send + Sync>>);
-
-impl SteeredTopics {
-    /// Those of which `may` says so; the default is none.
-    pub fn new(may: impl Fn(&Topic) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(may)))
-    }
-
-    fn may(&self, topic: &Topic) -> bool {
-        self.0.as_ref().is_some_and(|may| may(topic))
-    }
-}
-
-impl std::fmt::Debug for SteeredTopics {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SteeredTopics").finish_non_exhaustive()
-    }
 }
 
 /// The output of a subscription to its connection.

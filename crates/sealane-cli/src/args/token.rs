@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use sealane_message::Pattern;
+use sealane_message::{InputError, Pattern};
 use sealane_stream::ShareKind;
 
 use crate::times;
@@ -70,13 +70,36 @@ pub struct TokenNew {
 }
 
 /// Reads a share: its kind, and how many the token may have.
-fn share(text: &str) -> Result<(ShareKind, u64), String> {
+fn share(text: &str) -> Result<(ShareKind, u64), InputError> {
     let (name, limit) = text.split_once('=').ok_or("is no KIND=N, for example streams=1000")?;
     let kind = ShareKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
         let names: Vec<_> = ShareKind::ALL.into_iter().map(ShareKind::name).collect();
         format!("`{name}` is no share; there are {}", names.join(", "))
     })?;
-    let limit = limit.parse().ok().filter(|limit| *limit <= kind.limit());
     let most = kind.limit();
-    limit.map(|limit| (kind, limit)).ok_or_else(|| format!("N is an integer from 0 to {most}"))
+    let limit = limit.parse().ok().filter(|limit| *limit <= most);
+    let limit = limit.ok_or_else(|| format!("N is an integer from 0 to {most}"))?;
+    Ok((kind, limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_a_kind_and_no_more_than_there_is() {
+        assert!(matches!(share("streams=0"), Ok((ShareKind::Streams, 0))));
+        assert!(matches!(share("in_flight=7"), Ok((ShareKind::InFlight, 7))));
+        for (text, said) in [
+            ("streams", "is no KIND=N"),
+            ("stream=1", "`stream` is no share; there are streams, group_streams"),
+            ("streams=", "integer from 0 to 100000"),
+            ("streams=-1", "integer from 0 to 100000"),
+            ("streams=100001", "integer from 0 to 100000"),
+            ("keys=99999999999999999999", "integer from 0 to 1000000"),
+        ] {
+            let refused = share(text).unwrap_err().to_string();
+            assert!(refused.contains(said), "{text}: {refused}");
+        }
+    }
 }

@@ -477,6 +477,9 @@ mod tests {
         let rules = read(&shares).unwrap().share_rules();
         assert_eq!(rules.limit("a", ShareKind::Streams), 7);
         assert_eq!(rules.limit("b", ShareKind::Streams), ShareKind::Streams.limit() / 4);
+        read(&good).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(TokenFile::read(&file), Err(FileError::Exposed { .. })));
     }
 
     #[test]
@@ -506,8 +509,5 @@ mod tests {
         let text = format!("{good}[share.nobody]\nstreams = 7\n");
         let said = TokenFile::from_table(text.parse().unwrap(), &text).unwrap_err().to_string();
         assert!(said.contains("`share` is no key of it"), "{said}");
-        read(&good).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(TokenFile::read(&file), Err(FileError::Exposed { .. })));
     }
 }

@@ -57,7 +57,7 @@ struct ReplyRoom {
 struct HeldReply {
     owner: ReplyOwner,
     kib: usize,
-    /// What is left; none: the reply is still being made.
+    /// The rest of it; none: the reply is still being made.
     bytes: Option<Bytes>,
     /// When the client took something last.
     since: Instant,

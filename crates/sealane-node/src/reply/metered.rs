@@ -68,7 +68,7 @@ where
         if let Some(place) = fitting.or_else(|| try_place(app, pass, size)) {
             return send(made, place);
         }
-        // Whoever waits for room holds none meanwhile.
+        // A reply that waits for room holds none meanwhile.
         drop((made, turn));
         place = match wait_for_place(app, pass, size, until).await {
             Some(place) => Some(place),

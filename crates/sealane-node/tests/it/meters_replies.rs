@@ -1,4 +1,4 @@
-//! What clients do not read costs the node a bounded memory, and nobody who reads anything.
+//! Unread replies and deliveries cost the node a bounded memory, and clients that read nothing.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ pub(crate) struct AppliedCounts {
     pub(crate) delayed_added: u64,
     /// Delayed messages that were given to their streams or cancelled.
     pub(crate) delayed_ended: u64,
-    /// What owners have more or less of delayed messages, keys and sessions.
+    /// Changes of what owners hold: delayed messages, keys and sessions.
     pub(crate) shares: ShareChanges,
     /// The removed stream of which something went.
     pub(crate) swept: Option<(u32, SweptRows)>,

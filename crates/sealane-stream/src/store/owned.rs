@@ -1,20 +1,20 @@
-//! What owners hold, as the store says it beside a hub that runs.
+//! The rows of each owner: counted, and removed where they are too many.
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
-use super::StoreFault;
 use super::schema::open_for_reading;
+use super::{StoreFault, StoreWrites};
 use crate::Error;
 use crate::shares::{ShareChanges, ShareKind};
 
-/// What an owner has of one kind in a store.
+/// How much an owner has of one kind in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedRows {
     /// The token; empty: no token was needed.
     pub owner: String,
-    /// What it is.
+    /// Their kind.
     pub kind: ShareKind,
     /// How many.
     pub count: u64,
@@ -49,7 +49,7 @@ fn count(folder: &Path) -> Result<ShareChanges, StoreFault> {
 }
 
 /// Adds what each owner has in these tables. All but that of consumers have an index of owners.
-pub(super) fn count_rows(
+fn count_rows(
     connection: &Connection,
     tables: &[&str],
     shares: &mut ShareChanges,
@@ -69,4 +69,49 @@ pub(super) fn count_rows(
         }
     }
     Ok(())
+}
+
+impl StoreWrites {
+    /// Adds what each owner has of delayed messages, keys and sessions.
+    pub(crate) fn count_owned(&self, shares: &mut ShareChanges) -> Result<(), StoreFault> {
+        count_rows(&self.connection, &["delayed", "session", "idempotency"], shares)
+    }
+
+    /// Forgets so many of the oldest keys of an owner, less those that it lost by this very commit;
+    /// returns how many.
+    pub(super) fn trim_keys(
+        &self,
+        owner: &str,
+        rows: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        let rows = rows.saturating_sub(shares.lost_keys(owner));
+        self.remove_owned(
+            "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
+             FROM idempotency WHERE owner = ?1 ORDER BY time_ms, stream, key LIMIT ?2)
+             RETURNING owner",
+            params![owner, rows],
+            |owner| shares.remove_key(owner),
+        )
+    }
+
+    /// Runs a statement that returns the owners of the rows which it removes; returns how many
+    /// those are.
+    pub(super) fn remove_owned(
+        &self,
+        query: &str,
+        params: impl rusqlite::Params,
+        mut gone: impl FnMut(&str),
+    ) -> Result<u64, StoreFault> {
+        #[cfg(test)]
+        self.trouble.statement()?;
+        let mut query = self.connection.prepare_cached(query)?;
+        let mut rows = query.query(params)?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            gone(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+            count += 1;
+        }
+        Ok(count)
+    }
 }

@@ -8,7 +8,6 @@ use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::opening::OpeningRows;
-use super::owned::count_rows;
 use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
@@ -383,32 +382,9 @@ impl StoreWrites {
         )
     }
 
-    /// Adds what each owner has of delayed messages, keys and sessions.
-    pub(crate) fn count_owned(&self, shares: &mut ShareChanges) -> Result<(), StoreFault> {
-        count_rows(&self.connection, &["delayed", "session", "idempotency"], shares)
-    }
-
     /// How many idempotency keys there are.
     pub(crate) fn count_keys(&self) -> Result<u64, StoreFault> {
         self.number("SELECT count(*) FROM idempotency")
-    }
-
-    /// Forgets so many of the oldest keys of an owner, less those that it lost by this very commit;
-    /// returns how many.
-    pub(super) fn trim_keys(
-        &self,
-        owner: &str,
-        rows: u64,
-        shares: &mut ShareChanges,
-    ) -> Result<u64, StoreFault> {
-        let rows = rows.saturating_sub(shares.lost_keys(owner));
-        self.remove_owned(
-            "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
-             FROM idempotency WHERE owner = ?1 ORDER BY time_ms, stream, key LIMIT ?2)
-             RETURNING owner",
-            params![owner, rows],
-            |owner| shares.remove_key(owner),
-        )
     }
 
     /// Forgets up to `limit` of the oldest keys that came before `before_ms`; returns how many.
@@ -560,26 +536,6 @@ impl StoreWrites {
 
     pub(super) fn run(&self, query: &str, params: impl rusqlite::Params) -> Result<(), StoreFault> {
         self.change(query, params).map(|_| ())
-    }
-
-    /// Runs a statement that returns the owners of the rows which it removes; returns how many
-    /// those are.
-    pub(super) fn remove_owned(
-        &self,
-        query: &str,
-        params: impl rusqlite::Params,
-        mut gone: impl FnMut(&str),
-    ) -> Result<u64, StoreFault> {
-        #[cfg(test)]
-        self.trouble.statement()?;
-        let mut query = self.connection.prepare_cached(query)?;
-        let mut rows = query.query(params)?;
-        let mut count = 0;
-        while let Some(row) = rows.next()? {
-            gone(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
-            count += 1;
-        }
-        Ok(count)
     }
 
     /// Runs a statement; returns how many rows it changed.

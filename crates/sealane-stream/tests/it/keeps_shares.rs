@@ -1,4 +1,4 @@
-//! What one owner takes is its own share: another is refused nothing and forgets nothing for it.
+//! An owner takes its own share: another is refused nothing and forgets nothing for it.
 //! The hub counts the same after a start as before.
 
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ fn open(folder: &Path) -> StreamHub {
     hub
 }
 
-/// What each owner holds, in order.
+/// The holdings of each owner, in order.
 fn held(hub: &StreamHub) -> Vec<(String, ShareKind, u64)> {
     let shares = hub.shares().into_iter().filter(|share| share.held > 0);
     let mut all: Vec<_> = shares.map(|share| (share.owner, share.kind, share.held)).collect();

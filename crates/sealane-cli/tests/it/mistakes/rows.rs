@@ -129,18 +129,6 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane cert self-signed 'no name'", 2, "SL-CLI-26", &["`no name`"]),
     row("sealane cert self-signed hub.example:9087", 2, "SL-CLI-26", &["leave out ports"]),
     row("sealane token new nobody", 2, "SL-CLI-04", &["--read, --publish"]),
-    row(
-        "sealane token new x --read a --share streams=-1",
-        2,
-        "SL-CLI-02",
-        &["`streams=-1`", "integer from 0 to 100000"],
-    ),
-    row(
-        "sealane token new x --read a --share stream=1",
-        2,
-        "SL-CLI-02",
-        &["`stream` is no share", "streams, group_streams"],
-    ),
     row("sealane token revoke nobody", 2, "SL-CLI-17", &["`nobody`", "sealane token ls"]),
     row("sealane explain access nobody greetings", 2, "SL-CLI-17", &["`nobody`"]),
     row("sealane token ls --data broken", 2, "SL-CLI-17", &["broken/tokens.toml: line 1: "]),

@@ -24,7 +24,7 @@ pub(in crate::writer) struct StreamPlan {
     made: BTreeMap<Topic, Arc<StreamEntry>>,
     /// How many they are.
     rooms_made: StreamRooms,
-    /// Whose they are, less those that go.
+    /// The same by owner, less those that go.
     shares: ShareChanges,
     /// Settings that change, by the stream's number.
     settings: BTreeMap<u32, (Arc<StreamEntry>, StreamSettings)>,

@@ -59,7 +59,7 @@ impl HostileWay {
     ];
 }
 
-/// What came of it.
+/// The outcome of one way.
 #[derive(Debug, Default)]
 pub(super) struct HostileDone {
     /// How often each status was the answer.
