@@ -87,11 +87,11 @@ sealane_message::errors! {
             /// The offset that the next append gets.
             next: u64,
         },
-        /// An idempotency key that came with another body before.
-        #[error("the idempotency key was used with another body")]
+        /// An idempotency key, or a number of a publishing session, that came with another message.
+        #[error("the key, or the number in its session, was used with another message")]
         #[code("SL-HUB-10", "KeyReused")]
-        #[cause("the idempotency key came with another body before")]
-        #[hint("Use a new key for a new message; repeat the same bytes with the same key.")]
+        #[cause("the idempotency key, or the number in its session, came with another message before")]
+        #[hint("Use a new key or number for a new message; repeat the same bytes with the same one.")]
         KeyReused,
         /// Something over its limit.
         #[error("the {what} is over {limit} bytes")]

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::ConsumerSettings;
+use crate::limits::CLOCK_STEP_MS;
 use crate::shares::OwnerTally;
 use changes::{ConsumerImage, TouchedOffsets, write_varint};
 pub(crate) use changes::{DeadCounts, pieces, write_counts, write_piece};
@@ -95,6 +96,8 @@ pub(crate) struct ConsumerProgress {
     next_scan_ms: u64,
     /// Offsets that nobody was given and nobody will be, until somebody is told.
     skipped: Option<(u64, u64)>,
+    /// How far the time of day is ahead of the time that passes, by which everything here is.
+    ahead_ms: i64,
     /// Redeliveries handed out so far, for the stream's state.
     pub(crate) redelivered: u64,
     /// The changes since the last call of `changes`, to be stored.
@@ -114,9 +117,18 @@ impl ConsumerProgress {
             dead: BTreeSet::new(),
             next_scan_ms: 0,
             skipped: None,
+            ahead_ms: 0,
             redelivered: 0,
             touched: TouchedOffsets::new(cursor),
         }
+    }
+
+    /// Says how far the time of day is ahead. Returns whether it has stepped while messages are
+    /// held back.
+    pub(crate) fn set_ahead(&mut self, ahead_ms: i64) -> bool {
+        let has_stepped = self.ahead_ms.abs_diff(ahead_ms) > CLOCK_STEP_MS;
+        self.ahead_ms = if has_stepped { ahead_ms } else { self.ahead_ms };
+        has_stepped && !self.delayed.is_empty()
     }
 
     /// The next offset that nobody was given yet.
@@ -423,10 +435,15 @@ impl ConsumerProgress {
             let Some(PendingKept { attempt, due_ms }) = keep(entry) else { continue };
             write_varint(entry.offset - previous, &mut out);
             write_varint(u64::from(attempt), &mut out);
-            write_varint(due_ms, &mut out);
+            write_varint(self.day_of(due_ms), &mut out);
             previous = entry.offset;
         }
         out
+    }
+
+    /// The time of day of a moment of the time that passes; 0 stays 0.
+    fn day_of(&self, due_ms: u64) -> u64 {
+        if due_ms == 0 { 0 } else { due_ms.saturating_add_signed(self.ahead_ms).max(1) }
     }
 
     /// The changes since the last call. None where they are longer than a snapshot, or where the

@@ -19,6 +19,7 @@ use sealane_protocol::limits::{
 use sealane_protocol::{StreamJoined, StreamPosition};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::clock::HubClock;
 use crate::envelope::{MessageIds, StreamEnvelope};
 use crate::metrics::{Metrics, SeriesFigures, Timings, figures};
 use crate::publishing::{OpenSessions, PublishSession, queue_cost};
@@ -34,8 +35,7 @@ use crate::writer::{
     check_seal,
 };
 use crate::{
-    ConsumerState, Error, Level, ReadStart, Retention, StreamChange, StreamState, checkpoint,
-    now_ms, store,
+    ConsumerState, Error, Level, ReadStart, Retention, StreamChange, StreamState, checkpoint, store,
 };
 
 /// How a hub is opened.
@@ -182,27 +182,49 @@ impl StreamHub {
     /// [`Error::StorageFailed`] where the folder cannot be used, is used by another hub, or was
     /// written by a newer version.
     pub fn open(config: HubConfig) -> Result<Self, Error> {
+        Self::open_by(config, HubClock::system())
+    }
+
+    /// As [`StreamHub::open`], by another clock than the system's.
+    ///
+    /// # Errors
+    /// As [`StreamHub::open`].
+    pub fn open_by(config: HubConfig, clock: HubClock) -> Result<Self, Error> {
         // The store takes its lock first. Two hubs of one folder must not both get as far as
         // threads.
-        let opened = store::open(&config.folder, now_ms())?;
+        let opened = store::open(&config.folder, clock.day_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
         let reads = StoreReads::new(config.folder.clone());
         let (level, retention) = (config.level, config.retention);
         let defaults = StreamSettings { level, retention, own_bounds: OwnBounds::default() };
         let is_bounded = !defaults.retention.keeps_all();
-        let registry = Arc::new(StreamRegistry::new(reads, is_bounded, opened.streams, sender));
+        let registry =
+            Arc::new(StreamRegistry::new(reads, clock, is_bounded, opened.streams, sender));
         registry.begin();
-        let writes =
-            StoreWrites::new(opened.connection, opened.lock, opened.opening, &config.folder)?;
+        let writes = StoreWrites::new(
+            opened.connection,
+            opened.lock,
+            opened.opening,
+            &config.folder,
+            &registry.log,
+        )?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();
         // The writer is made before the first thread starts, so that a fault of the store leaves
         // none behind.
-        let writer = StoreWriter::new(registry.clone(), receiver, writes, defaults, opened.next)?;
+        let writer = StoreWriter::new(
+            registry.clone(),
+            receiver,
+            writes,
+            defaults,
+            opened.next,
+            opened.clock,
+        )?;
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
-        let (copier, until) = (checkpoint::LogCheckpointer::new(&config.folder)?, closing.clone());
+        let (copier, until) =
+            (checkpoint::LogCheckpointer::new(&config.folder, &registry.log)?, closing.clone());
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,
@@ -282,7 +304,7 @@ impl StreamHub {
         let share = self.share(&envelopes).await?;
         let (reply, answer) = oneshot::channel();
         // The delay begins after the wait for room, so that a busy hub does not shorten it.
-        let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
+        let due_ms = delay_ms.map(|delay_ms| self.registry.clock.day_ms() + delay_ms);
         let (key, each) = match key.map(|key| key.0) {
             None => (None, Vec::new()),
             Some(EnqueueKeys::Whole(key)) => (Some(key), Vec::new()),
@@ -571,7 +593,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 fn tick(registry: &StreamRegistry, closing: &AtomicBool) {
     while !closing.load(Ordering::Relaxed) {
         registry.wait_timed(Duration::from_millis(250));
-        registry.expire(now_ms());
+        registry.expire();
         registry.wake_starved();
         // A pause between looks bounds the clock's work, whatever the number of deadlines is.
         std::thread::sleep(Duration::from_millis(10));

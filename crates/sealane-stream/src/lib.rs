@@ -41,6 +41,7 @@
 
 mod block;
 mod checkpoint;
+mod clock;
 mod commit;
 
 mod consumer;
@@ -61,6 +62,7 @@ mod subscription;
 mod writer;
 
 pub use block::{DeliverLayout, take_encoded};
+pub use clock::HubClock;
 pub use envelope::{MessageIds, StreamEnvelope};
 pub use hub::{HubConfig, IdempotencyKey, StreamEnqueue, StreamHub, StreamPage, StreamsFound};
 pub use metrics::{
@@ -82,11 +84,3 @@ pub use sealane_protocol::{
     ConsumerChange, ConsumerSettings, ConsumerState, ERRORS, Error, Level, ReadStart, Retention,
     StreamChange, StreamPosition, StreamState,
 };
-
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Unix milliseconds.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}

@@ -69,6 +69,8 @@ sealane_message::limits! {
     /// The write-ahead log of the store, and less on a small disk. It is copied into the database
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";
+    /// The index of the log, which is as long as a full log needs: two pieces of SQLite's.
+    LOG_INDEX_BYTES: usize = 64 << 10, "bytes";
     /// How long the thread that copies the log sleeps before it looks whether the hub closes.
     CHECKPOINT_LOOK_MS: u64 = 250, "milliseconds";
     /// Ranges of offsets of one consumer that are remembered as changed. Beyond it all of the
@@ -80,6 +82,8 @@ sealane_message::limits! {
     MAX_DIRECT_ANSWERS: usize = 128, "connections";
     /// The least that is kept aside on a disk for the log, and again for the database.
     MIN_KEPT_ASIDE_BYTES: u64 = 1 << 20, "bytes";
+    /// How long after a line about a full disk, or another fault of the store, the next one is said.
+    STORE_NOTICE_MS: u64 = 10_000, "milliseconds";
     /// How long the writer waits while another process holds the store. Then the commit fails.
     MAX_STORE_WAIT_MS: u64 = 5000, "milliseconds";
     /// How long it waits for the store once it has waited in vain.
@@ -109,6 +113,19 @@ sealane_message::limits! {
     /// Runs of places in one half of the sessions kept in memory, about 8 MiB. Beyond it the older
     /// half is dropped, and its sessions are read from the store.
     MAX_SESSION_RUNS: usize = 1 << 18, "runs";
+    /// How long after a start, or after a step of the time of day, nothing goes for its age.
+    CLOCK_CALM_MS: u64 = 600_000, "milliseconds";
+    /// How much the time of day may differ from the time that passed, between two looks. More is a
+    /// step.
+    CLOCK_STEP_MS: u64 = 2000, "milliseconds";
+    /// How often it is looked for a step.
+    CLOCK_LOOK_MS: u64 = 250, "milliseconds";
+    /// How far the time of day goes on before the store is told.
+    CLOCK_MARK_MS: u64 = 60_000, "milliseconds";
+    /// A time of day before this one, in November 2023, is of a clock that nobody has set.
+    CLOCK_SENSE_MS: u64 = 1_700_000_000_000, "milliseconds";
+    /// Steps ahead that are remembered. The oldest go first.
+    MAX_CLOCK_STEPS: usize = 16, "steps";
     /// How often retention looks at the streams that have bounds.
     RETENTION_INTERVAL_MS: u64 = 250, "milliseconds";
     /// Delayed messages that one commit releases. Further ones come with the next.

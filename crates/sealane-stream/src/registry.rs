@@ -14,6 +14,7 @@ use sealane_message::{Pattern, Topic};
 use crate::Error;
 use crate::block::StreamBlock;
 use crate::checkpoint::CheckpointLog;
+use crate::clock::HubClock;
 use crate::consumer::ConsumerMember;
 use crate::metrics::{Metrics, SeriesPlaces, Timings};
 use crate::rooms::StreamRooms;
@@ -26,6 +27,7 @@ use followers::PatternFollowers;
 
 pub(crate) struct StreamRegistry {
     pub(crate) reads: StoreReads,
+    pub(crate) clock: HubClock,
     pub(crate) metrics: Metrics,
     pub(crate) timings: Timings,
     pub(crate) series: SeriesPlaces,
@@ -58,6 +60,7 @@ struct StreamIndex {
 impl StreamRegistry {
     pub(crate) fn new(
         reads: StoreReads,
+        clock: HubClock,
         is_bounded: bool,
         rows: Vec<StreamRow>,
         writer: Sender<WriterCommand>,
@@ -77,6 +80,7 @@ impl StreamRegistry {
         }
         Self {
             reads,
+            clock,
             metrics: Metrics::default(),
             timings: Timings::default(),
             series,
@@ -303,14 +307,20 @@ impl StreamRegistry {
     }
 
     /// Lets time pass for all consumers that wait for it.
-    pub(crate) fn expire(&self, now_ms: u64) {
+    pub(crate) fn expire(&self) {
+        let (steady_ms, ahead_ms) = (self.clock.steady_ms(), self.clock.ahead_ms());
         // The list is taken out, since the walk locks consumers and connections add to it
         // meanwhile.
         let timed = std::mem::take(&mut *self.timed.lock());
         let mut kept = Vec::with_capacity(timed.len());
         for (stream, entry) in timed {
             let mut consumer = entry.state.lock();
-            let ready = consumer.expire(now_ms);
+            let ready = consumer.expire(steady_ms);
+            if consumer.set_ahead(ahead_ms) {
+                // The stored times of what is held back are of the day, and that has stepped.
+                consumer.is_unstored();
+                self.mark_dirty(&stream, &entry);
+            }
             // Flag and state are decided under the consumer's lock. A message handed out after it
             // marks the consumer anew.
             let (dead, settled) = (consumer.has_dead(), consumer.is_settled());

@@ -30,7 +30,7 @@ use crate::consumer::ConsumerMember;
 use crate::registry::StreamRegistry;
 use crate::signal::{SignalHeard, StreamMet, SubscriptionSignal};
 use crate::stream::StreamEntry;
-use crate::{ConsumerChange, Error, ReadStart, now_ms};
+use crate::{ConsumerChange, Error, ReadStart};
 use in_flight::{DeliveredMessage, InFlight};
 use lane::{LaneWork, SubscriptionLane};
 use lanes::SubscriptionLanes;
@@ -471,7 +471,7 @@ impl StreamSubscription {
         // Only a full consumer kept others from work, so that an acknowledgement rarely wakes
         // anybody.
         let was_full = consumer.is_full();
-        let (metrics, now) = (&self.registry.metrics, now_ms());
+        let (metrics, now) = (&self.registry.metrics, self.registry.clock.steady_ms());
         let count = match delay_ms {
             None => {
                 // The time is looked up before the acknowledgement forgets it.

@@ -5,6 +5,7 @@ mod bounds_the_node;
 mod cli;
 mod crosses_a_blind_hub;
 mod durable;
+mod outlives_a_filled_disk;
 mod pages;
 mod survives_full_disk;
 mod survives_kill;

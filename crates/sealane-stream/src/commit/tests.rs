@@ -9,6 +9,7 @@ use sealane_message::Topic;
 use sealane_protocol::{ConsumerChange, Op};
 
 use super::*;
+use crate::checkpoint::CheckpointLog;
 use crate::envelope::EnvelopeContent;
 use crate::store::{self, StoreWrites};
 use crate::{
@@ -117,8 +118,14 @@ async fn two_stores_have_the_same_rows_after_the_same_commits() {
     assert!(kinds(|change| matches!(change, StoreChange::KeepConsumer(_))));
 
     let opened = store::open(second.path(), 1).unwrap();
-    let mut writes =
-        StoreWrites::new(opened.connection, opened.lock, opened.opening, second.path()).unwrap();
+    let mut writes = StoreWrites::new(
+        opened.connection,
+        opened.lock,
+        opened.opening,
+        second.path(),
+        &CheckpointLog::default(),
+    )
+    .unwrap();
     for commit in &commits {
         writes.begin().unwrap();
         writes.apply(commit).unwrap();

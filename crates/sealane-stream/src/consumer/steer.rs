@@ -123,7 +123,13 @@ impl ConsumerProgress {
 
     /// Up to `max` messages that are not done, by offset.
     pub(crate) fn pending(&self, max: usize) -> Vec<PendingMessage> {
-        self.pending.iter().filter_map(PendingEntry::shown).take(max).collect()
+        let shown = self.pending.iter().filter_map(PendingEntry::shown).take(max);
+        let of_day = |shown: PendingMessage| PendingMessage {
+            since_ms: self.day_of(shown.since_ms),
+            due_ms: self.day_of(shown.due_ms),
+            ..shown
+        };
+        shown.map(of_day).collect()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::limits::MAX_SHOWN_PENDING;
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{blocking, start_offset};
 use crate::writer::{ManageCommand, ManageDeed, WriterCommand};
-use crate::{Error, ReadStart, now_ms};
+use crate::{Error, ReadStart};
 
 impl StreamHub {
     /// The consumers of a stream, by name.
@@ -53,7 +53,7 @@ impl StreamHub {
     /// [`Error::InvalidParameter`] and failures of the store; the consumer is as it was then.
     pub async fn steer(&self, topic: &Topic, name: &str, verb: ConsumerVerb) -> Result<(), Error> {
         let steer = match verb {
-            ConsumerVerb::Pause => ConsumerSteer::Pause { since_ms: now_ms() },
+            ConsumerVerb::Pause => ConsumerSteer::Pause { since_ms: self.registry.clock.day_ms() },
             ConsumerVerb::Resume => ConsumerSteer::Resume,
             // A time becomes an offset before the writer is asked, since the search reads the disk.
             ConsumerVerb::Reset(start) => ConsumerSteer::Reset(self.place(topic, start).await?),
@@ -144,7 +144,7 @@ impl StreamHub {
     ) -> Result<Vec<ConsumerInfo>, Error> {
         let (first, next, now_ms) = {
             let state = stream.state.lock();
-            (state.first, state.next, now_ms())
+            (state.first, state.next, self.registry.clock.day_ms())
         };
         let mut all: Vec<ConsumerInfo> =
             entries.iter().map(|entry| entry.inform(stream, first..=next)).collect();

@@ -26,6 +26,8 @@ pub(crate) struct AppliedCounts {
     pub(crate) sessions_expired: u64,
     /// Whether sessions were looked at, and none is left that is too old.
     pub(crate) has_aged_sessions: bool,
+    /// Whether all rows were set right that a restamp is about.
+    pub(crate) has_restamped: bool,
     pub(crate) delayed_added: u64,
     /// Delayed messages that were given to their streams or cancelled.
     pub(crate) delayed_ended: u64,
@@ -85,6 +87,8 @@ impl StoreWrites {
             StoreChange::RemoveConsumer { consumer } => self.remove_consumer(*consumer),
             StoreChange::AddProgress { row, data } => self.progress(*row, data),
             StoreChange::DropProgress { below } => self.drop_progress(*below),
+            StoreChange::SetClockMark(mark) => self.set_clock(*mark),
+            StoreChange::SetClockSteps { steps } => self.set_clock_steps(steps),
             StoreChange::KeepRule(rule) => self.rule(rule),
             StoreChange::RemoveRule { pattern } => {
                 self.run("DELETE FROM rule WHERE pattern = ?1", [pattern])
@@ -134,6 +138,9 @@ impl StoreWrites {
             }
             StoreChange::TrimSessions { owner, rows } => {
                 counts.sessions_expired += self.trim_sessions(owner, *rows, &mut counts.shares)?;
+            }
+            StoreChange::RestampRows(restamp) => {
+                counts.has_restamped = self.restamp(*restamp)? < restamp.rows_max;
             }
             other => debug_assert!(false, "a change without effect: {other:?}"),
         }

@@ -10,7 +10,7 @@ use crate::consumer::ConsumerMember;
 use crate::registry::StreamRegistry;
 use crate::signal::{LaneWaiter, SubscriptionSignal};
 use crate::stream::{ConsumerEntry, StreamEntry};
-use crate::{Error, ReadStart, now_ms};
+use crate::{Error, ReadStart};
 
 pub(super) struct SubscriptionLane {
     pub(super) stream: Arc<StreamEntry>,
@@ -137,7 +137,7 @@ impl SubscriptionLane {
                 // The member leaves the list before its messages come free, so that it is not woken
                 // for them.
                 entry.members.lock().remove(&member);
-                entry.state.lock().leave(member, now_ms());
+                entry.state.lock().leave(member, registry.clock.steady_ms());
                 registry.mark_dirty(&self.stream, &entry);
                 entry.wake();
             }

@@ -25,6 +25,8 @@ pub(crate) enum WriterCommand {
     Configure(ConfigureCommand),
     Remove(RemoveCommand),
     Manage(ManageCommand),
+    /// Find the place of a session in a stream.
+    FindSession(FindSessionCommand),
     /// Note that offsets, both ends included, cannot be read.
     Damage(Arc<StreamEntry>, (u64, u64)),
     /// Consumers have changed.
@@ -104,6 +106,15 @@ pub(crate) struct ConfigureCommand {
     pub(crate) owner: Arc<str>,
     /// The stream, and whether it was made.
     pub(crate) reply: CommandReply<(Arc<StreamEntry>, bool)>,
+}
+
+/// A session that asks which of its numbers comes next in a stream. It stands in the queue behind
+/// all that its earlier connection has sent.
+pub(crate) struct FindSessionCommand {
+    pub(crate) topic: Topic,
+    /// The key under which the session is stored.
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) reply: CommandReply<u64>,
 }
 
 /// A stream that is to go.
@@ -229,6 +240,7 @@ impl WriterCommand {
             WriterCommand::Configure(configure) => Some(&configure.topic),
             WriterCommand::Remove(remove) => Some(&remove.topic),
             WriterCommand::Manage(manage) => Some(&manage.topic),
+            WriterCommand::FindSession(find) => Some(&find.topic),
             WriterCommand::Publish(_)
             | WriterCommand::Damage(..)
             | WriterCommand::Dirty
@@ -274,6 +286,7 @@ impl WriterCommand {
             }
             WriterCommand::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
             WriterCommand::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
+            WriterCommand::FindSession(find) => find.reply.send(Err(error)).is_ok(),
             WriterCommand::Remove(remove) => remove.reply.send(Err(error)).is_ok(),
             WriterCommand::Stop(reply) => reply.send(Err(error)).is_ok(),
             WriterCommand::Damage(..) | WriterCommand::Dirty => true,
@@ -290,6 +303,8 @@ pub(super) enum CommandAnswer {
         Result<(Arc<StreamEntry>, bool), CommandRefusal>,
     ),
     Remove(CommandReply<bool>, Result<bool, CommandRefusal>),
+    /// The number that comes next in a session.
+    FindSession(CommandReply<u64>, u64),
     Manage {
         reply: CommandReply<u64>,
         result: Result<u64, CommandRefusal>,
@@ -312,6 +327,7 @@ impl CommandAnswer {
                 drop(reply.send(result.map_err(Error::from)))
             }
             CommandAnswer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            CommandAnswer::FindSession(reply, next) => drop(reply.send(Ok(next))),
             CommandAnswer::Manage { reply, result, .. } => {
                 drop(reply.send(result.map_err(Error::from)));
             }
@@ -331,6 +347,7 @@ impl CommandAnswer {
             }
             CommandAnswer::Configure(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::Remove(reply, _) => drop(reply.send(Err(error))),
+            CommandAnswer::FindSession(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::Manage { reply, .. } => drop(reply.send(Err(error))),
         }
     }

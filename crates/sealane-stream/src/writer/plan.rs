@@ -187,6 +187,7 @@ impl CommitPlan {
             WriterCommand::Publish(publish) => return self.publish(planner, publish),
             WriterCommand::Configure(configure) => self.configure(planner, configure),
             WriterCommand::Manage(manage) => self.manage(planner, manage)?,
+            WriterCommand::FindSession(find) => self.tell_session(planner, find)?,
             WriterCommand::Remove(remove) => self.ask_to_remove(planner, remove)?,
             WriterCommand::Damage(stream, range) => self.damage.push((stream, range)),
             WriterCommand::Dirty | WriterCommand::Stop(_) => {}
