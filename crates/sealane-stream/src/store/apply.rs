@@ -120,7 +120,9 @@ impl StoreWrites {
             }
             StoreChange::KeepSession { stream, session, row } => {
                 counts.sessions_added += u64::from(row.is_new());
-                counts.shares.add(row.owner(), ShareKind::Sessions, u64::from(row.is_new()));
+                if row.is_new() {
+                    counts.shares.add(row.owner(), ShareKind::Sessions, 1);
+                }
                 self.keep_session(*stream, session, row)?;
             }
             StoreChange::ExpireKeys(expiry) => {
