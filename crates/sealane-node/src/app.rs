@@ -113,8 +113,13 @@ impl NodeApp {
 
     /// Room for something larger than that share, if there is some now.
     pub(crate) fn large(&self, owner: &ReplyOwner, bytes: usize) -> Option<ReplyHold> {
-        let parts = if self.access.count() > 1 { REPLY_PARTS } else { 1 };
-        self.fair.replies.reserve(owner, parts, bytes, tokio::time::Instant::now())
+        let now = tokio::time::Instant::now();
+        self.fair.replies.reserve(owner, self.reply_parts(), bytes, now)
+    }
+
+    /// The parts of all room for replies of which each owner has one.
+    pub(crate) fn reply_parts(&self) -> usize {
+        if self.access.count() > 1 { REPLY_PARTS } else { 1 }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

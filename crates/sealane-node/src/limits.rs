@@ -19,14 +19,13 @@ sealane_message::limits! {
     /// those that stand still are cut off. A token may hold a quarter of it, and an only one all.
     MAX_REPLIES_BYTES: usize = MAX_DELIVERIES_BYTES / 4, "bytes";
     /// How long a reply waits for room, or for its turn to be made. Then it is refused.
-    MAX_REPLY_WAIT_MS: u64 = 2000, "milliseconds";
+    MAX_REPLY_WAIT_MS: u64 = 10_000, "milliseconds";
     /// How long a client may take nothing of a large reply while others lack room. Then it is cut
     /// off.
     MIN_REPLY_STALL_MS: u64 = 250, "milliseconds";
-    /// Replies of unknown size that a node makes at once. Further ones wait.
+    /// Replies of unknown size that a node makes at once, and a quarter of it for one of several
+    /// tokens. Further ones wait.
     MAX_REPLIES_MADE: usize = 8, "replies";
-    /// The same for one token or address. Further ones wait.
-    MAX_OWNER_REPLIES_MADE: usize = 2, "replies";
     /// The piece in which a large reply leaves.
     REPLY_PIECE_BYTES: usize = 64 << 10, "bytes";
     /// Consumers that the streams of one list have, unless a single stream has more. The reply

@@ -15,10 +15,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{DeliveryHalves, DeliveryShare, take};
-use crate::limits::{
-    MAX_OWNER_REPLIES_MADE, MAX_REPLIES_BYTES, MAX_REPLIES_MADE, MIN_REPLY_STALL_MS,
-    REPLY_PIECE_BYTES,
-};
+use crate::limits::{MAX_REPLIES_BYTES, MAX_REPLIES_MADE, MIN_REPLY_STALL_MS, REPLY_PIECE_BYTES};
 use crate::peer::ClientPeer;
 
 /// The client that a reply counts for: each has a share of its own.
@@ -101,13 +98,15 @@ impl ReplyMemory {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Waits until the owner may make a reply, whose size nobody knows yet. None: it took too long.
+    /// Waits until the owner, which has a part of all (`parts`), may make a reply, whose size nobody
+    /// knows yet. None: it took too long.
     pub(crate) async fn turn(
         self: &Arc<Self>,
         owner: &ReplyOwner,
+        parts: usize,
         until: Instant,
     ) -> Option<ReplyTurn> {
-        let place = OwnerPlace::new(self, owner);
+        let place = OwnerPlace::new(self, owner, parts);
         let both = async {
             // The own turn comes first. A crowd of one owner waits there, and not before others.
             let own = place.turns.clone().acquire_owned().await.ok()?;
@@ -146,7 +145,7 @@ impl ReplyMemory {
         let number = room.next;
         room.next += 1;
         room.held_kib += kib;
-        let of_owner = room.owner(owner);
+        let of_owner = room.owner(owner, parts);
         of_owner.kib += kib;
         of_owner.users += 1;
         let (owner, cut) = (owner.clone(), Arc::new(Notify::new()));
@@ -183,10 +182,10 @@ impl ReplyMemory {
 }
 
 impl ReplyRoom {
-    fn owner(&mut self, owner: &ReplyOwner) -> &mut OwnerReplies {
+    fn owner(&mut self, owner: &ReplyOwner, parts: usize) -> &mut OwnerReplies {
         self.owners.entry(owner.clone()).or_insert_with(|| OwnerReplies {
             kib: 0,
-            turns: Arc::new(Semaphore::new(MAX_OWNER_REPLIES_MADE)),
+            turns: Arc::new(Semaphore::new((MAX_REPLIES_MADE / parts.max(1)).max(1))),
             users: 0,
         })
     }
@@ -221,9 +220,9 @@ struct OwnerPlace {
 }
 
 impl OwnerPlace {
-    fn new(memory: &Arc<ReplyMemory>, owner: &ReplyOwner) -> Self {
+    fn new(memory: &Arc<ReplyMemory>, owner: &ReplyOwner, parts: usize) -> Self {
         let mut room = memory.room.lock();
-        let of_owner = room.owner(owner);
+        let of_owner = room.owner(owner, parts);
         of_owner.users += 1;
         let turns = of_owner.turns.clone();
         Self { memory: memory.clone(), owner: owner.clone(), turns }
@@ -394,13 +393,13 @@ mod tests {
         let (_deliveries, replies) = memory();
         let soon = || Instant::now() + Duration::from_millis(50);
         let mut held = Vec::new();
-        for _ in 0..MAX_OWNER_REPLIES_MADE {
-            held.push(replies.turn(&token("a"), soon()).await.unwrap());
+        for _ in 0..MAX_REPLIES_MADE / 4 {
+            held.push(replies.turn(&token("a"), 4, soon()).await.unwrap());
         }
-        assert!(replies.turn(&token("a"), soon()).await.is_none());
-        assert!(replies.turn(&token("b"), soon()).await.is_some());
+        assert!(replies.turn(&token("a"), 4, soon()).await.is_none());
+        assert!(replies.turn(&token("b"), 4, soon()).await.is_some());
         held.pop();
-        assert!(replies.turn(&token("a"), soon()).await.is_some());
+        assert!(replies.turn(&token("a"), 4, soon()).await.is_some());
         held.clear();
         assert!(replies.room.lock().owners.is_empty());
     }

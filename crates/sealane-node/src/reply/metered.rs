@@ -56,7 +56,7 @@ where
     loop {
         // Nobody knows yet how large the reply is. A crowd that is made at once would be memory
         // that nobody counts.
-        let Some(turn) = app.fair.replies.turn(&owner, until).await else {
+        let Some(turn) = app.fair.replies.turn(&owner, app.reply_parts(), until).await else {
             return answer(headers, Err(HttpRefusal::RepliesUnread));
         };
         let made = match make().await {
