@@ -11,11 +11,9 @@ mod steer;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::ConsumerSettings;
 use crate::limits::CLOCK_STEP_MS;
-use crate::shares::OwnerTally;
 use changes::{ConsumerImage, TouchedOffsets, write_varint};
 pub(crate) use changes::{DeadCounts, pieces, write_counts, write_piece};
 use live::LiveMessages;
@@ -139,21 +137,6 @@ impl ConsumerProgress {
     /// Messages that were given out and are not done.
     pub(crate) fn in_flight(&self) -> usize {
         self.live.count()
-    }
-
-    /// Has these messages count for a share, now and from now on.
-    pub(crate) fn belong_to(&mut self, share: Arc<OwnerTally>) {
-        self.live.belong_to(share);
-    }
-
-    /// Has them count for no share any more: the consumer is removed.
-    pub(crate) fn leave_share(&mut self) {
-        self.live.leave();
-    }
-
-    /// Whether nothing new is given since the owner's share is taken.
-    pub(crate) fn is_starved(&self) -> bool {
-        !self.live.has_room()
     }
 
     /// Adds what each member has in flight.

@@ -98,8 +98,8 @@ impl ReplyMemory {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Waits until the owner, which has a part of all (`parts`), may make a reply, whose size nobody
-    /// knows yet. None: it took too long.
+    /// Waits until the owner, which has a part of all (`parts`), may make a reply of unknown size.
+    /// None: it took too long.
     pub(crate) async fn turn(
         self: &Arc<Self>,
         owner: &ReplyOwner,

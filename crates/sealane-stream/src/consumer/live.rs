@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ConsumerProgress;
 use crate::shares::{OwnerTally, ShareKind};
 
 /// The count of one consumer, and the part of it that its owner's share knows.
@@ -79,5 +80,22 @@ impl LiveMessages {
 impl Drop for LiveMessages {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+impl ConsumerProgress {
+    /// Has these messages count for a share, now and from now on.
+    pub(crate) fn belong_to(&mut self, share: Arc<OwnerTally>) {
+        self.live.belong_to(share);
+    }
+
+    /// Has them count for no share any more: the consumer is removed.
+    pub(crate) fn leave_share(&mut self) {
+        self.live.leave();
+    }
+
+    /// Whether nothing new is given since the owner's share is taken.
+    pub(crate) fn is_starved(&self) -> bool {
+        !self.live.has_room()
     }
 }

@@ -57,7 +57,7 @@ impl SessionRow {
         self.before.is_none()
     }
 
-    /// Whose share it counts to.
+    /// The owner whose share it counts to.
     pub(super) fn owner(&self) -> &str {
         &self.owner
     }
