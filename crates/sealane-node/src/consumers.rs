@@ -11,13 +11,15 @@ use sealane_message::Topic;
 use sealane_protocol::{
     ConsumerInfo, ConsumerVerb, Error, read_consumer_query, write_consumer_removed,
 };
+use sealane_stream::limits::MAX_SHOWN_PENDING;
 
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
 use crate::body;
+use crate::limits::MAX_SHOWN_CONNECTIONS;
 use crate::query;
 use crate::refusal::HttpRefusal;
-use crate::reply::{ReplyFill, accepted, answer};
+use crate::reply::{MadeReply, ReplyFill, accepted, answer, answer_in, answer_metered, place_for};
 
 /// All consumers of a stream, or the one that the query names.
 pub(crate) async fn show(
@@ -27,21 +29,35 @@ pub(crate) async fn show(
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let result = async {
+    let asked = || -> Result<_, HttpRefusal> {
         let topic = pass.topic(TokenRight::Read, &topic)?;
         let consumer = read_consumer_query(query::read(query)?)?;
         accepted(&headers)?;
-        let Some(consumer) = consumer else {
-            let consumers = app.hub.consumers(&topic).await?;
-            return Ok(
-                Box::new(move |writer: &mut DatumWriter<'_>| consumers.write(writer)) as ReplyFill
-            );
-        };
-        let info = inform(&app, &topic, &consumer).await?;
-        Ok(Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer)) as ReplyFill)
+        Ok((topic, consumer))
     };
-    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+    let (topic, consumer) = match asked() {
+        Ok(asked) => asked,
+        Err(refusal) => return answer(&headers, Err(refusal)),
+    };
+    let (app, headers, topic, consumer) = (&app, &headers, &topic, consumer.as_deref());
+    let make = move || async move {
+        let fill: ReplyFill = match consumer {
+            Some(consumer) => {
+                let info = inform(app, topic, consumer).await?;
+                Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer))
+            }
+            None => {
+                let consumers = app.hub.consumers(topic).await?;
+                Box::new(move |writer: &mut DatumWriter<'_>| consumers.write(writer))
+            }
+        };
+        Ok(MadeReply::new(headers, StatusCode::OK, fill))
+    };
+    answer_metered(app, &pass, headers, make).await
 }
+
+/// Bytes of a consumer with what it shows of messages and connections, in the longest codec.
+const STEERED_BYTES: usize = 192 * (MAX_SHOWN_PENDING + MAX_SHOWN_CONNECTIONS);
 
 /// Steers a consumer; the reply is how it is afterwards.
 pub(crate) async fn steer(
@@ -60,11 +76,16 @@ pub(crate) async fn steer(
         // its body.
         let body = body::read(&app.fair, &pass, request).await?;
         let verb = ConsumerVerb::read(body.codec, &body.bytes)?;
+        let place = place_for(&app, &pass, STEERED_BYTES).await?;
         app.hub.steer(&topic, &consumer, verb).await?;
         let info = inform(&app, &topic, &consumer).await?;
-        Ok(Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer)) as ReplyFill)
+        let fill = Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer)) as ReplyFill;
+        Ok((place, fill))
     };
-    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+    match result.await {
+        Ok((place, fill)) => answer_in(place, &headers, Ok((StatusCode::OK, fill))),
+        Err(refusal) => answer(&headers, Err(refusal)),
+    }
 }
 
 /// Removes a consumer.

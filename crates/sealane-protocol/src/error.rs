@@ -115,6 +115,32 @@ sealane_message::errors! {
             /// The limit.
             limit: u64,
         },
+        /// An owner has its share of what the hub has.
+        #[error("{} {limit} {what} already, which is the share", sharer(owner))]
+        #[code("SL-HUB-36", "ShareTaken", retry = Later)]
+        #[cause("a token has its share of what the hub has")]
+        #[hint("Remove what is no longer used, or give the token a larger share in tokens.toml; \
+                the message names both.")]
+        ShareTaken {
+            /// The token; empty: no token was needed.
+            owner: String,
+            /// The things of which it has its share.
+            what: &'static str,
+            /// The share.
+            limit: u64,
+        },
+        /// Other settings for a consumer that another token made.
+        #[error("{stream} has the {} with other settings", called(consumer))]
+        #[code("SL-HUB-37", "ConsumerNotYours")]
+        #[cause("another token made the consumer, and its settings are others")]
+        #[hint("Join it without settings, take another name, or bring a token with `manage` on the \
+                stream.")]
+        ConsumerNotYours {
+            /// The stream.
+            stream: String,
+            /// The consumer.
+            consumer: String,
+        },
         /// The disk is full.
         #[error("the disk is full; nothing of the request was kept")]
         #[code("SL-HUB-13", "StorageFull", retry = Later, exit = Storage)]
@@ -359,6 +385,14 @@ impl Error {
         cause: impl Into<Cow<'static, str>>,
     ) -> Self {
         Error::InvalidParameter { name: name.into(), cause: cause.into() }
+    }
+}
+
+/// The owner of a share, as people call it.
+fn sharer(owner: &str) -> String {
+    match owner {
+        "" => "clients without a token have".to_owned(),
+        owner => format!("the token `{owner}` has"),
     }
 }
 

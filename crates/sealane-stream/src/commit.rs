@@ -83,6 +83,11 @@ pub(crate) enum StoreChange {
     /// Forgets the sessions that were written before `before`, in hours of Unix time. The rows
     /// decide how many those are.
     ExpireSessions(RowExpiry),
+    /// Forgets so many of the oldest keys of an owner, which has more than its share. The rows
+    /// decide which those are.
+    TrimKeys { owner: Arc<str>, rows: u64 },
+    /// The same of publishing sessions.
+    TrimSessions { owner: Arc<str>, rows: u64 },
     /// Notes what is known of the clock.
     SetClockMark(ClockMark),
     /// Remembers these steps ahead of the clock, and no others.
@@ -204,14 +209,12 @@ pub(crate) struct ConsumerRecord {
     pub(crate) state: Vec<u8>,
 }
 
-/// Which rows are too old, or too many.
+/// Which rows are too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowExpiry {
     /// Rows from before are too old.
     pub(crate) before: u64,
-    /// If fewer than these are too old, the oldest of the others make up the number.
-    pub(crate) excess: u64,
-    /// Rows of each of the two kinds that go at once.
+    /// Rows that go at once.
     pub(crate) rows_max: u64,
 }
 
@@ -319,6 +322,8 @@ impl StoreChange {
             | StoreChange::DropProgress { .. }
             | StoreChange::ExpireKeys(_)
             | StoreChange::ExpireSessions(_)
+            | StoreChange::TrimKeys { .. }
+            | StoreChange::TrimSessions { .. }
             | StoreChange::SetClockMark(_)
             | StoreChange::SetClockSteps { .. }
             | StoreChange::RestampRows(_)

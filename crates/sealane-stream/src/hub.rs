@@ -2,6 +2,7 @@
 
 mod keys;
 mod manage;
+mod shares;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -80,6 +81,8 @@ pub struct StreamsFound {
 
 /// Streams that are looked at in one go.
 const LOOKS: usize = 256;
+/// Consumers that are described in one go, and those of one stream.
+const LOOKED_CONSUMERS: usize = 1024;
 
 /// Messages of a range request.
 #[derive(Debug)]
@@ -391,13 +394,16 @@ impl StreamHub {
         // A bounded look holds the lock of all streams only briefly. The caller goes on behind it.
         let found = self.registry.begun(beginning, after, LOOKS);
         let mut listed = StreamsFound { streams: Vec::new(), looked: 0, next: None };
+        let mut consumers = 0;
         for stream in &found {
-            if listed.streams.len() == limit {
+            if listed.streams.len() == limit || consumers >= LOOKED_CONSUMERS {
                 break;
             }
             listed.looked += 1;
             if wanted(&stream.topic) {
-                listed.streams.push(describe(stream));
+                let state = describe(stream);
+                consumers += state.consumers.len();
+                listed.streams.push(state);
             }
         }
         let is_cut = listed.looked < found.len() || found.len() == LOOKS;
@@ -524,6 +530,7 @@ fn tick(registry: &StreamRegistry, closing: &AtomicBool) {
     while !closing.load(Ordering::Relaxed) {
         registry.wait_timed(Duration::from_millis(250));
         registry.expire();
+        registry.wake_starved();
         // A pause between looks bounds the clock's work, whatever the number of deadlines is.
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -54,6 +54,7 @@ mod model;
 mod publishing;
 mod registry;
 mod rooms;
+mod shares;
 mod signal;
 mod store;
 mod stream;
@@ -69,10 +70,13 @@ pub use metrics::{
     SeriesFigures, StreamFigures, TimingHistogram, Timings,
 };
 pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
-pub use store::{StoreBackup, StoreId, backup, check, newest_ms, restore, store_id};
+pub use shares::{OwnShares, ShareHeld, ShareKind, ShareRules};
+pub use store::{
+    OwnedRows, StoreBackup, StoreId, backup, check, newest_ms, owned, restore, store_id,
+};
 pub use subscription::{
-    DeliveryBurst, DeliveryPiece, StreamDelivery, StreamSubscription, SubscriptionOutput,
-    SubscriptionReader,
+    DeliveryBurst, DeliveryPiece, SteeredTopics, StreamDelivery, StreamSubscription,
+    SubscriptionOutput, SubscriptionReader,
 };
 pub use writer::{AppendedMessages, SessionItem};
 

@@ -35,15 +35,33 @@ sealane_message::limits! {
     MAX_TAILS_BYTES: usize = 256 << 20, "bytes";
     /// Delayed messages of one hub. A further one is refused.
     MAX_DELAYED: usize = 1_000_000, "messages";
-    /// Idempotency keys kept. The oldest go first.
+    /// Idempotency keys that clients name. If a token has more than its share, its own oldest ones
+    /// go.
     MAX_IDEMPOTENCY_KEYS: usize = 1_000_000, "keys";
+    /// Idempotency keys that the hub makes of messages (`Idempotency-Scope`). If a token has more
+    /// than its share, its own oldest ones go.
+    MAX_MESSAGE_KEYS: usize = 1_000_000, "keys";
+    /// The parts of what a hub has of which a token has one, where there is more than one token and
+    /// none was chosen for it. An only token has all, and so have clients without tokens.
+    SHARE_PARTS: u64 = 4, "parts";
+    /// Consumers of one hub, those of all streams together. A further one is refused. Each takes
+    /// about 1.1 KiB.
+    MAX_HUB_CONSUMERS: usize = 250_000, "consumers";
+    /// Messages that the consumers of one hub were given and have not finished. At the limit
+    /// nothing new is given until some are finished. Each takes about 80 bytes.
+    MAX_HUB_IN_FLIGHT: usize = 2_000_000, "messages";
+    /// Messages that the consumers of a token may have in flight, whatever others have.
+    MIN_OWNER_IN_FLIGHT: u64 = 1024, "messages";
+    /// Shares that have series of their own in `/metrics`, the fullest ones.
+    MAX_METRIC_SHARES: usize = 64, "shares";
     /// How long an idempotency key is kept.
     MAX_IDEMPOTENCY_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
     /// Streams that have series of their own in `/metrics`. Further ones are summed as `*other*`.
     MAX_METRIC_STREAMS: usize = 256, "streams";
     /// Consumers that have series of their own in `/metrics`. Further ones are summed as `*other*`.
     MAX_METRIC_CONSUMERS: usize = 512, "consumers";
-    /// Publishing sessions that are remembered, each counted for every stream. The oldest go first.
+    /// Publishing sessions that are remembered, each counted for every stream. If a token has more
+    /// than its share, its own oldest ones go.
     MAX_SESSIONS: usize = 1_000_000, "sessions";
     /// How long a publishing session is remembered in a stream that it publishes to no more, and up
     /// to an hour longer.

@@ -18,6 +18,7 @@ use crate::clock::HubClock;
 use crate::consumer::ConsumerMember;
 use crate::metrics::{Metrics, SeriesPlaces, Timings};
 use crate::rooms::StreamRooms;
+use crate::shares::ShareBook;
 use crate::signal::SubscriptionSignal;
 use crate::store::{StoreFault, StoreReads, StreamRow};
 use crate::stream::{ConsumerEntry, StreamEntry};
@@ -30,6 +31,7 @@ pub(crate) struct StreamRegistry {
     pub(crate) metrics: Metrics,
     pub(crate) timings: Timings,
     pub(crate) series: SeriesPlaces,
+    pub(crate) shares: ShareBook,
     /// Every stream has its row in the store: only the writer adds and removes streams, in the
     /// order of its queue, after the commit stands.
     streams: RwLock<StreamIndex>,
@@ -43,6 +45,8 @@ pub(crate) struct StreamRegistry {
     dirty: Mutex<Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>>,
     timed: Mutex<Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>>,
     timed_added: Condvar,
+    /// Consumers that give nothing new until their owners' shares have room.
+    starved: Mutex<Vec<Arc<ConsumerEntry>>>,
     writer: Sender<WriterCommand>,
 }
 
@@ -64,12 +68,14 @@ impl StreamRegistry {
         let is_bounded = is_bounded
             || rows.iter().any(|row| !row.settings.retention.keeps_all() || row.has_purged);
         let (mut streams, series) = (StreamIndex::default(), SeriesPlaces::default());
+        let shares = ShareBook::default();
         let mut known: Vec<_> =
             rows.into_iter().map(|row| Arc::new(StreamEntry::new(row))).collect();
         // Series go to the oldest streams, the same after each start.
         known.sort_by_key(|stream| (stream.created_ms, stream.number));
         for stream in known {
             series.admit(&stream);
+            stream.belong_to(&shares);
             streams.add(stream);
         }
         Self {
@@ -78,6 +84,7 @@ impl StreamRegistry {
             metrics: Metrics::default(),
             timings: Timings::default(),
             series,
+            shares,
             streams: RwLock::new(streams),
             bounded: AtomicBool::new(is_bounded),
             fault: Mutex::default(),
@@ -86,6 +93,7 @@ impl StreamRegistry {
             dirty: Mutex::default(),
             timed: Mutex::default(),
             timed_added: Condvar::new(),
+            starved: Mutex::default(),
             writer,
         }
     }
@@ -166,6 +174,7 @@ impl StreamRegistry {
     pub(crate) fn insert(&self, stream: &Arc<StreamEntry>) {
         // The series is there before the stream can be found, so that its first message is counted.
         self.series.admit(stream);
+        stream.belong_to(&self.shares);
         self.streams.write().add(stream.clone());
         self.followers.meet(stream, 0);
     }
@@ -186,6 +195,7 @@ impl StreamRegistry {
         streams.by_number.remove(&stream.number);
         drop(streams);
         self.series.dismiss(stream);
+        stream.leave_shares();
         // The stream leaves the lists before the flag is set: a reader that sees the flag finds no
         // old entry.
         stream.removed.store(true, Ordering::SeqCst);
@@ -258,6 +268,29 @@ impl StreamRegistry {
             self.timed.lock().push((stream.clone(), entry.clone()));
             self.timed_added.notify_one();
         }
+    }
+
+    /// Has the clock wake the consumer's members once its owner's share has room.
+    pub(crate) fn mark_starved(&self, entry: &Arc<ConsumerEntry>) {
+        if !entry.starved.swap(true, Ordering::SeqCst) {
+            self.starved.lock().push(entry.clone());
+        }
+    }
+
+    /// Wakes the members of consumers whose owners' shares have room again.
+    pub(crate) fn wake_starved(&self) {
+        let starved = std::mem::take(&mut *self.starved.lock());
+        let mut kept = Vec::new();
+        for entry in starved {
+            if entry.state.lock().is_starved() && !entry.removed.load(Ordering::Relaxed) {
+                kept.push(entry);
+                continue;
+            }
+            // The mark goes first: a member that finds nothing after all marks it anew.
+            entry.starved.store(false, Ordering::SeqCst);
+            entry.wake();
+        }
+        self.starved.lock().append(&mut kept);
     }
 
     /// Waits up to `patience` until some consumer waits for time to pass.

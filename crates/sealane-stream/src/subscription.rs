@@ -8,6 +8,7 @@ mod fetch;
 mod in_flight;
 mod lane;
 mod lanes;
+mod steered;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -38,9 +39,10 @@ pub(crate) use burst::part;
 pub use burst::{DeliveryBurst, DeliveryPiece};
 pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
+pub use steered::SteeredTopics;
 
 /// The kind of a subscription's reader.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum SubscriptionReader {
     /// This connection for itself.
     Reader {
@@ -59,6 +61,8 @@ pub enum SubscriptionReader {
         start: ReadStart,
         /// The changes that this member makes to the consumer's settings.
         change: ConsumerChange,
+        /// Where it may change those of a consumer that another token made.
+        steers: SteeredTopics,
     },
 }
 

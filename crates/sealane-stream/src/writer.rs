@@ -41,6 +41,7 @@ use crate::Error;
 use crate::commit::{ClockMark, ClockStep, StoreChange, StoreCommit};
 use crate::limits::{ACK_FLUSH_MS, WRITER_IDLE_MS};
 use crate::registry::StreamRegistry;
+use crate::shares::ShareChanges;
 use crate::store::{AppliedCounts, StoreFault, StoreNext, StoreWrites, StreamSettings};
 use crate::stream::StreamEntry;
 use plan::{CommitPlan, RoomPlan};
@@ -93,6 +94,9 @@ impl StoreWriter {
     ) -> Result<Self, StoreFault> {
         let watch = ClockWatch::new(registry.clock.clone(), clock.0, clock.1);
         let upkeep = WriterUpkeep::new(&writes, watch)?;
+        let mut held = ShareChanges::default();
+        writes.count_owned(&mut held)?;
+        registry.shares.apply(&held);
         // Upkeep and progress count the store once here. From then on each commit changes the
         // numbers.
         let progress = WriterProgress::new(&registry, &next);
@@ -455,6 +459,7 @@ impl StoreWriter {
         }
         self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
         self.upkeep.settle(&plan, counts);
+        self.registry.shares.apply(&counts.shares);
         self.progress.settle(&plan);
         self.next.generation = self.next.generation.max(plan.streams.generation_floor());
         self.queue.defer(settle::settle(plan, counts, &self.registry));

@@ -215,9 +215,13 @@ impl World {
         let generation = (kind & 128 != 0).then_some(number);
         let asked = match consumer.clone() {
             None => SubscriptionReader::Reader { start: from, generation },
-            Some(name) => {
-                SubscriptionReader::Member { name, owner: String::new(), start: from, change }
-            }
+            Some(name) => SubscriptionReader::Member {
+                name,
+                owner: String::new(),
+                start: from,
+                change,
+                steers: Default::default(),
+            },
         };
         self.connections[who] = None;
         let opened = self.runtime.block_on(self.hub.subscribe(pattern.clone(), asked));

@@ -10,6 +10,7 @@ mod attack;
 mod clients;
 mod node;
 mod publishers;
+mod shares;
 mod socket;
 mod stall;
 
@@ -233,6 +234,14 @@ async fn as_process_attacker() {
     if let Ok(work) = std::env::var("SEALANE_ATTACK") {
         attack::run(&work).await;
     }
+}
+
+/// A hundred tokens, and one of them hostile in each way for `SEALANE_SECONDS`: no other is refused
+/// anything, and memory stays within what the shares allow.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_takes_all_that_it_can() {
+    let _turn = crate::TURN.lock().await;
+    shares::run(Duration::from_secs(number("SEALANE_SECONDS", 1) as u64)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

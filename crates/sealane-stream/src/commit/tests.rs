@@ -75,7 +75,13 @@ async fn work(hub: &StreamHub) {
     publishing.publish(vec![item], 8, room).unwrap();
     publishing.answers(&mut Vec::new()).await.unwrap();
     let (start, change) = (ReadStart::First, ConsumerChange::default());
-    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
+    let who = SubscriptionReader::Member {
+        name: "c".into(),
+        owner: String::new(),
+        start,
+        change,
+        steers: Default::default(),
+    };
     let (mut member, _) = hub.subscribe("a".parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(20)).unwrap();
     let mut out: Vec<SubscriptionOutput> = Vec::new();

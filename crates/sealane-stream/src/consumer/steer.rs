@@ -71,7 +71,9 @@ impl ConsumerProgress {
                 // A reset goes to another place. It neither ends a pause nor takes back what was
                 // counted.
                 let (paused_ms, redelivered) = (self.paused_ms, self.redelivered);
+                let share = self.live.take_share();
                 *self = ConsumerProgress { paused_ms, redelivered, ..anew };
+                share.into_iter().for_each(|share| self.belong_to(share));
             }
             ConsumerSteer::Skip(offsets) => {
                 self.cursor = self.cursor_after(steer);
@@ -116,7 +118,7 @@ impl ConsumerProgress {
 
     /// Messages that a member has now.
     pub(crate) fn held(&self) -> usize {
-        self.live - self.ready.len() - self.delayed.len() - self.dead.len()
+        self.live.count() - self.ready.len() - self.delayed.len() - self.dead.len()
     }
 
     /// Up to `max` messages that are not done, by offset.

@@ -162,6 +162,7 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
         owner,
         start: ReadStart::First,
         change: Default::default(),
+        steers: Default::default(),
     };
     let (mut member, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
     member.apply(Op::Credit(5)).unwrap();
@@ -322,7 +323,13 @@ async fn a_reset_that_was_meant_for_an_earlier_stream_changes_nothing() {
     let topic: Topic = "a".parse().unwrap();
     hub.enqueue(messages(&hub, "a", 2)).await.unwrap();
     let (start, change) = (ReadStart::First, ConsumerChange::default());
-    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
+    let who = SubscriptionReader::Member {
+        name: "c".into(),
+        owner: String::new(),
+        start,
+        change,
+        steers: Default::default(),
+    };
     let _member = hub.subscribe("a".parse().unwrap(), who).await.unwrap();
     let reset = async |offset| {
         let (reply, answer) = oneshot::channel();
@@ -346,7 +353,13 @@ async fn what_changes_for_good_is_on_the_disk_before_anybody_is_told() {
     let (os, disk): (Topic, Topic) = ("os".parse().unwrap(), "disk".parse().unwrap());
     hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
     let (start, change) = (ReadStart::First, ConsumerChange::default());
-    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
+    let who = SubscriptionReader::Member {
+        name: "c".into(),
+        owner: String::new(),
+        start,
+        change,
+        steers: Default::default(),
+    };
     let _member = hub.subscribe("os".parse().unwrap(), who).await.unwrap();
     let before = synced();
     hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
@@ -409,8 +422,13 @@ async fn what_is_read_or_awaits_a_message_is_not_idle() {
     hub.cancel(&topic, held.id).await.unwrap();
     let (owner, start) = (String::new(), ReadStart::First);
     let reader = SubscriptionReader::Reader { start, generation: None };
-    let member =
-        SubscriptionReader::Member { name: "c".into(), owner, start, change: Default::default() };
+    let member = SubscriptionReader::Member {
+        name: "c".into(),
+        owner,
+        start,
+        change: Default::default(),
+        steers: Default::default(),
+    };
     for who in [reader, member] {
         let reading = hub.subscribe(topic.clone().into(), who).await.unwrap();
         assert_eq!(hub.remove_idle(&seen).await, Ok(false));

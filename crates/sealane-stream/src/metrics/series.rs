@@ -286,7 +286,9 @@ mod tests {
         });
         let series = SeriesPlaces::default();
         let taken = || [&series.streams, &series.consumers].map(|all| all.load(Ordering::Relaxed));
-        let held = ["b", "c"].map(|name| stream.consumer(name, "", 0).unwrap());
+        let held = ["b", "c"].map(|name| {
+            stream.consumer(name, "", 0, &crate::shares::ShareBook::default()).unwrap()
+        });
         series.admit(&stream);
         assert_eq!(taken(), [1, 2]);
         series.dismiss_consumer(&held[0]);

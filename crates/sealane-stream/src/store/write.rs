@@ -11,6 +11,7 @@ use super::{DiskRoom, FolderLock, PAGE_BYTES, StoreFault, key, last_key, offset_
 use crate::block::{BlockRecord, write_record};
 use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
+use crate::shares::{ShareChanges, ShareKind};
 use crate::{Level, Retention, StreamChange};
 
 /// The writer's connection. Every call but [`StoreWrites::begin`], [`StoreWrites::commit`] and
@@ -37,6 +38,15 @@ pub(crate) struct StoredRequestKey {
     pub(crate) key: Vec<u8>,
     /// A hash of the body that came with it.
     pub(crate) body: [u8; 16],
+}
+
+impl StoredRequestKey {
+    /// The share that it counts for.
+    pub(crate) fn share_kind(&self) -> ShareKind {
+        // No token's name is so long as the length says that a key of a message begins with.
+        let is_of_message = self.key.starts_with(&u32::MAX.to_le_bytes());
+        if is_of_message { ShareKind::MessageKeys } else { ShareKind::Keys }
+    }
 }
 
 /// The answer that an idempotency key got when it came first.
@@ -273,7 +283,12 @@ impl StoreWrites {
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
     /// keys, sessions and delayed messages were among them, and whether nothing is left. Each look
     /// has an order: without one, two stores with the same rows might remove others.
-    pub(super) fn sweep(&self, stream: u32, limit: u64) -> Result<SweptRows, StoreFault> {
+    pub(super) fn sweep(
+        &self,
+        stream: u32,
+        limit: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<SweptRows, StoreFault> {
         let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1)];
         let blocks = self.change(
             "DELETE FROM block WHERE key IN (SELECT key FROM block
@@ -284,17 +299,21 @@ impl StoreWrites {
         if blocks > 0 {
             return Ok(SweptRows::default());
         }
-        let keys = self.change(
+        let keys = self.remove_owned(
             "DELETE FROM idempotency WHERE stream = ?1 AND key IN
-             (SELECT key FROM idempotency WHERE stream = ?1 ORDER BY key LIMIT ?2)",
+             (SELECT key FROM idempotency WHERE stream = ?1 ORDER BY key LIMIT ?2)
+             RETURNING owner",
             params![stream, limit],
+            |owner| shares.remove_key(owner),
         )?;
-        let delayed = self.change(
+        let delayed = self.remove_owned(
             "DELETE FROM delayed WHERE number IN
-             (SELECT number FROM delayed WHERE stream = ?1 ORDER BY due_ms, number LIMIT ?2)",
+             (SELECT number FROM delayed WHERE stream = ?1 ORDER BY due_ms, number LIMIT ?2)
+             RETURNING owner",
             params![stream, limit],
+            |owner| shares.remove(owner, ShareKind::Delayed, 1),
         )?;
-        let sessions = self.sweep_sessions(stream, limit)?;
+        let sessions = self.sweep_sessions(stream, limit, shares)?;
         let done = keys < limit && delayed < limit && sessions < limit;
         if done {
             self.run("DELETE FROM removed WHERE stream = ?1", [stream])?;
@@ -383,11 +402,17 @@ impl StoreWrites {
     }
 
     /// Forgets up to `limit` of the oldest keys that came before `before_ms`; returns how many.
-    pub(super) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, StoreFault> {
-        self.change(
+    pub(super) fn drop_keys(
+        &self,
+        before_ms: u64,
+        limit: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        self.remove_owned(
             "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
-             FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2)",
+             FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2) RETURNING owner",
             params![before_ms.min(i64::MAX as u64) as i64, limit as i64],
+            |owner| shares.remove_key(owner),
         )
     }
 
@@ -441,8 +466,14 @@ impl StoreWrites {
         Ok((due, None))
     }
 
-    pub(super) fn drop_delayed(&self, number: i64) -> Result<(), StoreFault> {
-        self.run("DELETE FROM delayed WHERE number = ?1", [number])
+    /// Ends the delay of a message; returns how many rows that were.
+    pub(super) fn drop_delayed(
+        &self,
+        number: i64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        let query = "DELETE FROM delayed WHERE number = ?1 RETURNING owner";
+        self.remove_owned(query, [number], |owner| shares.remove(owner, ShareKind::Delayed, 1))
     }
 
     /// Blocks of `stream` that may go from its oldest on, at most `limit`, while `expired` says so

@@ -136,10 +136,13 @@ impl StreamSubscription {
     }
 
     /// Nothing is left for this lane until it is woken.
-    fn rest(&mut self, index: usize, stream: &StreamEntry, entry: &ConsumerEntry) {
+    fn rest(&mut self, index: usize, stream: &StreamEntry, entry: &Arc<ConsumerEntry>) {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         lane.queued = false;
         lane.waiter.arm();
+        if entry.state.lock().is_starved() {
+            self.registry.mark_starved(entry);
+        }
         let visible = stream.state.lock().visible();
         // Work that came between the look and `arm` was signalled to nobody.
         if entry.state.lock().has_work(&visible) || lane.is_gone() {

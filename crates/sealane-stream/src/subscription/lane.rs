@@ -47,14 +47,23 @@ impl SubscriptionLane {
                 };
                 Ok((Self::reader(stream, next, signal, member, index), joined))
             }
-            SubscriptionReader::Member { name, owner, start, change } => {
+            SubscriptionReader::Member { name, owner, start, change, steers } => {
                 let first = start_offset(registry, &stream, *start).await?;
-                let entry = stream.consumer(name, owner, first)?;
+                let entry = stream.consumer(name, owner, first, &registry.shares)?;
                 registry.series.admit_consumer(&stream, &entry);
+                // All members share the settings: one who may only read must not change what the
+                // others work by.
+                let may_change = || *entry.owner == **owner || steers.may(&stream.topic);
                 let cursor = {
                     let mut consumer = entry.state.lock();
                     let before = consumer.settings;
-                    consumer.settings.change(*change);
+                    let mut settings = before;
+                    settings.change(*change);
+                    if settings != before && !may_change() {
+                        let (stream, consumer) = (stream.topic.to_string(), name.clone());
+                        return Err(Error::ConsumerNotYours { stream, consumer });
+                    }
+                    consumer.settings = settings;
                     // Changed settings stand only in the consumer's whole row, which the next
                     // commit then writes.
                     entry.kept.lock().is_changed |= consumer.settings != before;

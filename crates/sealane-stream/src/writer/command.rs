@@ -154,6 +154,8 @@ pub(crate) enum CommandRefusal {
         next: u64,
     },
     KeyReused,
+    /// The owner has its share.
+    Share(Box<Error>),
     TooMany {
         what: &'static str,
         limit: u64,
@@ -189,6 +191,7 @@ impl From<CommandRefusal> for Error {
         match refusal {
             CommandRefusal::OffsetMismatch { next } => Error::OffsetMismatch { next },
             CommandRefusal::KeyReused => Error::KeyReused,
+            CommandRefusal::Share(error) => *error,
             CommandRefusal::TooMany { what, limit } => Error::TooMany { what, limit },
             CommandRefusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
             CommandRefusal::UnknownConsumer { stream, consumer } => {

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_SESSION_AGE_HOURS,
-    MAX_SESSIONS, RELEASE_RETRY_MS, RETENTION_INTERVAL_MS,
+    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_SESSION_AGE_HOURS, RELEASE_RETRY_MS,
+    RETENTION_INTERVAL_MS,
 };
 use sealane_protocol::limits::MAX_OFFSET;
 
@@ -19,6 +19,7 @@ use crate::block::{BlockOffsets, read_block};
 use crate::commit::{RowExpiry, StoreChange, StoreCommit};
 use crate::envelope::StreamEnvelope;
 use crate::registry::StreamRegistry;
+use crate::shares::{ShareBook, ShareKind, stored_key_owner};
 use crate::store::{
     AppliedCounts, DelayedRow, ExpiredBlocks, OldBlock, StoreFault, StoreWrites, TrimmedBlocks,
 };
@@ -132,18 +133,21 @@ impl WriterUpkeep {
     }
 
     fn wants_retention(&self, registry: &StreamRegistry, now_ms: u64) -> bool {
-        let is_wanted = self.keys > 0
-            || self.has_old_sessions(now_ms)
-            || registry.bounded.load(Ordering::Relaxed);
         // Retention walks all bounded streams. Four times a second bounds that walk, whatever the
         // rate of commits is.
-        is_wanted && self.retained.elapsed() >= Duration::from_millis(RETENTION_INTERVAL_MS)
+        if self.retained.elapsed() < Duration::from_millis(RETENTION_INTERVAL_MS) {
+            return false;
+        }
+        self.keys > 0
+            || self.has_old_sessions(now_ms)
+            || registry.bounded.load(Ordering::Relaxed)
+            || !registry.shares.beyond(ShareKind::Sessions).is_empty()
     }
 
-    /// Whether sessions may have to go: once an hour, and when there are too many.
+    /// Whether sessions may have to go: once an hour.
     fn has_old_sessions(&self, now_ms: u64) -> bool {
         let is_due = self.sessions > 0 && now_ms / HOUR_MS != self.aged_hour;
-        (is_due && self.watch.is_calm()) || self.sessions > MAX_SESSIONS as u64
+        is_due && self.watch.is_calm()
     }
 
     /// Plans what the clock asks for.
@@ -160,6 +164,7 @@ impl WriterUpkeep {
                 streams.try_for_each(|stream| retain(plan, planner, stream, &mut self.watch))
             })?;
             self.expire(&mut plan.upkeep.changes, plan.now_ms);
+            trim_shares(&mut plan.upkeep.changes, &planner.registry.shares);
         }
         self.watch.plan(&mut plan.upkeep.changes);
         if let Some(stream) = self.sweeping.first().copied().filter(|_| flush) {
@@ -189,13 +194,11 @@ impl WriterUpkeep {
         let aged = |before: u64| if is_right { before } else { 0 };
         if self.keys > 0 {
             let before = aged(now_ms.saturating_sub(MAX_IDEMPOTENCY_AGE_MS));
-            let excess = self.keys.saturating_sub(MAX_IDEMPOTENCY_KEYS as u64);
-            changes.push(StoreChange::ExpireKeys(RowExpiry { before, excess, rows_max }));
+            changes.push(StoreChange::ExpireKeys(RowExpiry { before, rows_max }));
         }
         if self.has_old_sessions(now_ms) {
             let before = aged((now_ms / HOUR_MS).saturating_sub(MAX_SESSION_AGE_HOURS));
-            let excess = self.sessions.saturating_sub(MAX_SESSIONS as u64);
-            changes.push(StoreChange::ExpireSessions(RowExpiry { before, excess, rows_max }));
+            changes.push(StoreChange::ExpireSessions(RowExpiry { before, rows_max }));
         }
     }
 
@@ -271,6 +274,24 @@ impl WriterUpkeep {
         self.next_due_ms = self.next_due_ms.map(|due_ms| due_ms.max(soon));
         // Retention waits for its turn after a failure, too, instead of being tried again at once.
         self.retained = Instant::now();
+    }
+}
+
+/// Plans which keys and sessions go since their owners have more than their shares. Nobody else's
+/// go for it.
+fn trim_shares(changes: &mut Vec<StoreChange>, shares: &ShareBook) {
+    for kind in [ShareKind::Keys, ShareKind::MessageKeys, ShareKind::Sessions] {
+        let mut left = ROWS_DROPPED;
+        for (owner, excess) in shares.beyond(kind) {
+            let rows = excess.min(left);
+            left -= rows;
+            if rows > 0 {
+                changes.push(match kind {
+                    ShareKind::Sessions => StoreChange::TrimSessions { owner, rows },
+                    kind => StoreChange::TrimKeys { owner: stored_key_owner(&owner, kind), rows },
+                });
+            }
+        }
     }
 }
 

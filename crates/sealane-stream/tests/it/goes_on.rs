@@ -40,6 +40,7 @@ async fn member(hub: &StreamHub, pattern: &str, max_in_flight: Option<u32>) -> S
         owner: String::new(),
         start: ReadStart::First,
         change,
+        steers: Default::default(),
     };
     hub.subscribe(pattern.parse().unwrap(), who).await.unwrap().0
 }
@@ -102,7 +103,13 @@ async fn a_range_is_acknowledged_in_the_stream_that_it_names() {
         let member = || async {
             let change = ConsumerChange::default();
             let (name, owner) = (name.clone(), String::new());
-            let who = SubscriptionReader::Member { name, owner, start: ReadStart::First, change };
+            let who = SubscriptionReader::Member {
+                name,
+                owner,
+                start: ReadStart::First,
+                change,
+                steers: Default::default(),
+            };
             hub.subscribe("p/*".parse().unwrap(), who).await.unwrap().0
         };
         let mut first = member().await;
@@ -224,6 +231,7 @@ async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
         owner: String::new(),
         start: ReadStart::First,
         change,
+        steers: Default::default(),
     };
     let (mut member, _) = hub.subscribe("s".parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(1)).unwrap();

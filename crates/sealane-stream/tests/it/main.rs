@@ -4,6 +4,7 @@ mod backs_up;
 mod bounds_its_log;
 mod corpus;
 mod goes_on;
+mod keeps_shares;
 mod lists_few;
 mod migrates;
 mod names_its_store;

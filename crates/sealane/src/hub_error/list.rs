@@ -71,6 +71,10 @@ hub_errors! {
     NotDelayed: Never,
     /// `SL-HUB-35`: the stream has no consumer of that name.
     UnknownConsumer: Never,
+    /// `SL-HUB-36`: a token has its share of what the hub has.
+    ShareTaken: Later,
+    /// `SL-HUB-37`: another token made the consumer, and its settings are others.
+    ConsumerNotYours: Never,
     /// `SL-NODE-01`: the codec asked for is not known here.
     UnknownCodec: Never,
     /// `SL-NODE-02`: there is nothing at this path.
@@ -114,6 +118,9 @@ hub_errors! {
     HeadTooLarge: Never,
     /// `SL-NODE-21`: a client sent what is no frame of the WebSocket protocol.
     WebSocketProtocol: Never,
+    /// `SL-NODE-22`: the memory for replies, or this client's share of it, is taken by unread
+    /// ones.
+    RepliesUnread: Later,
     /// `SL-TOPIC-01`: the topic or pattern is not well formed.
     InvalidTopic: Never,
 }

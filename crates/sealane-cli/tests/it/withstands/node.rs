@@ -11,6 +11,8 @@ use sealane_testing::{TestProcess, json_text, process_memory_kib};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::shares;
+
 /// The token of those who behave, and may do all.
 pub(crate) fn good() -> TokenSecret {
     TokenSecret::new([1; 32])
@@ -33,6 +35,22 @@ impl Node {
         let folder = tempfile::tempdir().unwrap();
         // The test measures the node, not the disk.
         let mut node = Self::start_in(folder.path(), "os", args);
+        node.folder = Some(folder);
+        node
+    }
+
+    /// Starts a node with so many tokens more, each of which may do all below a topic of its own.
+    pub(crate) fn start_among(tokens: u8) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..tokens {
+            let all: Vec<Pattern> = vec![format!("t{number}/**").parse().unwrap()];
+            let (read, publish, manage) = (all.clone(), all.clone(), all);
+            let rights =
+                TokenRights { read, publish, manage, observe: true, ..TokenRights::default() };
+            let (name, secret) = (format!("t{number}"), shares::secret(number));
+            TokenFile::add(folder.path(), &name, &secret, rights, None).unwrap();
+        }
+        let mut node = Self::start_in(folder.path(), "os", &[]);
         node.folder = Some(folder);
         node
     }
