@@ -5,11 +5,13 @@ mod find;
 mod inspect;
 mod leaks;
 mod live;
+mod plan;
 mod prune;
 mod recover;
 mod repair;
 mod retain;
 mod verify;
+mod watch;
 mod whose;
 
 pub use drill::{DrillOptions, DrillReport};

@@ -1,5 +1,3 @@
-use std::collections::HashSet;
-
 use super::live::LiveChunks;
 use crate::Error;
 use crate::format::config::CONFIG_KEY;
@@ -356,7 +354,6 @@ fn is_owners(sealed: &SealedSnapshotLink) -> bool {
 #[derive(Default)]
 struct CheckedChunks {
     live: LiveChunks,
-    lost: HashSet<crate::format::chunk::ChunkId>,
 }
 
 impl CheckedChunks {
@@ -374,7 +371,7 @@ impl CheckedChunks {
                 missing.push((*piece, path.to_owned()));
             }
             Ok(())
-        });
+        })?;
         // A prune may have written them anew since the packs were listed.
         if !missing.is_empty() && chunks.may_look() {
             chunks.look_again()?;
@@ -384,17 +381,7 @@ impl CheckedChunks {
                 report.problem(&path, &error);
             }
         }
-        match added {
-            Ok(()) if self.lost.contains(page) => {
-                report.problem(name, &Error::Missing(format!("chunk {page}")));
-            }
-            Ok(()) => {}
-            Err(error) if error.is_damage() => {
-                self.lost.insert(*page);
-                report.problem(name, &error);
-            }
-            Err(error) => return Err(error),
-        }
+        added.iter().for_each(|unread| report.problem(name, &unread.error));
         Ok(())
     }
 }

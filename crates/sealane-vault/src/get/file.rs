@@ -28,6 +28,15 @@ impl<'a> StoredFile<'a> {
         self.entry.size()
     }
 
+    /// Refuses a range that begins behind the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::BehindEnd`].
+    pub fn check_offset(&self, offset: u64) -> Result<(), Error> {
+        let (path, size) = (self.entry.shown(), self.size());
+        if offset > 0 && offset >= size { Err(Error::BehindEnd { path, size }) } else { Ok(()) }
+    }
+
     /// Writes `length` bytes from `offset` on to `out`, or as many as there are; gives how many.
     /// Only the chunks that they lie in are fetched, and each is verified first.
     ///

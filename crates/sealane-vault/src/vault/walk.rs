@@ -81,6 +81,8 @@ pub(crate) struct SnapshotChain {
     pub(crate) broken: Option<u64>,
     /// Whether the owner has handed over to a main key that this handle does not know.
     pub(crate) rotated: bool,
+    /// Every link that the store has whole, whoever signed it.
+    whole: Vec<ChainHead>,
     /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
     pub(crate) vouched: Vec<ChainHead>,
     /// The snapshots that the owner has removed, as the newest link that names them has it.
@@ -124,12 +126,16 @@ impl Vault {
         // The list of slots tells of one that is lost. Nothing may take its place: what the new
         // owner signs does not count there.
         let mut lost = None;
-        for &(number, hash) in self.succession.handovers() {
-            if number >= first && !there.contains_key(&number) {
-                chain.missing(number, number);
+        for &(number, hash) in self.succession.handovers().iter().filter(|(at, _)| *at >= first) {
+            let held = there.get(&number);
+            if held.is_none() {
+                chain.missing_link(number, Some(hash));
                 chain.broken.get_or_insert(number);
-                there.insert(number, ChainPosition::Removed(hash));
                 lost = Some(number);
+            }
+            // A prune that gave it up may have known its number alone.
+            if matches!(held, None | Some(ChainPosition::Removed(_))) {
+                there.insert(number, ChainPosition::Removed(hash));
             }
         }
         let positions = ChainWalk::new(from.unwrap_or_default()).run(&there, &mut chain);
@@ -148,6 +154,11 @@ impl Vault {
             ended.1 = GIVEN_UP;
         }
         chain.vouched = vouched(&positions, &chain.loose, &there);
+        let whole = there.iter().filter_map(|(number, at)| match at {
+            ChainPosition::Link(found) => Some((*number, found.hash)),
+            _ => None,
+        });
+        chain.whole = whole.collect();
         Ok(chain)
     }
 
@@ -304,6 +315,19 @@ impl Vault {
         }
     }
 
+    /// The hash of the whole link under a number, if nobody of the vault has signed it.
+    pub(super) fn hash_of_strangers(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+    ) -> Result<Option<ObjectHash>, Error> {
+        match self.read_link(number, signers) {
+            Ok((sealed, ChainStanding::Nobody)) => Ok(Some(sealed.hash)),
+            Err(error) if !error.is_damage() => Err(error),
+            _ => Ok(None),
+        }
+    }
+
     /// A link that is believed.
     pub(crate) fn load(
         &self,
@@ -353,6 +377,8 @@ fn start(seen: ChainHead, there: &ChainPositions, chain: &mut SnapshotChain) -> 
         |at: &ChainPosition| matches!(at, ChainPosition::Link(found) if found.previous == hash);
     match there.get(&number) {
         Some(ChainPosition::Link(found)) if found.hash == hash => Ok(()),
+        // It was given up, and the other one stands in its place.
+        Some(ChainPosition::Link(_)) if is_removed(&chain.removed, seen) => Ok(()),
         Some(ChainPosition::Link(found)) if found.standing.is_believed() => {
             Err(Error::Forked(number))
         }
@@ -361,7 +387,7 @@ fn start(seen: ChainHead, there: &ChainPositions, chain: &mut SnapshotChain) -> 
         None if is_removed(&chain.removed, seen) => Ok(()),
         None if there.values().any(follows) => {
             chain.broken = Some(number);
-            chain.missing(number, number);
+            chain.missing_link(number, Some(hash));
             Ok(())
         }
         None => {
@@ -406,9 +432,13 @@ fn name_unread(there: &ChainPositions, positions: &[ChainHead], chain: &mut Snap
         }
         let ChainPosition::Link(found) = at else { continue };
         let before = number.saturating_sub(1);
-        let is_free =
-            !matches!(there.get(&before), Some(ChainPosition::Link(_) | ChainPosition::Removed(_)));
-        let is_named = chain.unread.iter().any(|one| (one.from..=one.to).contains(&before));
+        let is_free = match there.get(&before) {
+            // A stranger can lay a whole link over one that has gone.
+            Some(ChainPosition::Link(held)) => held.standing == ChainStanding::Nobody,
+            Some(ChainPosition::Removed(_)) => false,
+            _ => true,
+        };
+        let is_named = chain.unread.iter().any(|one| one.has(before));
         let is_behind = positions.first().is_none_or(|(first, _)| before > *first);
         if is_free && is_behind && found.standing.is_believed() && !given_up.contains(&before) {
             if is_known(&found.previous, &hashes) {
@@ -437,6 +467,43 @@ impl ChainStanding {
 impl SnapshotChain {
     fn problem(&mut self, key: &str, reason: &str) {
         self.problems.push(SkippedItem { path: key.to_owned(), reason: reason.to_owned() });
+    }
+
+    /// Names one link that is missing.
+    fn missing_link(&mut self, number: u64, hash: Option<ObjectHash>) {
+        self.missing(number, number);
+        if let Some(named) = self.unread.last_mut() {
+            named.hash = hash;
+        }
+    }
+
+    /// Names a lost link in whose place another one stands that is whole.
+    fn replaced(&mut self, number: u64, hash: ObjectHash) {
+        let reason = format!("{}; another link stands in its place", Error::Chain(number).named());
+        self.problem(&snapshot_key(number), &reason);
+        let hash = Some(hash);
+        self.unread.push(UnreadLink { hash, is_replaced: true, ..UnreadLink::at(number, reason) });
+    }
+
+    /// Names a link that was seen here, unless it belongs to the chain or was removed.
+    pub(super) fn name_seen(&mut self, seen: ChainHead) {
+        let (number, hash) = seen;
+        if number == 0 || self.whole.contains(&seen) || is_removed(&self.removed, seen) {
+            return;
+        }
+        match self.unread.iter_mut().find(|one| one.has(number)) {
+            Some(named) => {
+                named.is_hearsay = false;
+                if named.to == number {
+                    named.hash = named.hash.or(Some(hash));
+                }
+            }
+            None => {
+                let hash = Some(hash);
+                let reason = Error::Chain(number).named();
+                self.unread.push(UnreadLink { hash, ..UnreadLink::at(number, reason) });
+            }
+        }
     }
 
     /// Names what is missing between two numbers, as one.
@@ -529,7 +596,8 @@ impl ChainWalk {
             }
             let loose = self.loose.iter().find(|(_, found)| found.hash == wanted);
             let Some((&at, _)) = loose else {
-                self.name_hole(back.last().map_or(number, |(number, _)| *number), there, chain);
+                let before = back.last().map_or(number, |(number, _)| *number);
+                self.name_hole((before, wanted), there, chain);
                 break;
             };
             if let Some(found) = self.loose.remove(&at) {
@@ -541,9 +609,20 @@ impl ChainWalk {
         self.next = number + 1;
     }
 
-    /// Names what is missing between the chain so far and the link `before`.
-    fn name_hole(&self, before: u64, there: &ChainPositions, chain: &mut SnapshotChain) {
+    /// Names what is missing between the chain so far and a link: its number, and the hash that it
+    /// names of the link before it. What was given up is not missing.
+    fn name_hole(
+        &self,
+        (before, wanted): ChainHead,
+        there: &ChainPositions,
+        chain: &mut SnapshotChain,
+    ) {
         let last = before.saturating_sub(1);
+        let is_it =
+            |(number, hash): &ChainHead| *hash == wanted || (*number == last && *hash == GIVEN_UP);
+        if chain.removed.iter().any(is_it) {
+            return;
+        }
         chain.broken.get_or_insert(last);
         let mut from = self.head().0 + 1;
         let named = chain.problems.len();
@@ -553,11 +632,17 @@ impl ChainWalk {
             }
             from = number + 1;
         }
-        // The object there is named already, or is not what the owner's link saw.
-        if chain.problems.len() == named
-            && !matches!(there.get(&last), Some(ChainPosition::Foreign(_)))
-        {
-            chain.missing(last, last);
+        if chain.problems.len() > named {
+            return;
+        }
+        match there.get(&last) {
+            // The object there is named already.
+            Some(ChainPosition::Foreign(_)) => {}
+            // Somebody took the number after the link had gone, or in its place.
+            Some(ChainPosition::Link(found)) if found.standing.is_believed() => {
+                chain.replaced(last, wanted);
+            }
+            _ => chain.missing_link(last, Some(wanted)),
         }
     }
 
