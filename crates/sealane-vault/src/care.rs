@@ -1,6 +1,8 @@
 //! Keeping a vault honest: verifying it, proving that it restores, and letting old data go.
 
+mod diff;
 mod drill;
+mod dump;
 mod find;
 mod inspect;
 mod leaks;
@@ -14,7 +16,9 @@ mod verify;
 mod watch;
 mod whose;
 
+pub use diff::{DifferenceKind, SnapshotDifference};
 pub use drill::{DrillOptions, DrillReport};
+pub use dump::DumpReport;
 pub use find::SnapshotMatch;
 pub use inspect::VaultObjectField;
 pub use leaks::{LeakGroup, VaultLeaks, leaks};
@@ -24,5 +28,5 @@ pub use repair::RepairReport;
 pub use retain::{
     RetentionGroupBy, RetentionPlan, RetentionRules, RetentionVerdict, SnapshotGroup,
 };
-pub use verify::VerifyReport;
+pub use verify::{VerifyData, VerifyPart, VerifyReport};
 pub use whose::SnapshotSelector;

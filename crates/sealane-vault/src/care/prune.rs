@@ -30,6 +30,8 @@ pub struct PruneOptions {
     /// Removes no snapshot but these, as far as the rules do not keep them: what somebody has seen
     /// and agreed to. None agrees to all.
     pub approved: Option<BTreeSet<u64>>,
+    /// Removes these snapshots and no others, whatever the rules say of them.
+    pub forget: Option<BTreeSet<u64>>,
     /// Removes what is not needed at once. Only where nobody puts at the same time: a put that
     /// relies on data that is removed meanwhile would lose it.
     pub now: bool,
@@ -153,6 +155,17 @@ impl Vault {
         let candidates = ledger.snapshots().filter(stays).map(candidate);
         let candidates = candidates.collect::<Result<Vec<_>, _>>()?;
         let mut groups = options.keep.judge(&candidates, now_ns());
+        if let Some(named) = &options.forget {
+            let is_there = |number: &u64| candidates.iter().any(|one| one.number == *number);
+            if let Some(missing) = named.iter().find(|number| !is_there(number)) {
+                return Err(Error::NoSnapshot(missing.to_string()));
+            }
+            for verdict in groups.iter_mut().flat_map(|group| &mut group.verdicts) {
+                verdict.stays = !named.contains(&verdict.snapshot);
+                let reason = if verdict.stays { "was not named" } else { "was named" };
+                verdict.reasons = vec![reason.to_owned()];
+            }
+        }
         if let Some(approved) = &options.approved {
             let verdicts = groups.iter_mut().flat_map(|group| &mut group.verdicts);
             for verdict in verdicts.filter(|one| !one.stays && !approved.contains(&one.snapshot)) {

@@ -11,7 +11,7 @@ pub struct StoredFile<'a> {
 }
 
 impl<'a> StoredFile<'a> {
-    pub(super) fn new(chunks: ChunkReader<'a>, entry: SnapshotEntry) -> Result<Self, Error> {
+    pub(crate) fn new(chunks: ChunkReader<'a>, entry: SnapshotEntry) -> Result<Self, Error> {
         match entry.node {
             SnapshotEntryKind::File { .. } => Ok(Self { chunks, entry }),
             _ => Err(Error::NoEntry(entry.shown())),

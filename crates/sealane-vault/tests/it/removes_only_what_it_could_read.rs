@@ -454,3 +454,36 @@ fn a_list_that_a_writer_misnames_stays_whole_for_its_owner() {
     assert_eq!(failed, []);
     crate::shared::assert_same(&source, &target);
 }
+
+/// The link with which the owner handed over is lost, and nobody has a copy.
+#[test]
+fn a_lost_hand_over_is_given_up_by_name_and_the_vault_goes_on() {
+    let place = Place::new();
+    let owner = place.init();
+    let rotate = || {
+        let secret = SlotSecret::Passphrase(PASSPHRASE);
+        place.open().rotate(&secret, &place.options(), &RotateOptions::default()).unwrap()
+    };
+    put(&owner, b"before");
+    drop(rotate());
+    assert_eq!(put(&place.open(), b"after"), 3);
+    fs::remove_file(place.path("vault/snapshots/0000000002")).unwrap();
+    let keep = RetentionRules { last: 9, ..RetentionRules::default() };
+    let mut options = PruneOptions { keep, now: true, ..PruneOptions::default() };
+    for vault in [place.open(), place.open_afresh("fresh")] {
+        assert_eq!(vault.prune(&options).unwrap_err().info().name, "SnapshotUnread");
+    }
+    options.give_up.insert(2);
+    assert_eq!(place.open_afresh("fresh").prune(&options).unwrap().given_up.len(), 1);
+    options.give_up.clear();
+    for state in ["state", "fresh", "another"] {
+        place.open_afresh(state).prune(&options).unwrap_or_else(|error| panic!("{state}: {error}"));
+    }
+    drop(rotate());
+    for state in ["state", "fresh", "third"] {
+        let vault = place.open_afresh(state);
+        let numbers: Vec<u64> = vault.snapshots().unwrap().iter().map(|one| one.number).collect();
+        assert_eq!((numbers, vault.generation()), (vec![1, 3], 2), "{state}");
+        assert_eq!(vault.verify(true).unwrap().problems, [], "{state}");
+    }
+}
