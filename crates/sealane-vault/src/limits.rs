@@ -109,7 +109,8 @@ sealane_message::limits! {
     MAX_VERIFY_PASSES: usize = 3, "passes";
     /// Readings of the chain while other prunes remove links of it. Then the last reading counts.
     MAX_CHAIN_READINGS: usize = 16, "readings";
-    /// The age of what a prune knows of the chain when it removes a pack. At that age it looks again.
+    /// The age of a prune's knowledge of the chain. At that age it looks again before it removes a
+    /// pack.
     MAX_CHAIN_LOOK_MS: u64 = 1000, "milliseconds";
     /// How far behind the chain a snapshot may stand that only one loose link tells of. One that is
     /// farther away makes no other snapshot an older one.

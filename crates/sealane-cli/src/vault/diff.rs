@@ -33,7 +33,7 @@ pub(super) fn run(
     let compared = vault.diff(&before, &after, &wanted(&args.paths), &mut |difference| {
         counts.add(&difference);
         outcome = show(&difference, terminal);
-        // What stops the output stops the work.
+        // A closed output stops the work.
         if outcome.is_ok() { Ok(()) } else { Err(Error::Stopped) }
     });
     outcome?;

@@ -8,7 +8,7 @@ use crate::format::page::{SnapshotEntry, SnapshotEntryKind, compare};
 use crate::get::{ChunkReader, SnapshotEntries, is_in};
 use crate::vault::{Snapshot, Vault};
 
-/// What has become of a path from one snapshot to another.
+/// The change of a path from one snapshot to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DifferenceKind {
     /// Only the other one has it.
@@ -27,7 +27,7 @@ pub enum DifferenceKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotDifference {
-    /// What has become of it.
+    /// The change.
     pub kind: DifferenceKind,
     /// The entry, of the other snapshot if it is there.
     pub entry: SnapshotEntry,
@@ -99,7 +99,7 @@ impl EntryPairs<'_> {
     }
 }
 
-/// What two snapshots have of one path.
+/// The entries of one path in two snapshots.
 struct EntryPair {
     before: Option<SnapshotEntry>,
     after: Option<SnapshotEntry>,

@@ -15,9 +15,9 @@ const BLOCK_BYTES: usize = 512;
 /// The longest name that the old header holds, and the longest target of a link.
 const NAME_BYTES: usize = 100;
 /// The largest number in 11 octal digits.
-const MAX_OCTAL: u64 = (1 << 33) - 1;
+const LAST_OCTAL: u64 = (1 << 33) - 1;
 
-/// What a dump has written.
+/// The counts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DumpReport {
@@ -120,13 +120,13 @@ impl TarEntry<'_> {
         }
         for (key, number) in [("size", self.entry.size()), ("uid", uid.into()), ("gid", gid.into())]
         {
-            let most = if key == "size" { MAX_OCTAL } else { 0o7_777_777 };
+            let most = if key == "size" { LAST_OCTAL } else { 0o7_777_777 };
             if number > most {
                 record(&mut records, key, number.to_string().as_bytes());
             }
         }
         let nanos = mtime_ns.rem_euclid(1_000_000_000);
-        let is_whole = nanos == 0 && u64::try_from(seconds).is_ok_and(|time| time <= MAX_OCTAL);
+        let is_whole = nanos == 0 && u64::try_from(seconds).is_ok_and(|time| time <= LAST_OCTAL);
         if !is_whole {
             record(&mut records, "mtime", decimal(mtime_ns).as_bytes());
         }

@@ -136,7 +136,7 @@ impl Vault {
             newer.truncate(before);
         }
         let snapshot = newest.or(others);
-        // Whoever names a snapshot asks for no newer one.
+        // If a number was given, no newer snapshot was asked for.
         let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.number);
         let unread = chain.unread.iter().filter(|one| number.is_none() && one.to > from);
         newer.extend(unread.map(|one| SkippedItem {

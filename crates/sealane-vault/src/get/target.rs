@@ -56,7 +56,7 @@ impl RestoredInode {
     }
 }
 
-/// What to do about a folder on the way to a path that is not there.
+/// The way to deal with a missing folder above a path.
 #[derive(Clone, Copy)]
 enum MissingFolder {
     Make,

@@ -110,7 +110,7 @@ impl Vault {
         Ok((!body.prune).then(|| snapshot_of(sealed, body)))
     }
 
-    /// What a believed link says, opened with the vault's keys.
+    /// The body of a believed link, opened with the vault's keys.
     pub(super) fn open_body(&self, sealed: &SealedSnapshotLink) -> Result<SnapshotBody, Error> {
         let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
         if sealed.link.signer == SignerId::default() && body.roster > self.roster().number {

@@ -257,8 +257,8 @@ fn last_now(last: usize) -> PruneOptions {
     PruneOptions { keep, now: true, ..PruneOptions::default() }
 }
 
-/// What one machine has found damaged and kept anew, another one may never have read. Which of two
-/// packs comes first by its name depends on the content.
+/// One machine has found damage and kept the chunk anew, and another one has never read it. The
+/// content decides which of the two packs comes first by its name.
 #[test]
 fn a_machine_that_never_read_the_damage_prunes_the_damaged_copy_and_not_the_healed_one() {
     for seed in 0..6 {
