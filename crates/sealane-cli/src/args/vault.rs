@@ -276,9 +276,6 @@ pub struct PruneActArgs {
     /// Do not ask on a terminal
     #[arg(long, short)]
     pub yes: bool,
-    /// For those who know restic: data that nothing needs is always removed
-    #[arg(long, hide = true)]
-    pub prune: bool,
 }
 
 /// `sealane vault forget`.
@@ -289,6 +286,9 @@ pub struct VaultForget {
     /// The snapshots' numbers, as `ls` prints them
     #[arg(value_name = "SNAPSHOT")]
     pub snapshots: Vec<u64>,
+    /// As restic has it: data that nothing needs is removed anyway
+    #[arg(long = "prune")]
+    pub with_data: bool,
     #[command(flatten)]
     #[expect(
         missing_docs,

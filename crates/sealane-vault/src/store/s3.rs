@@ -400,7 +400,8 @@ mod tests {
     #[test]
     fn an_answer_in_xml_is_its_code_and_message() {
         let denied = "failed: 403 Forbidden: <?xml version=\"1.0\"?>\n<Error>\
-                      <Code>AccessDenied</Code><Message>Access\n Denied.</Message><RequestId>17</RequestId></Error>";
+                      <Code>AccessDenied</Code><Message>Access\n Denied.</Message>\
+                      <RequestId>17</RequestId></Error>";
         assert_eq!(answer(denied), "failed: 403 Forbidden: AccessDenied: Access Denied.");
         let code = "failed: 500: <Error><Code>InternalError</Code><Message></Message></Error>";
         assert_eq!(answer(code), "failed: 500: InternalError");
