@@ -52,7 +52,7 @@ fn two_snapshots_are_compared() {
     let lines = home.run(&["diff", "1", "4", "docs/letter.txt", "docs/new", "docs/deep/skip.tmp"]);
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(lines[..3], ["- docs/deep/skip.tmp", "M docs/letter.txt", "+ docs/new"]);
-    assert!(lines[3].starts_with("1 path added (3 B), 1 removed (8 B), 1 changed"), "{lines:?}");
+    assert!(lines[3].starts_with("1 path added (8 B), 1 removed (19 B), 1 changed"), "{lines:?}");
     let records = home.run(&["diff", "3", "latest", "--json"]);
     let records: Vec<_> = records.lines().map(json).collect();
     let paths = records.iter().filter_map(|one| one.field("path")?.as_text());
@@ -68,7 +68,8 @@ fn a_file_is_dumped_as_it_is_and_a_folder_as_an_archive() {
     assert_eq!(home.run(&["dump", "latest", "docs/letter.txt"]), "third");
     let archive = home.vault(&["dump", "latest", "docs"]).output().unwrap();
     assert!(archive.status.success());
-    assert_eq!((archive.stdout.len() % 512, &archive.stdout[..5]), (0, &b"docs/"[..]));
+    assert_eq!(archive.stdout.len() % 512, 0);
+    assert!(archive.stdout.windows(16).any(|name| name == b"docs/letter.txt\0"));
     let (code, said) = failed(home.vault(&["dump", "1", "docs/none"]).output().unwrap());
     assert!(code != 0 && said.contains("SL-VAULT-27"), "{said}");
     let range = ["get", "1", "docs/letter.txt", "--range"];
