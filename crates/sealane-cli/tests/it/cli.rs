@@ -22,6 +22,7 @@ mod keeps_a_day;
 mod keeps_contexts;
 mod keeps_each_host;
 mod keeps_vaults;
+mod keeps_vaults_each_day;
 mod keeps_vaults_in_trouble;
 mod manages_consumers;
 mod moves_messages;
