@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+/// The check of a fuzz target on one input.
+pub type CorpusCheck = fn(&[u8]);
+
 /// Replays the committed inputs of each fuzz target through its check. A target without any is a
 /// failure, since nothing would be shown.
-pub fn replay_corpus(targets: &[(&str, fn(&[u8]))]) {
+pub fn replay_corpus(targets: &[(&str, CorpusCheck)]) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for (target, check) in targets {
         let files = std::fs::read_dir(corpus.join(target)).expect("fuzz/corpus is committed");

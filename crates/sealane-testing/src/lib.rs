@@ -40,7 +40,7 @@ mod text;
 mod wait;
 
 pub use address::{free_address, loopback_host, numbered_host};
-pub use corpus::replay_corpus;
+pub use corpus::{CorpusCheck, replay_corpus};
 pub use disk::{MountedDisk, StalledDisk, require_mounts};
 #[cfg(feature = "lab")]
 pub use net_space::{NetSpace, lay_wire, require_namespaces};

@@ -74,15 +74,7 @@ pub(super) fn run(bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Res
     let [p50, p90] = [0.5, 0.9].map(|part| percentile(&mut gaps, part));
     show.line(&format!("goes on after: p50 {p50:.3} s, p90 {p90:.3} s, at most {most:.3} s"));
     show.at_most("at most, s", most, GOES_ON_S);
-    for (machine, account) in [RowMachine::Server, RowMachine::Car].into_iter().zip(accounts) {
-        let NumberTotals { sent, lost, twice } = account;
-        let name = machine.name();
-        show.line(&format!(
-            "numbered datagrams to {name}: {sent} sent, {lost} lost while machines were away, \
-             {twice} came twice"
-        ));
-        show.must(account.twice == 0, "a datagram came twice");
-    }
+    show_accounts(accounts, show);
     for (machine, said) in said {
         let dropped = said.get("dropped").map(ToString::to_string).unwrap_or_default();
         show.line(&format!("{} since its last start: dropped {dropped}", machine.name()));
@@ -92,6 +84,19 @@ pub(super) fn run(bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Res
         judged(*machine, lane, recorder, bench.options.kills, show)?;
     }
     Ok(())
+}
+
+/// What became of the numbered datagrams of each direction.
+fn show_accounts(accounts: [NumberTotals; 2], show: &mut RelayFindingSink<'_>) {
+    for (machine, account) in [RowMachine::Server, RowMachine::Car].into_iter().zip(accounts) {
+        let NumberTotals { sent, lost, twice } = account;
+        let name = machine.name();
+        show.line(&format!(
+            "numbered datagrams to {name}: {sent} sent, {lost} lost while machines were away, \
+             {twice} came twice"
+        ));
+        show.must(twice == 0, "a datagram came twice");
+    }
 }
 
 /// Both directions, each of which has come through once.

@@ -4,6 +4,7 @@ use super::body::QueuedUnit;
 use super::ledger::{AnswerTerms, SimLedgerEntry};
 use super::{SimEvent, SimMedium, SimRun};
 use crate::node::{ProgramInput, SimProgram, SimUnitTarget, SimUrgency};
+use crate::place::SimPlace;
 use crate::random::DrawOdds;
 use crate::scenario::{CapturedBehaviour, FlowReceivers, ScenarioAction};
 use crate::watch::{LossReason, RunEvent, SimMachineEvent};
@@ -233,17 +234,7 @@ impl SimRun<'_> {
                 who.into_iter().try_for_each(|node| self.capture(node, by))
             }
             ScenarioAction::Move { who, to } => {
-                for node in who {
-                    if let Some(body) = self.body_mut(node) {
-                        body.place = to;
-                        body.home = to;
-                    }
-                    self.watch.tells(
-                        self.clock.now,
-                        node,
-                        RunEvent::at(SimMachineEvent::Move, to),
-                    )?;
-                }
+                who.into_iter().try_for_each(|node| self.relocate(node, to))?;
                 self.fill_cells();
                 Ok(())
             }
@@ -279,6 +270,14 @@ impl SimRun<'_> {
                 self.watch.notes(self.clock.now, "loss")
             }
         }
+    }
+
+    fn relocate(&mut self, node: u32, to: SimPlace) -> Result<(), SimError> {
+        if let Some(body) = self.body_mut(node) {
+            body.place = to;
+            body.home = to;
+        }
+        self.watch.tells(self.clock.now, node, RunEvent::at(SimMachineEvent::Move, to))
     }
 
     fn capture(&mut self, node: u32, by: CapturedBehaviour) -> Result<(), SimError> {

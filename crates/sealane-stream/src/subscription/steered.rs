@@ -3,9 +3,11 @@ use std::sync::Arc;
 
 use sealane_message::Topic;
 
+type TopicLaw = dyn Fn(&Topic) -> bool + Send + Sync;
+
 /// The topics on which a member may change what others have made.
 #[derive(Clone, Default)]
-pub struct SteeredTopics(Option<Arc<dyn Fn(&Topic) -> bool + Send + Sync>>);
+pub struct SteeredTopics(Option<Arc<TopicLaw>>);
 
 impl SteeredTopics {
     /// Those of which `may` says so; the default is none.
