@@ -79,17 +79,20 @@ pub enum System {
     Dead,
     /// The orders that groups obey.
     Groups,
+    /// The node's own records: who changed something, and who was refused.
+    Audit,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [System; 2] = [System::Dead, System::Groups];
+    pub const ALL: [System; 3] = [System::Dead, System::Groups, System::Audit];
 
     /// The first segment of its topics.
     pub fn name(self) -> &'static str {
         match self {
             System::Dead => "dead",
             System::Groups => "groups",
+            System::Audit => "audit",
         }
     }
 
@@ -145,6 +148,11 @@ impl Pattern {
     /// Whether its first segment is a wildcard, so that no [`System`]'s topic belongs to the set.
     pub fn begins_open(&self) -> bool {
         self.as_str().starts_with('*')
+    }
+
+    /// The system that all topics of the set belong to; none: there is no such system.
+    pub fn system(&self) -> Option<System> {
+        System::of(first(self.as_str()))
     }
 
     /// The one topic that this pattern names, if it has no wildcard.
@@ -267,7 +275,8 @@ mod tests {
 
     #[test]
     fn the_topics_of_systems_are_matched_by_their_names_alone() {
-        let of_systems = ["dead", "dead/a", "dead/a/b", "groups/0a1b2c3d", "groups/a/b"];
+        let of_systems =
+            ["dead", "dead/a", "dead/a/b", "groups/0a1b2c3d", "groups/a/b", "audit/node"];
         for topic in of_systems {
             for open in ["**", "*", "*/*", "*/**", "*/a", "*/a/b", "*/*/b", "*/0a1b2c3d"] {
                 assert!(!matches(open, topic), "{open} {topic}");

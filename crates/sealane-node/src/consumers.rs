@@ -8,16 +8,63 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::DatumWriter;
 use sealane_message::Topic;
+use sealane_protocol::limits::MAX_RANGE_MESSAGES;
 use sealane_protocol::{
-    ConsumerInfo, ConsumerVerb, Error, read_consumer_query, write_consumer_removed,
+    ConsumerInfo, ConsumerVerb, ConsumersPage, Error, StreamsQuery, read_consumer_query,
+    write_consumer_removed,
 };
 
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
+use crate::audit::{AuditDetail, detailed};
 use crate::body;
 use crate::query;
 use crate::refusal::HttpRefusal;
 use crate::reply::{ReplyFill, accepted, answer};
+use crate::streams::StreamsWish;
+
+/// The consumers of all streams that are asked for and may be read, in the order of topics. A page
+/// ends behind a whole stream, so that it may have more of them than `limit`.
+pub(crate) async fn list(
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let result = async {
+        let mut query = StreamsQuery::read(query::read(query)?)?;
+        accepted(&headers)?;
+        let limit = query.limit.take().unwrap_or(MAX_RANGE_MESSAGES);
+        let mut wish = StreamsWish::new(query);
+        let mut page = ConsumersPage { consumers: Vec::new(), next: None };
+        loop {
+            let (streams, is_cut) = wish.grant(&app, &pass).await;
+            let last = streams.last().map(|state| state.stream.clone());
+            for state in streams.into_iter().filter(|state| !state.consumers.is_empty()) {
+                if page.consumers.len() >= limit {
+                    return Ok(listed(page));
+                }
+                match app.hub.consumers(&state.stream).await {
+                    Ok(found) => page.consumers.extend(found.consumers),
+                    // It was removed since it was found.
+                    Err(Error::UnknownStream(_)) => continue,
+                    Err(error) => return Err(error.into()),
+                }
+                page.next = Some(state.stream);
+            }
+            if !is_cut || last.is_none() {
+                page.next = None;
+                return Ok(listed(page));
+            }
+            wish.go_on(last);
+        }
+    };
+    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+}
+
+fn listed(page: ConsumersPage) -> ReplyFill {
+    Box::new(move |writer: &mut DatumWriter<'_>| page.write(writer))
+}
 
 /// All consumers of a stream, or the one that the query names.
 pub(crate) async fn show(
@@ -60,11 +107,17 @@ pub(crate) async fn steer(
         // its body.
         let body = body::read(&app.fair, &pass, request).await?;
         let verb = ConsumerVerb::read(body.codec, &body.bytes)?;
+        let detail = AuditDetail(verb.to_string());
         app.hub.steer(&topic, &consumer, verb).await?;
         let info = inform(&app, &topic, &consumer).await?;
-        Ok(Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer)) as ReplyFill)
+        let fill = move |writer: &mut DatumWriter<'_>| info.write(writer);
+        Ok((detail, Box::new(fill) as ReplyFill))
     };
-    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+    let (detail, result) = match result.await {
+        Ok((detail, fill)) => (Some(detail), Ok((StatusCode::OK, fill))),
+        Err(refusal) => (None, Err(refusal)),
+    };
+    detailed(answer(&headers, result), detail)
 }
 
 /// Removes a consumer.

@@ -26,6 +26,7 @@
 
 pub mod access;
 mod app;
+mod audit;
 mod body;
 mod clock;
 mod connection;
@@ -59,6 +60,7 @@ mod socket;
 mod spans;
 mod streams;
 mod subscribe;
+mod tickets;
 mod tls;
 mod trace;
 mod upgrade;
@@ -74,7 +76,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use access::{AccessTokens, AllowedSites};
-use app::NodeApp;
+use app::{NodeApp, NodeDoors};
+use audit::AuditTrail;
 pub use fair::ClientLimits;
 pub use refusal::ERRORS;
 use server::NodeServer;
@@ -252,7 +255,11 @@ impl HubNode {
         let address = listener.local_addr().map_err(listen)?;
         let (stop, stopping) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
-        let app = Arc::new(NodeApp::new(hub, access.clone(), &config, stopping.clone(), alive));
+        let (audit, records) = AuditTrail::new();
+        let doors = NodeDoors { stopping: stopping.clone(), alive, audit };
+        let app = Arc::new(NodeApp::new(hub, access.clone(), &config, doors));
+        tokio::spawn(audit::keep(app.clone(), records, stopping.clone()));
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, streams = app.hub.count(), "serves");
         tokio::spawn(access.follow(stopping.clone()));
         if let Some(ttl) = config.reply_ttl {
             tokio::spawn(replies::tidy(app.clone(), ttl, stopping.clone()));

@@ -50,9 +50,10 @@ mod sealed;
 mod socket;
 mod state;
 mod subscribe;
+mod ticket;
 
 pub use consumer::{
-    ConsumerInfo, ConsumerVerb, Consumers, PendingMessage, read_consumer_query,
+    ConsumerInfo, ConsumerVerb, Consumers, ConsumersPage, PendingMessage, read_consumer_query,
     write_consumer_removed,
 };
 pub use delayed::{
@@ -82,3 +83,4 @@ pub use state::{
     StreamsQuery, write_removed,
 };
 pub use subscribe::{ConsumerChange, ConsumerSettings, ReadStart, SubscribeQuery};
+pub use ticket::AccessTicket;

@@ -19,7 +19,7 @@ use crate::op::OpForm;
 use crate::publish::PublishForm;
 use crate::state::Removed;
 use crate::{
-    Cancelled, ConsumerInfo, Consumers, DelayedPage, Health, Purge, Purged, ReadStart,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, Purge, Purged, ReadStart,
     StreamChange, StreamState, StreamsPage, WireError,
 };
 
@@ -310,10 +310,12 @@ fn definitions() -> Map<String, Value> {
         PublishRequest,
         Enqueued,
         EnqueuedBatch,
+        AccessTicket,
         StreamState,
         StreamsPage,
         ConsumerInfo,
         Consumers,
+        ConsumersPage,
         DelayedPage,
         Cancelled,
         Purged,

@@ -188,6 +188,11 @@ impl StreamState {
     pub fn lag(&self) -> Option<u64> {
         self.consumers.iter().map(|consumer| consumer.lag(self.next)).max()
     }
+
+    /// The unfinished messages of the consumer that has most; none: nobody shares the work.
+    pub fn unfinished(&self) -> Option<u64> {
+        self.consumers.iter().map(|consumer| consumer.unfinished(self.next)).max()
+    }
 }
 
 impl ConsumerState {
@@ -196,6 +201,11 @@ impl ConsumerState {
     /// that the consumer may be ahead; then there is none.
     pub fn lag(&self, next: u64) -> u64 {
         next.saturating_sub(self.next)
+    }
+
+    /// The messages that are not done for it: its lag, and what it has in flight.
+    pub fn unfinished(&self, next: u64) -> u64 {
+        self.lag(next) + self.in_flight
     }
 }
 

@@ -6,8 +6,8 @@ use hyper::Method;
 use sealane_codec::Codec;
 use sealane_message::Topic;
 use sealane_protocol::{
-    Cancelled, ConsumerInfo, ConsumerVerb, Consumers, DelayedPage, DelayedPlace, ListDelayed,
-    Purge, Purged, limits::MAX_RANGE_MESSAGES,
+    Cancelled, ConsumerInfo, ConsumerVerb, Consumers, ConsumersPage, DelayedPage, DelayedPlace,
+    ListDelayed, Purge, Purged, StreamsQuery, limits::MAX_RANGE_MESSAGES,
 };
 
 use crate::address::{RequestPath, topic_path};
@@ -115,6 +115,27 @@ impl Client {
         let answer =
             self.call(&ClientRequest::get(topic_path("/v1/consumers", topic.as_str()))).await?;
         Ok(Consumers::read(answer.codec, &answer.body)?.consumers)
+    }
+
+    /// The consumers of all streams whose topics match, in the order of topics and names: those
+    /// that the token may read. Without a pattern, of all streams but those of systems.
+    ///
+    /// # Errors
+    /// [`Error::Topic`], [`Error::NotReachable`].
+    pub async fn all_consumers(&self, pattern: Option<&str>) -> Result<Vec<ConsumerInfo>, Error> {
+        let pattern = pattern.map(str::parse).transpose()?;
+        let mut query = StreamsQuery { pattern, ..StreamsQuery::default() };
+        let mut all = Vec::new();
+        loop {
+            let path = RequestPath::new("/v1/consumers".to_owned()).with_all(query.parameters());
+            let answer = self.call(&ClientRequest::get(path.into_string())).await?;
+            let page = ConsumersPage::read(answer.codec, &answer.body)?;
+            all.extend(page.consumers);
+            query.after = page.next;
+            if query.after.is_none() {
+                return Ok(all);
+            }
+        }
     }
 
     /// Messages that are held back for a stream, in the order in which they come, at most 1000: the

@@ -10,6 +10,7 @@ mod feeds_prometheus;
 mod guards;
 mod guards_orders;
 mod http;
+mod keeps_an_audit;
 mod keeps_systems_apart;
 mod keeps_to_itself;
 mod limits_hold;

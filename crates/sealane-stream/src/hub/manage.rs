@@ -1,6 +1,6 @@
 //! The operator's view of consumers, delayed messages and retention, and the actions on them.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::sync::Arc;
 
 use sealane_message::Topic;
@@ -142,18 +142,24 @@ impl StreamHub {
         stream: &Arc<StreamEntry>,
         entries: &[Arc<ConsumerEntry>],
     ) -> Result<Vec<ConsumerInfo>, Error> {
-        let (first, next, now_ms) = {
-            let state = stream.state.lock();
-            (state.first, state.next, now_ms())
-        };
+        let (visible, now_ms) = (stream.state.lock().visible(), now_ms());
         let mut all: Vec<ConsumerInfo> =
-            entries.iter().map(|entry| entry.inform(stream, first..=next)).collect();
-        let behind = all.iter().filter(|info| info.lag > 0);
-        let offsets: Vec<u64> = behind.map(|info| info.state.next.max(first)).collect();
-        let mut times = self.times_of(stream, offsets).await?.into_iter();
-        for info in all.iter_mut().filter(|info| info.lag > 0) {
-            let time_ms = times.next().filter(|time_ms| *time_ms > 0);
-            info.lag_ms = time_ms.map_or(0, |time_ms| now_ms.saturating_sub(time_ms));
+            entries.iter().map(|entry| entry.inform(stream, visible.clone())).collect();
+        // Two messages of each: the first that it was not given, and the oldest that is not done.
+        let mut offsets = Vec::new();
+        for (entry, info) in entries.iter().zip(&all) {
+            let given = (info.lag > 0).then(|| info.state.next.max(visible.start));
+            offsets.extend([given, entry.state.lock().oldest(&visible)]);
+        }
+        let asked = offsets.iter().flatten().copied().collect();
+        let mut times = self.times_of(stream, asked).await?.into_iter();
+        let mut ages = offsets.iter().map(|offset| {
+            let time_ms = offset.and_then(|_| times.next()).filter(|time_ms| *time_ms > 0);
+            time_ms.map_or(0, |time_ms| now_ms.saturating_sub(time_ms))
+        });
+        for info in &mut all {
+            info.lag_ms = ages.next().unwrap_or_default();
+            info.oldest_ms = ages.next().unwrap_or_default();
         }
         Ok(all)
     }
@@ -178,15 +184,17 @@ impl StreamHub {
 }
 
 impl ConsumerEntry {
-    fn inform(&self, stream: &StreamEntry, offsets: RangeInclusive<u64>) -> ConsumerInfo {
+    fn inform(&self, stream: &StreamEntry, visible: Range<u64>) -> ConsumerInfo {
         let state = self.describe();
         let consumer = self.state.lock();
         // Messages that retention took are behind nobody.
-        let at = state.next.max(*offsets.start());
+        let lag = visible.end.saturating_sub(state.next.max(visible.start));
         ConsumerInfo {
             stream: stream.topic.clone(),
-            lag: offsets.end().saturating_sub(at),
+            lag,
             lag_ms: 0,
+            unfinished: lag + state.in_flight,
+            oldest_ms: 0,
             held: consumer.held() as u64,
             settings: consumer.settings,
             state,

@@ -50,7 +50,7 @@ impl SubscriptionLane {
             SubscriptionReader::Member { name, owner, start, change } => {
                 let first = start_offset(registry, &stream, *start).await?;
                 let entry = stream.consumer(name, owner, first)?;
-                registry.series.admit_consumer(&stream, &entry);
+                registry.series.admit_consumer(&entry);
                 let cursor = {
                     let mut consumer = entry.state.lock();
                     let before = consumer.settings;
