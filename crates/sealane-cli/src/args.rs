@@ -101,6 +101,10 @@ pub enum CliVerb {
     Reply(ReplyArgs),
     /// List, show, change and remove streams
     Stream(StreamArgs),
+    /// List streams, as `stream ls` does
+    Ls(ListArgs),
+    /// Ask a hub whether it is well, and what it is
+    Status(operate::StatusArgs),
     /// Show and control consumers: pause, reset, skip, redeliver
     Consumer(consumer::ConsumerArgs),
     /// List and cancel delayed messages
@@ -119,6 +123,8 @@ pub enum CliVerb {
     Top(operate::TopArgs),
     /// Check a node and its machine for problems: disk, clocks, store, tokens, hub
     Doctor(operate::DoctorArgs),
+    /// Show who changed something at a node, and who was refused
+    Audit(operate::AuditArgs),
     /// Copy the streams and tokens of a node into a folder, while the node runs
     Backup(operate::BackupArgs),
     /// Make a data folder from a backup
@@ -213,6 +219,7 @@ pub struct PubArgs {
     /// The stream, for example fleet/7/location
     pub topic: String,
     /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}; `-` reads lines
+    #[arg(allow_negative_numbers = true)]
     pub body: Option<String>,
     /// Deliver the message after this time, for example 5s
     #[arg(long, value_name = "TIME", value_parser = times::duration, conflicts_with = "expect")]
@@ -296,6 +303,9 @@ pub struct SubArgs {
     /// Open messages with the keys of this group; one that does not open is named, not shown
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
+    /// Fail at the end if messages were not shown
+    #[arg(long, requires = "group")]
+    pub strict: bool,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -316,6 +326,7 @@ pub struct RequestArgs {
     /// The stream whose readers answer
     pub topic: String,
     /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}
+    #[arg(allow_negative_numbers = true)]
     pub body: Option<String>,
     /// Wait for an answer no longer than this
     #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "5s")]
@@ -334,7 +345,7 @@ pub struct ReplyArgs {
     /// The stream of the requests, or a pattern
     pub pattern: String,
     /// The answer to each: a JSON map; other JSON, or text, becomes {"data": …}
-    #[arg(conflicts_with = "command")]
+    #[arg(conflicts_with = "command", allow_negative_numbers = true)]
     pub body: Option<String>,
     /// Run this in a shell for each request. It reads the request as JSON and prints the answer; if
     /// it fails, the answer is {"error": …}
@@ -346,6 +357,19 @@ pub struct ReplyArgs {
     /// End after this many requests
     #[arg(long, short = 'n', value_name = "N")]
     pub count: Option<u64>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: HubArgs,
+}
+
+/// `sealane ls`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only those whose topic matches
+    pub pattern: Option<String>,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -492,6 +516,9 @@ pub struct ExplainArgs {
     /// token or its name, and a topic: what that token may do there
     #[arg(value_name = "CODE | access TOKEN TOPIC", num_args = 0..=3)]
     pub asked: Vec<String>,
+    /// For `access`: the node's data folder [default: as for `up`] [env: SEALANE_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
 }
 
 /// `sealane inspect`.

@@ -227,7 +227,8 @@ impl SettingsFile {
             folder(environment, "XDG_CONFIG_HOME", ".config").join("config.toml")
         });
         match fs::read_to_string(&path) {
-            Ok(text) => SettingsFile::read(path, &text),
+            // Editors of Windows put a byte order mark before the first key.
+            Ok(text) => SettingsFile::read(path, text.strip_prefix('\u{feff}').unwrap_or(&text)),
             Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
                 Ok(SettingsFile::default())
             }

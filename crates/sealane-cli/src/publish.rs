@@ -138,8 +138,16 @@ async fn lines(
     .await;
     // Messages that were sent before a wrong line are stored. The flush says why the publisher
     // ended.
-    let stored = publisher.flush().await?;
+    let ended = publisher.flush().await;
     progress.end();
+    // The hub stores lines in their order, and none behind one that it refuses.
+    let stored = publisher.progress().await?;
+    let ended = ended.map_err(|cause| match cause {
+        Error::Refused(_) => {
+            CliFailure::Line { number: stored.messages + 1, cause: Box::new(cause.into()) }
+        }
+        cause => cause.into(),
+    });
     if let Some(group) = &group {
         sealed::settle(group).await?;
     }
@@ -155,6 +163,8 @@ async fn lines(
         let messages = count(stored.messages, "messages");
         terminal.line(format_args!("{topic}: {messages} stored{next}"))?;
     }
+    // A publisher that has ended takes no further lines; why it ended says the flush.
+    ended?;
     sent
 }
 
@@ -162,13 +172,20 @@ async fn lines(
 fn read_lines() -> mpsc::Receiver<std::io::Result<String>> {
     let (sender, lines) = mpsc::channel(MAX_LINES_AHEAD);
     tokio::task::spawn_blocking(move || {
-        for line in std::io::stdin().lock().lines() {
+        for (at, line) in std::io::stdin().lock().lines().enumerate() {
+            let line = line.map(|line| if at == 0 { without_mark(line) } else { line });
             if sender.blocking_send(line).is_err() {
                 return;
             }
         }
     });
     lines
+}
+
+/// A first line without the byte order mark that programs of Windows write before it. The other
+/// ends of their lines, `\r\n`, are those of lines already.
+fn without_mark(line: String) -> String {
+    line.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(line)
 }
 
 /// A line on standard error that is written over, where somebody watches.

@@ -6,10 +6,10 @@ use sealane::{
     Client, ConfigureStream, ConsumerState, GroupTag, StartPosition, StreamState, Value,
 };
 
-use crate::args::{StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
+use crate::args::{ListArgs, StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
 use crate::config::SettingsFile;
 use crate::terminal::{NarrowTable, confirm, map, narrowed, table};
-use crate::times::{count, show_bytes, show_time};
+use crate::times::{count, show_bytes, show_span, show_time};
 use crate::{CliFailure, Terminal, key, leaks};
 
 /// Columns of the list that a narrow terminal goes without, the first of them first.
@@ -34,6 +34,19 @@ pub async fn run(
         StreamVerb::Set(set) => show(&change(&client, set).await?, terminal),
         StreamVerb::Leaks { topic, count } => leaks::run(&client, topic, *count, terminal).await,
     }
+}
+
+/// Lists streams.
+///
+/// # Errors
+/// The hub's refusal.
+pub async fn ls(
+    args: &ListArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
+    list(&client, args.pattern.as_deref(), terminal).await
 }
 
 /// All streams whose topic matches, page by page.
@@ -104,8 +117,7 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), CliFailure> 
         return terminal.record(fields(state));
     }
     let bound = |n: u64, text: String| if n == 0 { "no bound".to_owned() } else { text };
-    let max_age =
-        humantime::format_duration(Duration::from_millis(state.retention.max_age_ms)).to_string();
+    let max_age = show_span(Duration::from_millis(state.retention.max_age_ms));
     let lines = [
         ("stream", state.stream.to_string()),
         ("sealed", sealed(state)),

@@ -1,5 +1,8 @@
 //! `sealane sub`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use futures_util::FutureExt;
 use sealane::{
     Client, ClientEvent, ClientEvents, GroupClient, GroupReader, HubError, ReceivedMessage,
@@ -37,10 +40,10 @@ pub async fn run(
     };
     if args.until_end {
         let reader = group.as_ref().map(GroupClient::reader);
-        let mut kept = HistoryPrinter { printer, reader, left: args.count.unwrap_or(u64::MAX) };
-        return kept
-            .print(&client, &args.pattern, from.unwrap_or(StartPosition::First), terminal)
-            .await;
+        let left = args.count.unwrap_or(u64::MAX);
+        let mut kept = HistoryPrinter { printer, reader, left, not_shown: NotShownCount::default() };
+        kept.print(&client, &args.pattern, from.unwrap_or(StartPosition::First), terminal).await?;
+        return kept.not_shown.fails(args.strict);
     }
     follow(args, file, LiveSubscription { client, group, from, printer }, terminal).await
 }
@@ -94,11 +97,12 @@ async fn follow(
         subscribe = subscribe.limit(count);
     }
     let mut subscription = subscribe.await?;
+    let not_shown = Arc::new(NotShownCount::default());
     if terminal.interactive() {
         say_if_missing(&client, &args.pattern).await;
     }
-    let events = tokio::spawn(tell(subscription.events()));
-    let orders = group.map(|group| tokio::spawn(tell(group.events())));
+    let events = tokio::spawn(tell(subscription.events(), not_shown.clone()));
+    let orders = group.map(|group| tokio::spawn(tell(group.events(), Arc::default())));
     let outcome = tokio::select! {
         outcome = print(&mut subscription, !args.no_ack, printer, terminal) => outcome,
         _ = tokio::signal::ctrl_c() => Ok(()),
@@ -110,7 +114,26 @@ async fn follow(
     if let Some(orders) = orders {
         orders.abort();
     }
-    outcome
+    outcome?;
+    not_shown.fails(args.strict)
+}
+
+/// The messages that were not shown.
+#[derive(Debug, Default)]
+pub(crate) struct NotShownCount(AtomicU64);
+
+impl NotShownCount {
+    fn note(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Fails if there were any, and that is to be a failure.
+    fn fails(&self, is_strict: bool) -> Result<(), CliFailure> {
+        match self.0.load(Ordering::Relaxed) {
+            count if count > 0 && is_strict => Err(CliFailure::NotShown(count)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A person who waits for a topic that nobody has used sees why nothing comes.
@@ -127,6 +150,7 @@ struct HistoryPrinter {
     reader: Option<GroupReader>,
     /// How many more are printed.
     left: u64,
+    not_shown: NotShownCount,
 }
 
 /// Messages that are asked for at once.
@@ -186,6 +210,7 @@ impl HistoryPrinter {
             Some(Ok(opened)) => self.printer.print(&opened, terminal)?,
             Some(Err(error)) => {
                 let cause = error.to_string();
+                self.not_shown.note();
                 not_shown(&message.stream, message.offset, &cause, error.code());
                 return Ok(());
             }
@@ -233,8 +258,8 @@ fn hand_on(
 }
 
 /// Says on standard error what happens beside the messages.
-pub(crate) async fn tell(mut events: ClientEvents) {
-    let mut lost = false;
+pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) {
+    let (mut lost, mut is_removed) = (false, false);
     while let Some(event) = events.next().await {
         match event {
             ClientEvent::Disconnected { cause } if !lost => {
@@ -257,7 +282,10 @@ pub(crate) async fn tell(mut events: ClientEvents) {
                      going on at offset {offset} of generation {generation}"
                 );
             }
+            // A member that was removed opens nothing more. One line says so for all that comes.
+            ClientEvent::Refused { .. } if is_removed => counted.note(),
             ClientEvent::Refused { stream, offset, code, cause, .. } => {
+                counted.note();
                 not_shown(&stream, offset, &cause, code);
             }
             ClientEvent::Superseded { stream, offset } => {
@@ -267,7 +295,10 @@ pub(crate) async fn tell(mut events: ClientEvents) {
                 );
             }
             ClientEvent::Keys { group, removed: true, .. } => {
-                eprintln!("sealane: this member was removed from group {group}");
+                is_removed = true;
+                eprintln!(
+                    "sealane: this member was removed from group {group}: what comes is not shown"
+                );
             }
             ClientEvent::Keys { group, epoch, .. } => {
                 eprintln!("sealane: group {group} is in epoch {epoch}");

@@ -123,6 +123,17 @@ sealane_message::limits! {
     MAX_REFUSAL_MS: u64 = 500, "milliseconds";
     /// How long spans wait for more of them.
     SPAN_GATHER_MS: u64 = 1000, "milliseconds";
+    /// How often a list of spans is sent to a collector that asks for it again. Then its spans
+    /// count as dropped.
+    MAX_SPAN_ATTEMPTS: u32 = 3, "attempts";
+    /// How long the node waits before it sends a list again, unless the collector says how long.
+    /// The next time it waits twice as long.
+    FIRST_SPAN_RETRY_MS: u64 = 500, "milliseconds";
+    /// Bytes of a body that is too large, which the node reads and forgets so that its client comes
+    /// to the refusal.
+    MAX_DISCARDED_BYTES: usize = 64 << 20, "bytes";
+    /// How long it does so.
+    MAX_DISCARD_MS: u64 = 2000, "milliseconds";
     /// How long a collector may take to answer. Then the spans that it was handed count as dropped.
     MAX_COLLECTOR_MS: u64 = 5000, "milliseconds";
     /// How long a ticket stands for its token. Then it is worth nothing.

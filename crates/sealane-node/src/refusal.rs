@@ -266,7 +266,9 @@ fn status(error: &Error) -> StatusCode {
         Error::UnknownStream(_) | Error::UnknownConsumer { .. } | Error::NotDelayed { .. } => {
             StatusCode::NOT_FOUND
         }
+        Error::UnknownRule(_) => StatusCode::NOT_FOUND,
         Error::OffsetMismatch { .. } | Error::KeyReused => StatusCode::CONFLICT,
+        Error::RuleTie { .. } => StatusCode::CONFLICT,
         Error::NotSealed { .. } | Error::SealMismatch { .. } => StatusCode::CONFLICT,
         Error::StreamRemoved | Error::ConsumerRemoved => StatusCode::CONFLICT,
         Error::BeyondEnd { .. } => StatusCode::CONFLICT,

@@ -198,6 +198,7 @@ async fn health(State(app): State<Arc<NodeApp>>, headers: HeaderMap) -> Response
         cause: trouble.map(|trouble| trouble.to_string()),
         level: app.hub.level().into(),
         streams: app.hub.count() as u64,
+        store: Some(app.hub.store_id().to_string()),
     };
     let fill: ReplyFill = Box::new(move |writer| health.write(writer));
     answer(&headers, Ok((code, fill)))

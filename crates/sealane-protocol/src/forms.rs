@@ -16,7 +16,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::error::unknown_field;
 use crate::{
     AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed, Purged,
-    StreamState, StreamsPage,
+    RetentionRule, RetentionRules, StreamState, StreamsPage,
 };
 
 /// Appends a value as one datum.
@@ -53,7 +53,9 @@ answers!(
     ConsumersPage,
     DelayedPage,
     Cancelled,
-    Purged
+    Purged,
+    RetentionRule,
+    RetentionRules
 );
 
 /// Reads the body of a request. `expected` is the form that the sender of another one is shown.

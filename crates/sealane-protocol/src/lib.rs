@@ -44,6 +44,7 @@ mod op;
 mod page;
 mod publish;
 mod purge;
+mod rule;
 #[cfg(test)]
 mod schema;
 mod sealed;
@@ -76,6 +77,7 @@ pub use publish::{
     read_publish, write_publish,
 };
 pub use purge::{Purge, Purged};
+pub use rule::{RetentionRule, RetentionRules, RuleBounds, read_rule_query};
 pub use sealed::{SealedEnvelope, write_sealed};
 pub use socket::write_message;
 pub use state::{

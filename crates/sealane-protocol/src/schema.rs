@@ -20,7 +20,7 @@ use crate::publish::PublishForm;
 use crate::state::Removed;
 use crate::{
     AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, Purge, Purged, ReadStart,
-    StreamChange, StreamState, StreamsPage, WireError,
+    RetentionRule, RetentionRules, RuleBounds, StreamChange, StreamState, StreamsPage, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -319,6 +319,9 @@ fn definitions() -> Map<String, Value> {
         DelayedPage,
         Cancelled,
         Purged,
+        RetentionRule,
+        RetentionRules,
+        RuleBounds,
         Removed<'_>,
         Page,
         Health,

@@ -304,6 +304,8 @@ impl StreamInner {
     /// whether nothing is missing.
     pub(crate) fn resume(&self, offset: u64, generation: Option<u64>) -> (u64, bool) {
         let end = match generation {
+            // The client waited for a stream that was not there yet: it has seen nothing.
+            Some(0) if offset == 0 => return (self.first, self.first == 0),
             None => Some(self.next),
             Some(wanted) => {
                 let at = self.generations.iter().position(|(_, generation)| *generation == wanted);

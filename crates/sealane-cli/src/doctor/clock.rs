@@ -96,7 +96,7 @@ fn shown(time: SystemTime) -> String {
 
 /// Whole seconds, as people write them.
 fn lasting(time: Duration) -> String {
-    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
+    show_span(Duration::from_secs(time.as_secs()))
 }
 
 #[cfg(test)]
