@@ -140,7 +140,8 @@ fn read(
         envelopes.iter().copied().map(read).collect::<Result<Vec<_>, _>>()
     })?;
     let (topic, expect, delay_ms) = (to.clone(), *expect, *delay_ms);
-    Ok(StreamEnqueue { topic, envelopes, expect, delay_ms, key: None })
+
+    Ok(StreamEnqueue { topic, envelopes, expect, delay_ms, key: None, owner: "".into() })
 }
 
 fn write(appended: AppendedMessages, is_batch: bool) -> ReplyFill {

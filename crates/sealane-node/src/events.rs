@@ -332,7 +332,14 @@ mod tests {
         let envelope =
             StreamEnvelope::read(&mut Transcoder::new(), node.hub().ids(), Codec::Json, raw);
         let (topic, envelopes) = ("a".parse().unwrap(), vec![envelope.unwrap()]);
-        let one = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        let one = StreamEnqueue {
+            topic,
+            envelopes,
+            expect: None,
+            delay_ms: None,
+            key: None,
+            owner: "".into(),
+        };
         node.hub().enqueue(one).await.unwrap();
         let bearer = format!("Bearer {}", secret.reveal());
         let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer.parse().unwrap())]);

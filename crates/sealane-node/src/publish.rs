@@ -302,6 +302,7 @@ impl PublishConnection {
             return Err(Error::TooLarge { what: "envelope", limit: MAX_ENVELOPE_BYTES }.into());
         }
         let codec = self.frames.codec();
+        let digest = SessionItem::digest_of(envelope);
         let envelope = SCRATCH.with_borrow_mut(|scratch| {
             StreamEnvelope::read(scratch, self.app.hub.ids(), codec, envelope)
         })?;
@@ -309,7 +310,7 @@ impl PublishConnection {
         if self.topic.as_ref() != Some(&to) {
             self.topic = Some(to.clone());
         }
-        Ok(SessionItem { topic: to, n, envelope, expect, delay_ms })
+        Ok(SessionItem { topic: to, n, envelope, expect, delay_ms, digest })
     }
 
     /// Notes what the hub answered.

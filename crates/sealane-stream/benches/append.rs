@@ -114,8 +114,15 @@ async fn append(hub: &StreamHub, group: usize) -> Done {
         .map(|_| StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, raw.as_bytes()))
         .collect::<Result<_, _>>()?;
     let topic = "bench".parse()?;
-    hub.enqueue(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None })
-        .await?;
+    hub.enqueue(StreamEnqueue {
+        topic,
+        envelopes,
+        expect: None,
+        delay_ms: None,
+        key: None,
+        owner: "".into(),
+    })
+    .await?;
     Ok(())
 }
 

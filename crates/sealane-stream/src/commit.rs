@@ -17,7 +17,7 @@ use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
 use crate::block::{BlockRecord, stored_bytes};
-use crate::store::{KeyRow, SessionRow};
+use crate::store::{KeyRow, OwnBounds, SessionRow, StreamSettings};
 use crate::{ConsumerSettings, Level, Retention};
 
 /// The changes of one transaction.
@@ -38,7 +38,7 @@ pub(crate) enum StoreChange {
     /// Makes a stream, with its row and its first generation.
     MakeStream(Box<NewStream>),
     /// Sets what a stream's owner chooses. Level none: the stream keeps its own.
-    SetStream { stream: u32, level: Option<Level>, retention: Retention },
+    SetStream { stream: u32, level: Option<Level>, retention: Retention, own_bounds: OwnBounds },
     /// Notes how far a stream reaches; the blocks behind `next` say the rest.
     SetExtent(StreamExtent),
     /// Removes a stream with its generations, damage and consumers, and notes that it has left
@@ -48,7 +48,9 @@ pub(crate) enum StoreChange {
     /// each other kind. The rows decide how many there are.
     SweepStream { stream: u32, rows_max: u64 },
     /// Adds one block: messages whose offsets follow each other.
-    AddBlock { stream: u32, generation: u64, records: Arc<[BlockRecord]> },
+    ///
+    /// `stored_ms` is the clock's time where the time of the last message is ahead of it; else 0.
+    AddBlock { stream: u32, generation: u64, records: Arc<[BlockRecord]>, stored_ms: u64 },
     /// Removes a stream's blocks up to the one that begins at `through`, and the generations that
     /// begin before `generations_from`.
     TrimStream { extent: StreamExtent, through: u64, generations_from: u64 },
@@ -58,7 +60,7 @@ pub(crate) enum StoreChange {
     /// Notes that the offsets `first..=last` cannot be read.
     NoteDamage { stream: u32, first: u64, last: u64, found_ms: u64 },
     /// Holds messages back until `due_ms`. Their rows get the numbers behind the greatest one.
-    DelayMessages { stream: u32, due_ms: u64, records: Vec<BlockRecord> },
+    DelayMessages { stream: u32, due_ms: u64, owner: Arc<str>, records: Vec<BlockRecord> },
     /// Ends the delay of the message in this row, which another change gives to its stream.
     ReleaseDelayed { number: i64 },
     /// Removes a delayed message, which never comes.
@@ -81,6 +83,22 @@ pub(crate) enum StoreChange {
     /// Forgets the sessions that were written before `before`, in hours of Unix time. The rows
     /// decide how many those are.
     ExpireSessions(RowExpiry),
+    /// Keeps a rule of retention; there may be one of its pattern already.
+    #[allow(dead_code)] // Planned once rules have their verbs.
+    KeepRule(Box<RuleRow>),
+    /// Removes the rule of a pattern.
+    #[allow(dead_code)] // Planned once rules have their verbs.
+    RemoveRule { pattern: String },
+}
+
+/// A rule of retention for the streams whose topics a pattern matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RuleRow {
+    pub(crate) pattern: String,
+    pub(crate) retention: Retention,
+    pub(crate) created_ms: u64,
+    /// The token that made it; empty: none was needed.
+    pub(crate) maker: String,
 }
 
 /// A number that the hub counts by, in `meta`.
@@ -97,8 +115,9 @@ pub(crate) enum StoreCounter {
 pub(crate) struct NewStream {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
-    pub(crate) level: Level,
-    pub(crate) retention: Retention,
+    /// Whose share it counts to; empty: nobody's.
+    pub(crate) owner: Arc<str>,
+    pub(crate) settings: StreamSettings,
     pub(crate) created_ms: u64,
     /// The group whose keys open its messages; none: it is open.
     pub(crate) sealed: Option<GroupTag>,
@@ -237,7 +256,8 @@ impl StoreChange {
             | StoreChange::KeepConsumer(_)
             | StoreChange::AddProgress { .. }
             | StoreChange::KeepKey { .. }
-            | StoreChange::KeepSession { .. } => true,
+            | StoreChange::KeepSession { .. }
+            | StoreChange::KeepRule(_) => true,
             StoreChange::SetStream { .. }
             | StoreChange::SetExtent(_)
             | StoreChange::RemoveStream { .. }
@@ -249,7 +269,8 @@ impl StoreChange {
             | StoreChange::RemoveConsumer { .. }
             | StoreChange::DropProgress { .. }
             | StoreChange::ExpireKeys(_)
-            | StoreChange::ExpireSessions(_) => false,
+            | StoreChange::ExpireSessions(_)
+            | StoreChange::RemoveRule { .. } => false,
         }
     }
 
@@ -278,6 +299,7 @@ impl StoreChange {
             StoreChange::KeepConsumer(consumer) => consumer.state.len() as u64 + CONSUMER_BYTES,
             StoreChange::AddProgress { data, .. } => data.len() as u64,
             StoreChange::PurgeStream(_) => CUT_BYTES,
+            StoreChange::KeepSession { row, .. } => row.bytes(),
             _ => 0,
         }
     }

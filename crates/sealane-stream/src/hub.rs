@@ -22,7 +22,7 @@ use crate::envelope::{MessageIds, StreamEnvelope};
 use crate::metrics::{Metrics, SeriesFigures, Timings, figures};
 use crate::publishing::{OpenSessions, PublishSession, queue_cost};
 use crate::registry::StreamRegistry;
-use crate::store::{StoreReads, StoreWrites, StoredRequestKey, StreamSettings};
+use crate::store::{OwnBounds, StoreId, StoreReads, StoreWrites, StoredRequestKey, StreamSettings};
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{
     LaneTurn, StreamSubscription, SubscriptionOutput, SubscriptionReader, TURN_BYTES, part, read,
@@ -61,6 +61,8 @@ pub struct StreamEnqueue {
     pub delay_ms: Option<u64>,
     /// The idempotency key, and the body that came with it.
     pub key: Option<IdempotencyKey>,
+    /// Whose shares it counts to, a token or an address class; empty: nobody's.
+    pub owner: Arc<str>,
 }
 
 /// A key under which the same request is done once.
@@ -165,6 +167,7 @@ pub struct StreamHub {
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     level: Level,
+    store_id: StoreId,
     #[cfg(test)]
     pub(crate) store_trouble: crate::store::trouble::PlannedTrouble,
 }
@@ -181,11 +184,13 @@ impl StreamHub {
         let opened = store::open(&config.folder, now_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
         let reads = StoreReads::new(config.folder.clone());
-        let defaults = StreamSettings { level: config.level, retention: config.retention };
+        let (level, retention) = (config.level, config.retention);
+        let defaults = StreamSettings { level, retention, own_bounds: OwnBounds::default() };
         let is_bounded = !defaults.retention.keeps_all();
         let registry = Arc::new(StreamRegistry::new(reads, is_bounded, opened.streams, sender));
         registry.begin();
-        let writes = StoreWrites::new(opened.connection, opened.lock, &config.folder)?;
+        let writes =
+            StoreWrites::new(opened.connection, opened.lock, opened.opening, &config.folder)?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();
         // The writer is made before the first thread starts, so that a fault of the store leaves
@@ -208,6 +213,7 @@ impl StreamHub {
             closing,
             threads: Mutex::new(threads),
             level: config.level,
+            store_id: opened.id,
             #[cfg(test)]
             store_trouble,
         })
@@ -221,6 +227,11 @@ impl StreamHub {
     /// The level of streams that are made by their first message.
     pub fn level(&self) -> Level {
         self.level
+    }
+
+    /// The store's own name, which no copy of it shares.
+    pub fn store_id(&self) -> StoreId {
+        self.store_id
     }
 
     /// Streams that subscriptions follow, each as often as it is followed.
@@ -261,7 +272,7 @@ impl StreamHub {
     /// As the causes are named; nothing was appended then.
     pub async fn enqueue(&self, enqueue: StreamEnqueue) -> Result<AppendedMessages, Error> {
         self.check(&enqueue)?;
-        let StreamEnqueue { topic, envelopes, expect, delay_ms, key } = enqueue;
+        let StreamEnqueue { topic, envelopes, expect, delay_ms, key, owner } = enqueue;
         let group = envelopes.first().and_then(StreamEnvelope::group);
         envelopes.iter().try_for_each(|envelope| check_seal(group, envelope.group()))?;
         // The queue's room bounds memory. Clients wait here, and not in an unbounded channel.
@@ -282,6 +293,7 @@ impl StreamHub {
             due_ms,
             key,
             each,
+            owner,
             reply,
             _share: share,
         };
@@ -447,8 +459,21 @@ impl StreamHub {
         topic: &Topic,
         change: StreamChange,
     ) -> Result<(StreamState, bool), Error> {
+        self.configure_for(Arc::default(), topic, change).await
+    }
+
+    /// As [`StreamHub::configure`]. A stream that is made counts to the share of `owner`.
+    ///
+    /// # Errors
+    /// As [`StreamHub::configure`].
+    pub async fn configure_for(
+        &self,
+        owner: Arc<str>,
+        topic: &Topic,
+        change: StreamChange,
+    ) -> Result<(StreamState, bool), Error> {
         let (reply, answer) = oneshot::channel();
-        let configure = ConfigureCommand { topic: topic.clone(), change, reply };
+        let configure = ConfigureCommand { topic: topic.clone(), change, owner, reply };
         self.registry.send(WriterCommand::Configure(configure))?;
         let (stream, made) = answer.await.unwrap_or(Err(Error::Draining))?;
         Ok((describe(&stream), made))

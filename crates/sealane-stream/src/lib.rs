@@ -25,7 +25,8 @@
 //! let body = br#"{"speed":42}"#;
 //! let envelope = StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, body)?;
 //! let (topic, envelopes) = ("fleet/7".parse()?, vec![envelope]);
-//! let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+//! let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None,
+//!     owner: "".into() };
 //! assert_eq!(hub.enqueue(enqueue).await?.offset, 0);
 //! # hub.close()?;
 //! # Ok::<(), sealane_stream::Error>(())
@@ -66,7 +67,7 @@ pub use metrics::{
     SeriesFigures, StreamFigures, TimingHistogram, Timings,
 };
 pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
-pub use store::{StoreBackup, backup, check, newest_ms, restore};
+pub use store::{StoreBackup, StoreId, backup, check, newest_ms, restore, store_id};
 pub use subscription::{
     DeliveryBurst, DeliveryPiece, StreamDelivery, StreamSubscription, SubscriptionOutput,
     SubscriptionReader,

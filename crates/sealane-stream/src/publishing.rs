@@ -39,6 +39,8 @@ pub struct StoredPlace {
     pub first: EnqueueOutcome,
     /// The level that was reached.
     pub level: Level,
+    /// Whether they were stored before, and came again.
+    pub replayed: bool,
 }
 
 impl PublishAnswered {
@@ -51,7 +53,8 @@ impl PublishAnswered {
                     // Answers join only if their places follow each other too. The client computes
                     // the rest from the first.
                     let behind = placed.first.behind(self.to - self.from + 1);
-                    behind == next.first && placed.level == next.level
+                    let is_same = placed.level == next.level && placed.replayed == next.replayed;
+                    behind == next.first && is_same
                 }
                 (Err(error), Err(next)) => error == next,
                 _ => false,
@@ -165,6 +168,7 @@ pub struct PublishSession {
     queue: Arc<Semaphore>,
     sessions: Arc<OpenSessions>,
     key: Arc<[u8]>,
+    owner: Arc<str>,
     outbox: Arc<SessionOutbox>,
 }
 
@@ -181,8 +185,9 @@ impl PublishSession {
         name: &str,
     ) -> Self {
         // The length stands first, so that no owner and name make another's.
-        let (owner, name) = (owner.as_bytes(), name.as_bytes());
-        let key: Arc<[u8]> = [&(owner.len() as u32).to_le_bytes(), owner, name].concat().into();
+        let (token, name) = (owner.as_bytes(), name.as_bytes());
+        let key: Arc<[u8]> = [&(token.len() as u32).to_le_bytes(), token, name].concat().into();
+        let owner = Arc::from(owner);
         let outbox = Arc::new(SessionOutbox::default());
         let before = sessions.0.lock().insert(key.clone(), outbox.clone());
         if let Some(before) = before {
@@ -190,7 +195,7 @@ impl PublishSession {
             // come back.
             before.take_over();
         }
-        Self { registry, queue, sessions, key, outbox }
+        Self { registry, queue, sessions, key, owner, outbox }
     }
 
     /// Room in the writer's queue for `items`, if there is some now.
@@ -234,8 +239,9 @@ impl PublishSession {
         if items.is_empty() {
             return Ok(());
         }
-        let (key, outbox) = (self.key.clone(), self.outbox.clone());
-        let publish = PublishCommand { key, outbox, keep, items, share: room.0 };
+        let (key, owner) = (self.key.clone(), self.owner.clone());
+        let (outbox, share) = (self.outbox.clone(), room.0);
+        let publish = PublishCommand { key, owner, outbox, keep, items, share };
         self.outbox.unless_taken(|| self.registry.send(WriterCommand::Publish(publish)))
     }
 

@@ -58,8 +58,8 @@ impl StreamRegistry {
         rows: Vec<StreamRow>,
         writer: Sender<WriterCommand>,
     ) -> Self {
-        let is_bounded =
-            is_bounded || rows.iter().any(|row| !row.retention.keeps_all() || row.has_purged);
+        let is_bounded = is_bounded
+            || rows.iter().any(|row| !row.settings.retention.keeps_all() || row.has_purged);
         let (mut streams, series) = (StreamIndex::default(), SeriesPlaces::default());
         let mut known: Vec<_> =
             rows.into_iter().map(|row| Arc::new(StreamEntry::new(row))).collect();

@@ -3,7 +3,9 @@
 mod apply;
 mod backup;
 mod fault;
+mod identity;
 mod migrate;
+mod opening;
 mod purge;
 mod read;
 mod room;
@@ -16,13 +18,14 @@ mod write;
 pub(crate) use apply::AppliedCounts;
 pub use backup::{StoreBackup, backup, check, newest_ms, restore};
 pub(crate) use fault::StoreFault;
+pub use identity::{StoreId, store_id};
 pub(crate) use read::StoreReads;
 use room::DiskRoom;
 pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StoreNext, StreamRow, open};
 pub(crate) use session::{SessionNext, SessionRow, StoredSession};
 pub(crate) use write::{
-    DelayedRow, ExpiredBlocks, KeyRow, StoreWrites, StoredRequestKey, StreamSettings, SweptRows,
-    TrimmedBlocks,
+    DelayedRow, ExpiredBlocks, KeyRow, OwnBounds, StoreWrites, StoredRequestKey, StreamSettings,
+    SweptRows, TrimmedBlocks,
 };
 
 /// Bits of a block's key below the stream's number: the offset.

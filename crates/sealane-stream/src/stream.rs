@@ -25,6 +25,8 @@ use tail::StreamTail;
 pub(crate) struct StreamEntry {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
+    /// The token or the address class that its share is counted for; empty: it is not known.
+    pub(crate) owner: Arc<str>,
     pub(crate) created_ms: u64,
     /// The group whose keys open its messages, for as long as it lives; none: it is open.
     pub(crate) sealed: Option<GroupTag>,
@@ -121,7 +123,7 @@ impl StreamEntry {
             (entry.name.clone(), entry)
         };
         let state = StreamInner {
-            settings: StreamSettings { level: row.level, retention: row.retention },
+            settings: row.settings,
             first: row.first,
             leaving: row.first,
             next: row.next,
@@ -137,6 +139,7 @@ impl StreamEntry {
         Self {
             number: row.number,
             topic: row.topic,
+            owner: row.owner.into(),
             created_ms: row.created_ms,
             sealed: row.sealed,
             removed: AtomicBool::new(false),

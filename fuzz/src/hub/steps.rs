@@ -293,7 +293,7 @@ impl World {
             let (key, body) = (steps.byte() % 4, steps.byte() % 2);
             IdempotencyKey::new(b"token", &[key], &[body]).expect("a key")
         });
-        self.send(StreamEnqueue { topic, envelopes, expect, delay_ms, key });
+        self.send(StreamEnqueue { topic, envelopes, expect, delay_ms, key, owner: "".into() });
     }
 
     /// A message of one of two sessions: the next, the last again, or one that skips a number. It
@@ -309,7 +309,8 @@ impl World {
         let delay_ms = (kind & 8 != 0).then(|| u64::from(steps.byte() % 4));
         let id = envelope.id().to_owned();
         let end = self.hub.stream(&topic).map_or(0, |stream| stream.next);
-        let item = SessionItem { topic: topic.clone(), n, envelope, expect, delay_ms };
+        let digest = n as u32;
+        let item = SessionItem { topic: topic.clone(), n, envelope, expect, delay_ms, digest };
         let PublishAnswered { stream, from, to, result } = self.told(who, item);
         assert_eq!((&stream, from, to), (&topic, n, n));
         let placed = match coded(result) {
@@ -347,7 +348,14 @@ impl World {
         let read = StreamEnvelope::read(&mut self.scratch, self.hub.ids(), codec, raw);
         let Ok(envelope) = coded(read) else { return };
         let envelopes = vec![envelope];
-        self.send(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None });
+        self.send(StreamEnqueue {
+            topic,
+            envelopes,
+            expect: None,
+            delay_ms: None,
+            key: None,
+            owner: "".into(),
+        });
     }
 
     fn send(&mut self, enqueue: StreamEnqueue) {
@@ -531,7 +539,14 @@ impl World {
         for topic in TOPICS {
             let envelopes = self.envelopes(1, Codec::Json);
             let topic = topic.parse().expect("a topic");
-            self.send(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None });
+            self.send(StreamEnqueue {
+                topic,
+                envelopes,
+                expect: None,
+                delay_ms: None,
+                key: None,
+                owner: "".into(),
+            });
         }
         let ends = TOPICS.map(|topic| {
             let topic: Topic = topic.parse().expect("a topic");

@@ -21,7 +21,14 @@ async fn crowded() -> Running {
         let (inner, mut scratch) = (hub.node.hub(), Transcoder::new());
         let envelope = StreamEnvelope::read(&mut scratch, inner.ids(), Codec::Json, b"{}").unwrap();
         let (topic, envelopes) = (name.parse().unwrap(), vec![envelope]);
-        let one = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        let one = StreamEnqueue {
+            topic,
+            envelopes,
+            expect: None,
+            delay_ms: None,
+            key: None,
+            owner: "".into(),
+        };
         inner.enqueue(one).await.unwrap();
     }
     hub

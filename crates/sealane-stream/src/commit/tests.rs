@@ -20,7 +20,7 @@ fn messages(hub: &StreamHub, topic: &str, count: usize) -> StreamEnqueue {
     let read =
         |_| StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, b"{}").unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), (0..count).map(read).collect());
-    StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
+    StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None, owner: "".into() }
 }
 
 /// Every row of every table, but for what each store says of itself.
@@ -68,7 +68,8 @@ async fn work(hub: &StreamHub) {
     }
     let publishing = hub.publishing("", "p").unwrap();
     let envelope = messages(hub, "a", 1).envelopes.remove(0);
-    let item = SessionItem { topic: a.clone(), n: 1, envelope, expect: None, delay_ms: None };
+    let (expect, delay_ms, digest) = (None, None, 0);
+    let item = SessionItem { topic: a.clone(), n: 1, envelope, expect, delay_ms, digest };
     let room = publishing.room(std::slice::from_ref(&item)).await.unwrap();
     publishing.publish(vec![item], 8, room).unwrap();
     publishing.answers(&mut Vec::new()).await.unwrap();
@@ -110,7 +111,8 @@ async fn two_stores_have_the_same_rows_after_the_same_commits() {
     assert!(kinds(|change| matches!(change, StoreChange::KeepConsumer(_))));
 
     let opened = store::open(second.path(), 1).unwrap();
-    let mut writes = StoreWrites::new(opened.connection, opened.lock, second.path()).unwrap();
+    let mut writes =
+        StoreWrites::new(opened.connection, opened.lock, opened.opening, second.path()).unwrap();
     for commit in &commits {
         writes.begin().unwrap();
         writes.apply(commit).unwrap();
@@ -130,12 +132,13 @@ fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
         body: Bytes::from_static(b"{}"),
     };
     let (level, retention) = (Level::Disk, Retention::default());
+    let own_bounds = OwnBounds::default();
     let extent = StreamExtent { stream: 3, first: 5, next: 9, bytes: 0 };
     let new = NewStream {
         number: 1,
         topic: "a".parse().unwrap(),
-        level,
-        retention,
+        owner: "".into(),
+        settings: StreamSettings { level, retention, own_bounds },
         created_ms: 1,
         sealed: None,
         generation: 1,
@@ -144,10 +147,15 @@ fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
         changes: vec![
             StoreChange::Raise { counter: StoreCounter::Stream, value: 2 },
             StoreChange::MakeStream(Box::new(new)),
-            StoreChange::SetStream { stream: 1, level: None, retention },
-            StoreChange::SetStream { stream: 2, level: Some(level), retention },
-            StoreChange::SetStream { stream: 3, level: None, retention },
-            StoreChange::AddBlock { stream: 3, generation: 1, records: [9, 10].map(record).into() },
+            StoreChange::SetStream { stream: 1, level: None, retention, own_bounds },
+            StoreChange::SetStream { stream: 2, level: Some(level), retention, own_bounds },
+            StoreChange::SetStream { stream: 3, level: None, retention, own_bounds },
+            StoreChange::AddBlock {
+                stream: 3,
+                generation: 1,
+                records: [9, 10].map(record).into(),
+                stored_ms: 0,
+            },
             StoreChange::ReleaseDelayed { number: 7 },
             StoreChange::CancelDelayed { number: 8 },
             StoreChange::PurgeStream(extent),
@@ -162,8 +170,18 @@ fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
     assert_eq!(left.len(), starts.len(), "{left:?}");
     assert!(left.iter().zip(starts).all(|(change, start)| change.starts_with(start)), "{left:?}");
     for broken in [
-        StoreChange::AddBlock { stream: 4, generation: 1, records: [1].map(record).into() },
-        StoreChange::AddBlock { stream: 5, generation: 1, records: [1, 3].map(record).into() },
+        StoreChange::AddBlock {
+            stream: 4,
+            generation: 1,
+            records: [1].map(record).into(),
+            stored_ms: 0,
+        },
+        StoreChange::AddBlock {
+            stream: 5,
+            generation: 1,
+            records: [1, 3].map(record).into(),
+            stored_ms: 0,
+        },
         StoreChange::TrimStream { extent, through: 4, generations_from: 0 },
     ] {
         let changes = [commit.changes.clone(), vec![broken]].concat();

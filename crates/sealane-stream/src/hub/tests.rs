@@ -20,7 +20,7 @@ fn messages(hub: &StreamHub, topic: &str, count: usize) -> StreamEnqueue {
     let read =
         |_| StreamEnvelope::read(&mut Transcoder::new(), &hub.ids, Codec::Json, b"{}").unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), (0..count).map(read).collect());
-    StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None }
+    StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None, owner: "".into() }
 }
 
 async fn sleep_ms(ms: u64) {
@@ -177,9 +177,13 @@ async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
         let row = store::StreamRow {
             number,
             topic: topic.parse().unwrap(),
-            level: Level::Os,
+            owner: String::new(),
+            settings: StreamSettings {
+                level: Level::Os,
+                retention: Retention::default(),
+                own_bounds: OwnBounds::default(),
+            },
             created_ms: 0,
-            retention: Retention::default(),
             sealed: None,
             first: 0,
             next: 0,
@@ -222,7 +226,8 @@ async fn a_session_goes_on_whichever_statement_fails() {
         loop {
             let envelope = messages(&hub, "m", 1).envelopes.remove(0);
             let topic = "m".parse().unwrap();
-            let items = vec![SessionItem { topic, n, envelope, expect: None, delay_ms: None }];
+            let (expect, delay_ms, digest) = (None, None, n as u32);
+            let items = vec![SessionItem { topic, n, envelope, expect, delay_ms, digest }];
             let room = session.room(&items).await.unwrap();
             session.publish(items, 8, room).unwrap();
             let mut answers = Vec::new();

@@ -300,7 +300,7 @@ fn stored_ms(registry: &StreamRegistry, stream: &StreamEntry, offset: u64) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StreamRow;
+    use crate::store::{OwnBounds, StreamRow, StreamSettings};
     use crate::{Level, Retention};
 
     #[test]
@@ -321,9 +321,13 @@ mod tests {
         let stream = StreamEntry::new(StreamRow {
             number: 1,
             topic: "a".parse().unwrap(),
-            level: Level::Os,
+            owner: String::new(),
+            settings: StreamSettings {
+                level: Level::Os,
+                retention: Retention::default(),
+                own_bounds: OwnBounds::default(),
+            },
             created_ms: 0,
-            retention: Retention::default(),
             sealed: None,
             first: 0,
             next: 0,

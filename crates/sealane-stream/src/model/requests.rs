@@ -186,13 +186,21 @@ async fn send(
                 // The body is part of what a key stands for.
                 IdempotencyKey::new(b"", key.to_string().as_bytes(), body.as_bytes()).unwrap()
             });
-            let enqueue = StreamEnqueue { topic, envelopes, expect, delay_ms: None, key };
+            let enqueue =
+                StreamEnqueue { topic, envelopes, expect, delay_ms: None, key, owner: "".into() };
             hub.enqueue(enqueue).await.map(ModelAnswer::Appended)
         }
         ModelRequest::Delay { topic, id, delay_ms } => {
             let envelopes = vec![envelope(hub, &id)];
             let delay_ms = Some(delay_ms);
-            let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms, key: None };
+            let enqueue = StreamEnqueue {
+                topic,
+                envelopes,
+                expect: None,
+                delay_ms,
+                key: None,
+                owner: "".into(),
+            };
             hub.enqueue(enqueue).await.map(ModelAnswer::Appended)
         }
         ModelRequest::Configure { topic, change } => {

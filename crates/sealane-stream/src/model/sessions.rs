@@ -27,24 +27,24 @@ pub(super) struct ModelAsk {
     delay_ms: Option<u64>,
 }
 
-/// Where the messages of one session are in one stream; the first has the number 1.
+/// Where the messages of one session are in one stream, and what they were; the first has the
+/// number 1.
 #[derive(Debug, Default)]
-pub(super) struct ModelNumbers(Vec<EnqueueOutcome>);
+pub(super) struct ModelNumbers(Vec<(EnqueueOutcome, String)>);
 
 impl ModelNumbers {
     fn last(&self) -> u64 {
         self.0.len() as u64
     }
 
-    fn place(&self, n: u64) -> Option<EnqueueOutcome> {
+    fn stored(&self, n: u64) -> Option<&(EnqueueOutcome, String)> {
         let index = usize::try_from(n.checked_sub(1)?).ok()?;
-        self.0.get(index).copied()
+        self.0.get(index)
     }
 
     /// The stream has lost everything from this offset on, and what was numbered behind it.
     pub(super) fn lose(&mut self, from: u64, what: &str) {
-        let is_lost =
-            |place: &EnqueueOutcome| matches!(place, EnqueueOutcome::At(at) if at.offset >= from);
+        let is_lost = |stored: &(EnqueueOutcome, String)| matches!(stored.0, EnqueueOutcome::At(at) if at.offset >= from);
         let kept = self.0.iter().take_while(|place| !is_lost(place)).count();
         let lost = self.0.split_off(kept);
         assert!(lost.iter().all(is_lost), "{what}: a number outlives the one before it: {lost:?}");
@@ -80,7 +80,8 @@ impl ModelPublishers {
         let connection = self.0[session].as_ref().unwrap();
         let item = |ask: &ModelAsk| {
             let ModelAsk { topic, n, id, expect, delay_ms } = ask.clone();
-            SessionItem { topic, n, envelope: envelope(hub, &id), expect, delay_ms }
+            let digest = SessionItem::digest_of(id.as_bytes());
+            SessionItem { topic, n, envelope: envelope(hub, &id), expect, delay_ms, digest }
         };
         let items: Vec<SessionItem> = asked.iter().map(item).collect();
         let room = connection.try_room(&items).expect("room in the queue");
@@ -133,15 +134,13 @@ pub(super) fn ask(world: &mut ModelWorld, random: &mut ModelRandom) -> (usize, V
                 _ => n,
             };
             let next = world.next(&topic);
+            // What is repeated is mostly what was stored, and now and then another message.
+            let known = world.known(&topic).and_then(|known| known.sessions.get(&session));
+            let before = known.and_then(|known| known.stored(number)).map(|(_, id)| id.clone());
+            let id = before.filter(|_| !random.one_in(4)).unwrap_or_else(|| world.id());
             let delay_ms = (is_given && random.one_in(2)).then(|| random.below(30));
             let expect = (!is_given && random.one_in(8)).then(|| next + random.below(2));
-            asked.push(ModelAsk {
-                topic: topic.clone(),
-                n: number,
-                id: world.id(),
-                expect,
-                delay_ms,
-            });
+            asked.push(ModelAsk { topic: topic.clone(), n: number, id, expect, delay_ms });
             n = n.max(number + 1);
         }
     }
@@ -167,9 +166,14 @@ pub(super) fn answered(
                 assert!(next == last + 1 && ask.n > next, "{what}: it is said to be behind {next}");
             }
             Err(Error::NumberForgotten { n }) => {
-                let is_old = n == 0 || n + KEEP <= last;
+                let is_old = n + KEEP <= last;
                 assert!(n == ask.n && is_old, "{what}: forgotten, {last} are stored");
             }
+            Err(Error::KeyReused) => {
+                let before = known.and_then(|known| known.stored(ask.n));
+                assert!(before.is_some_and(|(_, id)| *id != ask.id), "{what}: it is the same");
+            }
+            Err(Error::InvalidParameter { .. }) => assert_eq!(ask.n, 0, "{what}"),
             Err(Error::OffsetMismatch { next: said }) => {
                 assert_eq!((said, ask.n), (next, last + 1), "{what}: the next offset and number");
                 assert!(ask.expect.is_some_and(|expect| expect != next), "{what}");
@@ -184,12 +188,15 @@ fn stored(world: &mut ModelWorld, session: usize, ask: ModelAsk, placed: &Stored
     let next = world.next(&ask.topic);
     let known = world.stream(&ask.topic);
     let numbers = known.sessions.entry(session).or_default();
-    if let Some(place) = numbers.place(ask.n) {
+    if let Some((place, id)) = numbers.stored(ask.n) {
+        let (place, is_same) = (*place, *id == ask.id);
         assert_eq!(placed.first, place, "{what}: it was stored before");
+        assert!(is_same && placed.replayed, "{what}: another message is said to be stored");
         return;
     }
+    assert!(!placed.replayed, "{what}: it is new");
     assert_eq!(ask.n, numbers.last() + 1, "{what}: it is stored behind a gap");
-    numbers.0.push(placed.first);
+    numbers.0.push((placed.first, ask.id.clone()));
     match placed.first {
         EnqueueOutcome::At(place) => {
             assert_eq!(ask.delay_ms, None, "{what}: it is held back");

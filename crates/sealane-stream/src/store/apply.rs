@@ -5,9 +5,10 @@
 
 use rusqlite::params;
 
-use super::{StoreFault, StoreWrites, SweptRows, key};
+use super::{OwnBounds, StoreFault, StoreWrites, StreamSettings, SweptRows, key};
 use crate::commit::{
-    ConsumerRecord, NewStream, RowExpiry, StoreChange, StoreCommit, StoreCounter, StreamExtent,
+    ConsumerRecord, NewStream, RowExpiry, RuleRow, StoreChange, StoreCommit, StoreCounter,
+    StreamExtent,
 };
 use crate::{Level, Retention};
 
@@ -54,8 +55,8 @@ impl StoreWrites {
         match change {
             StoreChange::Raise { counter, value } => self.raise(*counter, *value),
             StoreChange::MakeStream(new) => self.make_stream(new),
-            StoreChange::SetStream { stream, level, retention } => {
-                self.set_stream(*stream, *level, retention)
+            StoreChange::SetStream { stream, level, retention, own_bounds } => {
+                self.set_stream(*stream, *level, retention, *own_bounds)
             }
             StoreChange::SetExtent(extent) => self.set_extent(*extent),
             StoreChange::RemoveStream { stream } => self.remove(*stream),
@@ -63,8 +64,8 @@ impl StoreWrites {
                 counts.swept = Some((*stream, self.sweep(*stream, *rows_max)?));
                 Ok(())
             }
-            StoreChange::AddBlock { stream, generation, records } => {
-                self.block(*stream, *generation, records)
+            StoreChange::AddBlock { stream, generation, records, stored_ms } => {
+                self.block(*stream, *generation, records, *stored_ms)
             }
             StoreChange::TrimStream { extent, through, generations_from } => {
                 self.trim(*extent, *through, *generations_from)
@@ -80,6 +81,10 @@ impl StoreWrites {
             StoreChange::RemoveConsumer { consumer } => self.remove_consumer(*consumer),
             StoreChange::AddProgress { row, data } => self.progress(*row, data),
             StoreChange::DropProgress { below } => self.drop_progress(*below),
+            StoreChange::KeepRule(rule) => self.rule(rule),
+            StoreChange::RemoveRule { pattern } => {
+                self.run("DELETE FROM rule WHERE pattern = ?1", [pattern])
+            }
             change => self.apply_counted(change, counts),
         }
     }
@@ -91,9 +96,10 @@ impl StoreWrites {
         counts: &mut AppliedCounts,
     ) -> Result<(), StoreFault> {
         match change {
-            StoreChange::DelayMessages { stream, due_ms, records } => {
+            StoreChange::DelayMessages { stream, due_ms, owner, records } => {
                 counts.delayed_added += records.len() as u64;
-                records.iter().try_for_each(|record| self.delay(*stream, *due_ms, record))?;
+                let mut records = records.iter();
+                records.try_for_each(|record| self.delay(*stream, *due_ms, owner, record))?;
             }
             StoreChange::ReleaseDelayed { number } | StoreChange::CancelDelayed { number } => {
                 counts.delayed_ended += 1;
@@ -134,17 +140,20 @@ impl StoreWrites {
     }
 
     fn make_stream(&self, new: &NewStream) -> Result<(), StoreFault> {
+        let StreamSettings { level, retention, own_bounds } = new.settings;
         self.run(
-            "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, ?8)",
+            "INSERT INTO stream VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, 0, ?8, ?9, ?10)",
             params![
                 new.number,
                 new.topic.as_str(),
-                new.level as u8,
+                level as u8,
                 new.created_ms,
-                new.retention.max_age_ms as i64,
-                new.retention.max_count as i64,
-                new.retention.max_bytes as i64,
+                retention.max_age_ms as i64,
+                retention.max_count as i64,
+                retention.max_bytes as i64,
                 new.sealed.map(|group| group.to_bytes()),
+                &*new.owner,
+                own_bounds.bits(),
             ],
         )?;
         self.run("INSERT INTO generation VALUES (?1, 0, ?2)", params![new.number, new.generation])
@@ -155,17 +164,34 @@ impl StoreWrites {
         stream: u32,
         level: Option<Level>,
         retention: &Retention,
+        own_bounds: OwnBounds,
     ) -> Result<(), StoreFault> {
         self.run(
             // The extent stays: another change of the same commit may set it.
             "UPDATE stream SET level = coalesce(?2, level), max_age_ms = ?3, max_count = ?4,
-                 max_bytes = ?5 WHERE number = ?1",
+                 max_bytes = ?5, own_bounds = ?6 WHERE number = ?1",
             params![
                 stream,
                 level.map(|level| level as u8),
                 retention.max_age_ms as i64,
                 retention.max_count as i64,
                 retention.max_bytes as i64,
+                own_bounds.bits(),
+            ],
+        )
+    }
+
+    fn rule(&self, rule: &RuleRow) -> Result<(), StoreFault> {
+        let RuleRow { pattern, retention, created_ms, maker } = rule;
+        self.run(
+            "INSERT OR REPLACE INTO rule VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                pattern,
+                retention.max_age_ms as i64,
+                retention.max_count as i64,
+                retention.max_bytes as i64,
+                created_ms,
+                maker,
             ],
         )
     }

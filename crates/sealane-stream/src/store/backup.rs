@@ -12,7 +12,7 @@ use super::schema::{VERSION, open_for_reading};
 use crate::Error;
 
 /// The file of a store.
-const STORE: &str = "streams.db";
+pub(super) const STORE: &str = "streams.db";
 /// The same while it is not complete.
 const PART: &str = "streams.db.part";
 
@@ -37,7 +37,7 @@ pub struct StoreBackup {
 /// store is damaged; [`Error::StorageFull`] and [`Error::StorageFailed`].
 pub fn backup(folder: &Path, to: &Path) -> Result<StoreBackup, Error> {
     if !folder.join(STORE).is_file() {
-        return Err(Error::NoStore(said(folder, "there is no store")));
+        return Err(no_store(folder));
     }
     let (store, source) = (folder.join(STORE), open_for_reading(folder)?);
     into_new(to, &store, |part| {
@@ -83,7 +83,7 @@ pub fn restore(from: &Path, folder: &Path) -> Result<StoreBackup, Error> {
 pub fn check(folder: &Path) -> Result<StoreBackup, Error> {
     let store = folder.join(STORE);
     if !store.is_file() {
-        return Err(Error::NoStore(said(folder, "there is no store")));
+        return Err(no_store(folder));
     }
     check_file(&store, &store)
 }
@@ -96,7 +96,7 @@ pub fn check(folder: &Path) -> Result<StoreBackup, Error> {
 pub fn newest_ms(folder: &Path) -> Result<Option<u64>, Error> {
     let store = folder.join(STORE);
     if !store.is_file() {
-        return Err(Error::NoStore(said(folder, "there is no store")));
+        return Err(no_store(folder));
     }
     let connection = open_for_reading(folder)?;
     known(&connection, &store)?;
@@ -164,8 +164,12 @@ fn mark(part: &Path, source: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+pub(super) fn no_store(folder: &Path) -> Error {
+    Error::NoStore(said(folder, "there is no store"))
+}
+
 /// Refuses what this program cannot read.
-fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
+pub(super) fn known(connection: &Connection, path: &Path) -> Result<(), Error> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
     let found: i64 = version.map_err(|error| unreadable(path, error))?;
     match found {

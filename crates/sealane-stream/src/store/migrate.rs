@@ -6,7 +6,7 @@ use super::StoreFault;
 use super::schema::VERSION;
 
 /// The tables that version 3 brought, for new stores and for old ones.
-pub(super) const SINCE_3: &str = "
+const SINCE_3: &str = "
 CREATE TABLE consumer (
     number        INTEGER PRIMARY KEY AUTOINCREMENT,
     stream        INTEGER NOT NULL,
@@ -37,7 +37,7 @@ INSERT INTO meta VALUES ('stream', 1);
 
 /// The columns that version 4 brought for consumers and delayed messages, for new stores and for
 /// old ones.
-pub(super) const CONSUMERS_SINCE_4: &str = "
+const CONSUMERS_SINCE_4: &str = "
 ALTER TABLE consumer ADD COLUMN paused_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE delayed ADD COLUMN id BLOB NOT NULL DEFAULT x'';
 DROP INDEX delayed_stream;
@@ -46,7 +46,7 @@ CREATE INDEX delayed_id ON delayed (stream, id);
 ";
 
 /// The table that version 4 brought, for new stores and for old ones.
-pub(super) const SINCE_4: &str = "
+const SINCE_4: &str = "
 CREATE TABLE session (
     stream  INTEGER NOT NULL,
     session BLOB NOT NULL,
@@ -57,6 +57,38 @@ CREATE TABLE session (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX session_hour ON session (hour);
 ";
+
+/// The tables and columns that version 5 brought, for new stores and for old ones.
+const SINCE_5: &str = "
+CREATE TABLE rule (
+    pattern    TEXT PRIMARY KEY,
+    max_age_ms INTEGER NOT NULL,
+    max_count  INTEGER NOT NULL,
+    max_bytes  INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    maker      TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE clock_step (
+    since_ms INTEGER PRIMARY KEY,
+    until_ms INTEGER NOT NULL,
+    shown_ms INTEGER NOT NULL
+) STRICT;
+
+ALTER TABLE stream ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE stream ADD COLUMN own_bounds INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE block ADD COLUMN stored_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE delayed ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+CREATE INDEX delayed_owner ON delayed (owner);
+ALTER TABLE idempotency ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+CREATE INDEX idempotency_owner ON idempotency (owner, time_ms);
+ALTER TABLE session ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE session ADD COLUMN digests BLOB;
+CREATE INDEX session_owner ON session (owner, hour);
+";
+
+/// All that came since version 2, in order: a new store is made of it.
+pub(super) const SINCE_2: [&str; 4] = [SINCE_3, SINCE_4, CONSUMERS_SINCE_4, SINCE_5];
 
 /// The statements that each earlier version lacks: the first entry brings version 1 to version 2.
 const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
@@ -86,6 +118,22 @@ const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
         "UPDATE delayed SET id = substr(data, 19,
              16 * (instr('0123456789ABCDEF', substr(hex(substr(data, 18, 1)), 1, 1)) - 1)
              + instr('0123456789ABCDEF', substr(hex(substr(data, 18, 1)), 2, 1)) - 1)",
+    ],
+    &[
+        SINCE_5,
+        // A bound that differs from none may be the stream's own or the hub's default. As the
+        // stream's own, no rule that is made later removes more than before.
+        "UPDATE stream SET own_bounds = (max_age_ms <> 0) + 2 * (max_count <> 0)
+             + 4 * (max_bytes <> 0)",
+        // Keys and sessions begin with the length of the token's name, whose lowest byte is all of
+        // it. A key that the hub made has no token, and stays without an owner.
+        "UPDATE idempotency SET owner = CAST(substr(key, 5,
+             16 * (instr('0123456789ABCDEF', substr(hex(key), 1, 1)) - 1)
+             + instr('0123456789ABCDEF', substr(hex(key), 2, 1)) - 1) AS TEXT)
+             WHERE substr(key, 1, 4) <> x'ffffffff'",
+        "UPDATE session SET owner = CAST(substr(session, 5,
+             16 * (instr('0123456789ABCDEF', substr(hex(session), 1, 1)) - 1)
+             + instr('0123456789ABCDEF', substr(hex(session), 2, 1)) - 1) AS TEXT)",
     ],
 ];
 

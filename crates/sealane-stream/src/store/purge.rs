@@ -14,6 +14,7 @@ struct PurgeCut {
     /// Messages that stay.
     count: u64,
     last_ms: u64,
+    stored_ms: u64,
     /// Where the first of them begins.
     at: usize,
     data: Vec<u8>,
@@ -26,14 +27,15 @@ impl StoreWrites {
         let (stream, before) = (extent.stream, extent.first);
         let old = self.block_around(stream, before)?;
         let mut cut_bytes = 0;
-        if let Some((old, PurgeCut { generation, count, last_ms, at, data })) = old {
+        if let Some((old, cut)) = old {
+            let PurgeCut { generation, count, last_ms, stored_ms, at, data } = cut;
             let rest = data.get(at..).unwrap_or_default();
             // The key says the first offset, so that a shorter block is another row. Records keep
             // their sums, which cover their own places and not the block's.
             self.run("DELETE FROM block WHERE key = ?1", [old])?;
             self.run(
-                "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![key(stream, before), generation, count, last_ms, rest],
+                "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![key(stream, before), generation, count, last_ms, rest, stored_ms],
             )?;
             cut_bytes = at as u64;
         }
@@ -50,7 +52,7 @@ impl StoreWrites {
         offset: u64,
     ) -> Result<Option<(i64, PurgeCut)>, StoreFault> {
         let mut query = self.connection.prepare_cached(
-            "SELECT key, generation, count, last_ms, data FROM block
+            "SELECT key, generation, count, last_ms, data, stored_ms FROM block
              WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1",
         )?;
         let row = query.query_row([key(stream, 0), key(stream, offset)], |row| {
@@ -58,6 +60,7 @@ impl StoreWrites {
                 generation: row.get(1)?,
                 count: row.get(2)?,
                 last_ms: row.get(3)?,
+                stored_ms: row.get(5)?,
                 at: 0,
                 data: row.get(4)?,
             };

@@ -2,17 +2,21 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
+use super::identity::StoreId;
+use super::opening::OpeningRows;
+use super::write::{OwnBounds, StreamSettings};
 use super::{StoreFault, key, last_key, migrate, offset_of};
+use crate::commit::RuleRow;
 use crate::consumer::pieces;
 use crate::limits::MAX_STORE_WAIT_MS;
 use crate::{ConsumerSettings, Level, Retention};
 
 /// The version of the data format; a store of a newer one is refused.
-pub(super) const VERSION: i64 = 4;
+pub(super) const VERSION: i64 = 5;
 
 /// Bytes of a database page: larger than SQLite's default because blocks are, measured in
 /// docs/decisions/0002-blocks-in-sqlite.md.
@@ -88,7 +92,14 @@ pub(crate) struct OpenedStore {
     pub(crate) connection: Connection,
     /// Keeps others out of the folder for as long as it is held.
     pub(crate) lock: File,
+    /// The store's own name, which no copy of it shares.
+    pub(crate) id: StoreId,
+    /// The rows of the opening that found no room, for the first commit.
+    pub(crate) opening: Option<OpeningRows>,
     pub(crate) streams: Vec<StreamRow>,
+    /// The rules of retention, by pattern.
+    #[allow(dead_code)] // Read by the planner once rules have their verbs.
+    pub(crate) rules: Vec<RuleRow>,
     pub(crate) next: StoreNext,
 }
 
@@ -111,9 +122,10 @@ pub(crate) struct StoreNext {
 pub(crate) struct StreamRow {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
-    pub(crate) level: Level,
+    /// The token or the address class that its share is counted for; empty: it is not known.
+    pub(crate) owner: String,
+    pub(crate) settings: StreamSettings,
     pub(crate) created_ms: u64,
-    pub(crate) retention: Retention,
     pub(crate) sealed: Option<GroupTag>,
     pub(crate) first: u64,
     pub(crate) next: u64,
@@ -165,12 +177,12 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     // The lock is taken before the first pragma, which would already change a store in use.
     let lock = lock(&connection, folder)?;
     create(&connection)?;
-    let running_at = boot_and_file(path);
     let mut streams = read_streams(&connection)?;
     let progress = read_progress(&connection, &mut streams)?;
-    renew_generations(&connection, &mut streams, &running_at, now_ms)?;
+    let opening = OpeningRows::find(&connection, path, &mut streams, now_ms)?;
+    let rules = read_rules(&connection)?;
     let next = StoreNext {
-        generation: read_number(&connection, "SELECT value FROM meta WHERE name = 'generation'")?,
+        generation: opening.generation,
         stream: read_number(&connection, "SELECT value FROM meta WHERE name = 'stream'")? as u32,
         consumer: 1 + read_number(
             &connection,
@@ -179,7 +191,14 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
         progress_first: progress.0,
         progress: progress.1,
     };
-    Ok(OpenedStore { connection, lock, streams, next })
+    let id = opening.id();
+    let opening = match opening.write(&connection) {
+        Ok(()) => None,
+        // A full disk is no reason not to open a store. The first commit writes them.
+        Err(StoreFault::Full) => Some(opening),
+        Err(fault) => return Err(fault),
+    };
+    Ok(OpenedStore { connection, lock, id, opening, streams, rules, next })
 }
 
 /// Makes the folder and the file for their owner alone: the bodies of open streams are in it. If
@@ -211,7 +230,7 @@ fn make_private(folder: &Path, path: &Path) -> Result<(), StoreFault> {
     }
 }
 
-fn read_number(connection: &Connection, query: &str) -> Result<u64, StoreFault> {
+pub(super) fn read_number(connection: &Connection, query: &str) -> Result<u64, StoreFault> {
     let number: Option<i64> = connection.query_row(query, [], |row| row.get(0)).optional()?;
     Ok(number.unwrap_or_default() as u64)
 }
@@ -256,7 +275,7 @@ fn create(connection: &Connection) -> Result<(), StoreFault> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     if version == 0 {
-        let since = [migrate::SINCE_3, migrate::SINCE_4, migrate::CONSUMERS_SINCE_4].concat();
+        let since = migrate::SINCE_2.concat();
         let all = format!("BEGIN; {SCHEMA} {since} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&all)?;
     } else if version < VERSION {
@@ -268,7 +287,7 @@ fn create(connection: &Connection) -> Result<(), StoreFault> {
 fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, StoreFault> {
     let mut query = connection.prepare(
         "SELECT number, topic, level, created_ms, max_age_ms, max_count, max_bytes, first, next,
-                bytes, sealed FROM stream ORDER BY number",
+                bytes, sealed, owner, own_bounds FROM stream ORDER BY number",
     )?;
     let mut rows = query.query([])?;
     let mut streams = Vec::new();
@@ -286,9 +305,13 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, StoreFault> {
             topic: topic
                 .parse()
                 .map_err(|_| StoreFault::NotAStore(format!("stream {number}: no topic")))?,
-            level: Level::from_id(row.get(2)?).unwrap_or_default(),
+            owner: row.get(11)?,
+            settings: StreamSettings {
+                level: Level::from_id(row.get(2)?).unwrap_or_default(),
+                retention,
+                own_bounds: OwnBounds::from_bits(row.get(12)?),
+            },
             created_ms: row.get::<_, u64>(3)?,
-            retention,
             sealed: row.get::<_, Option<[u8; 4]>>(10)?.map(GroupTag::from_bytes),
             first: row.get::<_, u64>(7)?,
             next: row.get::<_, u64>(8)?,
@@ -303,6 +326,26 @@ fn read_streams(connection: &Connection) -> Result<Vec<StreamRow>, StoreFault> {
         streams.push(stream);
     }
     Ok(streams)
+}
+
+fn read_rules(connection: &Connection) -> Result<Vec<RuleRow>, StoreFault> {
+    let mut query = connection.prepare(
+        "SELECT pattern, max_age_ms, max_count, max_bytes, created_ms, maker FROM rule
+         ORDER BY pattern",
+    )?;
+    let rows = query.query_map([], |row| {
+        Ok(RuleRow {
+            pattern: row.get(0)?,
+            retention: Retention {
+                max_age_ms: row.get::<_, i64>(1)? as u64,
+                max_count: row.get::<_, i64>(2)? as u64,
+                max_bytes: row.get::<_, i64>(3)? as u64,
+            },
+            created_ms: row.get::<_, u64>(4)?,
+            maker: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// The stream row is only brought up to date now and then; the blocks from its `next` on say the
@@ -409,66 +452,6 @@ fn read_since(connection: &Connection) -> Result<HashMap<u64, u64>, StoreFault> 
     let mut query = connection.prepare("SELECT number, since FROM consumer")?;
     let rows = query.query_map([], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// After an unclean stop a `memory` stream may have lost what it acknowledged; an `os` stream
-/// too, unless it can be shown that only the process ended: same boot, same file. In a copy, each
-/// stream may lack what came after.
-fn renew_generations(
-    connection: &Connection,
-    streams: &mut [StreamRow],
-    running_at: &str,
-    now_ms: u64,
-) -> Result<(), StoreFault> {
-    let running: Option<String> = connection
-        .query_row("SELECT value FROM meta WHERE name = 'running'", [], |row| row.get(0))
-        .optional()?;
-    let transaction = connection.unchecked_transaction()?;
-    let copied = transaction.execute("DELETE FROM meta WHERE name = 'copied'", [])? > 0;
-    for stream in streams {
-        let lost = match (&running, stream.level) {
-            // Messages after the copy exist elsewhere. Their offsets will be given again here, to
-            // other messages.
-            _ if copied => true,
-            (None, _) | (_, Level::Disk) => false,
-            (Some(before), Level::Os) => before != running_at,
-            (Some(_), Level::Memory) => true,
-        };
-        if lost || stream.generations.is_empty() {
-            let last = stream.generations.last().map_or(0, |(_, generation)| *generation);
-            // The clock alone could repeat a generation after it was set back.
-            let generation = (now_ms / 1000).max(last + 1);
-            transaction.execute(
-                "INSERT INTO generation VALUES (?1, ?2, ?3)",
-                params![stream.number, stream.next, generation],
-            )?;
-            stream.generations.push((stream.next, generation));
-        }
-    }
-    if running.is_some() || copied {
-        // A stream that was acknowledged and never stored may be made again within this second.
-        transaction.execute(
-            "INSERT INTO meta VALUES ('generation', ?1)
-             ON CONFLICT (name) DO UPDATE SET value = max(value + 1, ?1)",
-            [(now_ms / 1000 + 1)],
-        )?;
-    }
-    transaction.execute("INSERT OR REPLACE INTO meta VALUES ('running', ?1)", [running_at])?;
-    transaction.commit()?;
-    Ok(())
-}
-
-/// Names this boot of the system and this file: when both are as they were, whatever the system
-/// had been given is still there.
-fn boot_and_file(path: &Path) -> String {
-    use std::os::unix::fs::MetadataExt;
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let file = std::fs::metadata(path).map(|m| (m.dev(), m.ino())).unwrap_or_default();
-    if boot.is_empty() {
-        // Nothing shows that the system did not restart: a name that never comes again.
-        return format!("unknown at process {}", std::process::id());
-    }
-    format!("{} {} {}", boot.trim(), file.0, file.1)
 }
 
 #[cfg(test)]

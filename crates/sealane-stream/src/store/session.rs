@@ -2,6 +2,7 @@
 //! (spec/store.md §10).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
 use sealane_protocol::{EnqueueOutcome, StreamPosition};
@@ -21,6 +22,13 @@ pub(crate) struct StoredSession {
     hour: Option<u64>,
     /// Up to this number, what it says does not depend on a commit.
     certain: u64,
+    /// Digests of the last messages, oldest first; the last one is of `n`.
+    digests: Vec<u32>,
+    /// Numbers up to this one were stored before there were digests. Whatever comes under them
+    /// counts as repeated.
+    unproven: u64,
+    /// Whose share its row counts to.
+    owner: Arc<str>,
 }
 
 /// Messages with numbers and places that follow each other.
@@ -35,6 +43,8 @@ struct SessionRun {
 pub(crate) struct SessionRow {
     n: u64,
     places: Vec<u8>,
+    digests: Option<Vec<u8>>,
+    owner: Arc<str>,
     hour: u64,
     /// The hour that its row has before; none: it has no row.
     before: Option<u64>,
@@ -45,6 +55,11 @@ impl SessionRow {
     pub(super) fn is_new(&self) -> bool {
         self.before.is_none()
     }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.places.len() + self.digests.as_ref().map_or(0, Vec::len)) as u64
+    }
 }
 
 /// The meaning of a message number for a session.
@@ -54,6 +69,10 @@ pub(crate) enum SessionNext {
     New,
     /// It was stored before, here.
     Stored(EnqueueOutcome),
+    /// Another message was stored under it.
+    Reused,
+    /// Numbers begin with 1.
+    Zero,
     /// It is too low for its place to be known.
     Forgotten,
     /// It is too high: this one comes next.
@@ -61,15 +80,42 @@ pub(crate) enum SessionNext {
 }
 
 impl StoredSession {
-    /// The meaning of the number `n`.
-    pub(crate) fn look(&self, n: u64) -> SessionNext {
+    /// The meaning of the number `n` of a message with this digest.
+    pub(crate) fn look(&self, n: u64, digest: u32) -> SessionNext {
+        if n == 0 {
+            return SessionNext::Zero;
+        }
         // Numbers follow without a gap. A gap means that a message was lost on the way, and storing
         // on would hide it.
         match n.checked_sub(self.n) {
             Some(1) => SessionNext::New,
             Some(ahead) if ahead > 1 => SessionNext::Skipped(self.n + 1),
-            _ => self.place(n).map_or(SessionNext::Forgotten, SessionNext::Stored),
+            _ => match (self.place(n), self.digest(n)) {
+                (Some(place), Some(before)) if before == digest => SessionNext::Stored(place),
+                (Some(_), Some(_)) => SessionNext::Reused,
+                (Some(place), None) if n <= self.unproven => SessionNext::Stored(place),
+                // A place alone does not show that this is the message that stands there.
+                (_, None) | (None, _) => SessionNext::Forgotten,
+            },
         }
+    }
+
+    /// The number of the last message that was stored.
+    pub(crate) fn last(&self) -> u64 {
+        self.n
+    }
+
+    /// Says whose share its row counts to, if it has none yet.
+    pub(crate) fn belong_to(&mut self, owner: &Arc<str>) {
+        // A row keeps the owner that it was made for, so that no count goes astray.
+        if self.hour.is_none() {
+            self.owner = owner.clone();
+        }
+    }
+
+    fn digest(&self, n: u64) -> Option<u32> {
+        let back = usize::try_from(self.n.checked_sub(n)?).ok()?;
+        self.digests.len().checked_sub(back + 1).and_then(|at| self.digests.get(at)).copied()
     }
 
     fn place(&self, n: u64) -> Option<EnqueueOutcome> {
@@ -85,9 +131,16 @@ impl StoredSession {
         None
     }
 
-    /// Notes where the next `count` messages were stored, the first of them here, and forgets all
-    /// but about the last `keep` places.
-    pub(crate) fn push(&mut self, place: EnqueueOutcome, count: u64, keep: u64) {
+    /// Notes where the next messages were stored, the first of them here, by their digests, and
+    /// forgets all but the last `keep`.
+    pub(crate) fn push(&mut self, place: EnqueueOutcome, digests: &[u32], keep: u64) {
+        let count = digests.len() as u64;
+        self.digests.extend_from_slice(digests);
+        let more = self.digests.len().saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
+        self.digests.drain(..more);
+        // A client repeats what is unanswered before it sends anything new. So nothing from before
+        // there were digests comes again.
+        self.unproven = 0;
         self.n += count;
         self.kept += count;
         match self.places.back_mut() {
@@ -123,14 +176,22 @@ impl StoredSession {
         Self { hour: Some(hour), certain: self.n, ..self }
     }
 
-    /// Runs of places that it knows.
+    /// What it takes in memory, in runs of places.
     pub(crate) fn runs(&self) -> usize {
-        self.places.len()
+        self.places.len() + self.digests.len() * size_of::<u32>() / size_of::<SessionRun>()
     }
 
     /// Its row, where a commit writes it in this hour.
     pub(crate) fn row(&self, hour: u64) -> SessionRow {
-        SessionRow { n: self.n, places: self.write_places(), hour, before: self.hour }
+        let digests = self.digests.iter().flat_map(|digest| digest.to_le_bytes()).collect();
+        SessionRow {
+            n: self.n,
+            places: self.write_places(),
+            digests: Some(digests).filter(|_| self.unproven == 0),
+            owner: self.owner.clone(),
+            hour,
+            before: self.hour,
+        }
     }
 
     /// Each run as its length and where it begins: the difference to the end of the run before, or
@@ -164,10 +225,22 @@ impl StoredSession {
 
     /// Reads a row. Of damaged places none is known: what is repeated is refused then, and never
     /// answered wrongly.
-    fn read(n: u64, places: &[u8], hour: u64) -> Self {
+    fn read(n: u64, places: &[u8], digests: Option<&[u8]>, hour: u64) -> Self {
         let places = read_places(places).unwrap_or_default();
         let kept = places.iter().fold(0_u64, |sum, run| sum.saturating_add(run.count));
-        let whole = Self { n, places, kept, hour: Some(hour), certain: n };
+        let (sums, rest) = digests.unwrap_or_default().as_chunks::<4>();
+        // Digests that are cut off anywhere are those of other numbers.
+        let sums = if rest.is_empty() { sums } else { &[] };
+        let whole = Self {
+            n,
+            places,
+            kept,
+            hour: Some(hour),
+            certain: n,
+            digests: sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect(),
+            unproven: if digests.is_some() { 0 } else { n },
+            owner: Arc::default(),
+        };
         // A damaged row loses its places and keeps its number, so that nothing is stored twice.
         if kept <= n { whole } else { Self { places: VecDeque::new(), kept: 0, ..whole } }
     }
@@ -228,11 +301,15 @@ impl StoreWrites {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
-            "SELECT n, places, hour FROM session WHERE stream = ?1 AND session = ?2",
+            "SELECT n, places, hour, digests, owner FROM session
+             WHERE stream = ?1 AND session = ?2",
         )?;
         let row = query.query_row(params![stream, session], |row| {
             let places = row.get_ref(1)?.as_blob()?;
-            Ok(StoredSession::read(row.get::<_, u64>(0)?, places, row.get::<_, u64>(2)?))
+            let digests = row.get_ref(3)?.as_blob_or_null()?;
+            let (n, hour) = (row.get::<_, u64>(0)?, row.get::<_, u64>(2)?);
+            let session = StoredSession::read(n, places, digests, hour);
+            Ok(StoredSession { owner: row.get_ref(4)?.as_str()?.into(), ..session })
         });
         Ok(row.optional()?.unwrap_or_default())
     }
@@ -245,19 +322,20 @@ impl StoreWrites {
         session: &[u8],
         row: &SessionRow,
     ) -> Result<(), StoreFault> {
-        let SessionRow { n, places, hour, before } = row;
+        let SessionRow { n, places, digests, owner, hour, before } = row;
         if *before == Some(*hour) {
-            let query = "UPDATE session SET n = ?3, places = ?4 WHERE stream = ?1 AND session = ?2";
-            let changed = self.change(query, params![stream, session, n, places])?;
+            let query = "UPDATE session SET n = ?3, places = ?4, digests = ?5
+                 WHERE stream = ?1 AND session = ?2";
+            let changed = self.change(query, params![stream, session, n, places, digests])?;
             // The row may have been swept or expired since it was read: then it is made again.
             if changed > 0 {
                 return Ok(());
             }
         }
         self.run(
-            "INSERT INTO session VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET n = ?3, places = ?4, hour = ?5",
-            params![stream, session, n, places, hour],
+            "INSERT INTO session VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO UPDATE SET n = ?3, places = ?4, hour = ?5, digests = ?7",
+            params![stream, session, n, places, hour, &**owner, digests],
         )
     }
 
@@ -297,23 +375,59 @@ mod tests {
     #[test]
     fn a_number_is_new_stored_skipped_or_forgotten() {
         let mut session = StoredSession::default();
-        assert_eq!(session.look(1), SessionNext::New);
+        assert_eq!(session.look(1, 1), SessionNext::New);
         assert_eq!(
-            (session.look(0), session.look(3)),
-            (SessionNext::Forgotten, SessionNext::Skipped(1))
+            (session.look(0, 0), session.look(3, 3)),
+            (SessionNext::Zero, SessionNext::Skipped(1))
         );
-        for place in [at(9, 4), at(9, 5), at(9, 8), EnqueueOutcome::Due(70), at(10, 2)] {
-            session.push(place, 1, 3);
+        let places = [at(9, 4), at(9, 5), at(9, 8), EnqueueOutcome::Due(70), at(10, 2)];
+        for (n, place) in (1..).zip(places) {
+            session.push(place, &[n], 3);
         }
-        assert_eq!((session.look(6), session.look(7)), (SessionNext::New, SessionNext::Skipped(6)));
-        assert_eq!(session.look(5), SessionNext::Stored(at(10, 2)));
-        assert_eq!(session.look(4), SessionNext::Stored(EnqueueOutcome::Due(70)));
-        assert_eq!(session.look(3), SessionNext::Stored(at(9, 8)));
-        // The first two are more than were to be kept.
-        assert_eq!(
-            (session.look(2), session.look(1)),
-            (SessionNext::Forgotten, SessionNext::Forgotten)
+        let read = StoredSession::read(
+            session.n,
+            &session.write_places(),
+            session.row(0).digests.as_deref(),
+            0,
         );
+        for session in [&session, &read] {
+            assert_eq!(
+                (session.look(6, 6), session.look(7, 7)),
+                (SessionNext::New, SessionNext::Skipped(6))
+            );
+            assert_eq!(session.look(5, 5), SessionNext::Stored(at(10, 2)));
+            assert_eq!(session.look(4, 4), SessionNext::Stored(EnqueueOutcome::Due(70)));
+            assert_eq!(session.look(3, 3), SessionNext::Stored(at(9, 8)));
+            assert_eq!(session.look(3, 4), SessionNext::Reused, "another message");
+            // The first two are more than were to be kept.
+            assert_eq!(
+                (session.look(2, 2), session.look(1, 1)),
+                (SessionNext::Forgotten, SessionNext::Forgotten)
+            );
+        }
+    }
+
+    #[test]
+    fn a_session_from_before_digests_repeats_what_it_had_until_it_goes_on() {
+        let mut session = StoredSession::default();
+        session.push(at(9, 4), &[1, 2, 3], 8);
+        let mut old = StoredSession::read(3, &session.write_places(), None, 0);
+        assert_eq!(old.look(2, 77), SessionNext::Stored(at(9, 5)));
+        assert_eq!(old.row(0).digests, None, "it stays so");
+        old.push(at(9, 7), &[4], 8);
+        assert_eq!(old.look(2, 77), SessionNext::Forgotten);
+        assert_eq!(
+            (old.look(4, 4), old.look(4, 5)),
+            (SessionNext::Stored(at(9, 7)), SessionNext::Reused)
+        );
+    }
+
+    #[test]
+    fn a_long_run_does_not_prove_what_is_older_than_was_to_be_kept() {
+        let mut session = StoredSession::default();
+        session.push(at(9, 0), &(0..100).collect::<Vec<u32>>(), 8);
+        assert_eq!(session.look(93, 92), SessionNext::Stored(at(9, 92)));
+        assert_eq!(session.look(92, 91), SessionNext::Forgotten, "its place is known alone");
     }
 
     proptest! {
@@ -332,14 +446,16 @@ mod tests {
                     _ => at(generation, offset),
                 };
                 offset += u64::from(kind != 1);
-                session.push(place, 1, keep);
                 places.push(place);
+                session.push(place, &[places.len() as u32], keep);
             }
-            let read = StoredSession::read(session.n, &session.write_places(), 0);
+            let row = session.row(0);
+            let read = StoredSession::read(row.n, &row.places, row.digests.as_deref(), 0);
             prop_assert_eq!(&read.places, &session.places);
+            prop_assert_eq!(&read.digests, &session.digests);
             for (n, place) in (1..).zip(&places) {
                 let is_kept = n + keep > places.len() as u64;
-                match read.look(n) {
+                match read.look(n, n as u32) {
                     SessionNext::Stored(found) => prop_assert_eq!(found, *place),
                     other => {
                         let is_lost = !is_kept && other == SessionNext::Forgotten;
@@ -358,9 +474,9 @@ mod tests {
             let mut offset = 0;
             for (gap, count) in runs {
                 offset += gap;
-                many.push(at(7, offset), count, keep);
+                many.push(at(7, offset), &vec![5; count as usize], keep);
                 for _ in 0..count {
-                    single.push(at(7, offset), 1, keep);
+                    single.push(at(7, offset), &[5], keep);
                     offset += 1;
                 }
                 prop_assert_eq!(&many, &single);
@@ -369,9 +485,9 @@ mod tests {
 
         #[test]
         fn damaged_places_are_no_places(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let session = StoredSession::read(7, &bytes, 0);
+            let session = StoredSession::read(7, &bytes, Some(&bytes), 0);
             prop_assert!(session.kept <= 7);
-            (0..9).for_each(|n| { session.look(n); });
+            (0..9).for_each(|n| { session.look(n, 0); });
         }
     }
 }

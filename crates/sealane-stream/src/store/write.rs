@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::opening::OpeningRows;
 use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
@@ -21,6 +22,8 @@ pub(crate) struct StoreWrites {
     /// Pages of the write-ahead log, as the last commit left it.
     log_pages: Arc<AtomicU64>,
     room: DiskRoom,
+    /// The rows of the opening, until a commit has written them.
+    opening: Option<OpeningRows>,
     /// The folder is another hub's to take when the last write is done.
     _lock: File,
     #[cfg(test)]
@@ -44,6 +47,8 @@ pub(crate) struct KeyRow {
     pub(crate) offset: u64,
     pub(crate) due_ms: u64,
     pub(crate) ids: Vec<u8>,
+    /// Whose share it counts to; empty: nobody's.
+    pub(crate) owner: Arc<str>,
 }
 
 /// A message that is held back.
@@ -58,6 +63,29 @@ pub(crate) struct DelayedRow {
 pub(crate) struct StreamSettings {
     pub(crate) level: Level,
     pub(crate) retention: Retention,
+    pub(crate) own_bounds: OwnBounds,
+}
+
+/// The bounds of a stream's retention that were set for this stream, and for no other. All others
+/// are the hub's default, or of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OwnBounds {
+    pub(crate) max_age: bool,
+    pub(crate) max_count: bool,
+    pub(crate) max_bytes: bool,
+}
+
+impl OwnBounds {
+    /// As the column holds it.
+    pub(super) fn bits(self) -> u8 {
+        let Self { max_age, max_count, max_bytes } = self;
+        u8::from(max_age) | u8::from(max_count) << 1 | u8::from(max_bytes) << 2
+    }
+
+    pub(super) fn from_bits(bits: u8) -> Self {
+        let has = |bit| bits & bit != 0;
+        Self { max_age: has(1), max_count: has(2), max_bytes: has(4) }
+    }
 }
 
 impl StreamSettings {
@@ -68,6 +96,10 @@ impl StreamSettings {
         retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
         retention.max_count = change.max_count.unwrap_or(retention.max_count);
         retention.max_bytes = change.max_bytes.unwrap_or(retention.max_bytes);
+        let own = &mut self.own_bounds;
+        own.max_age |= change.max_age_ms.is_some();
+        own.max_count |= change.max_count.is_some();
+        own.max_bytes |= change.max_bytes.is_some();
     }
 }
 
@@ -93,6 +125,7 @@ impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
         lock: File,
+        opening: Option<OpeningRows>,
         folder: &Path,
     ) -> Result<Self, StoreFault> {
         // The default keeps 16 statements, fewer than a commit's changes use in turn.
@@ -116,6 +149,7 @@ impl StoreWrites {
             buffer: BytesMut::new(),
             log_pages,
             room,
+            opening,
             _lock: lock,
             #[cfg(test)]
             trouble: Default::default(),
@@ -127,11 +161,14 @@ impl StoreWrites {
         if let Some(pages) = self.trouble.take_pages() {
             self.connection.pragma_update(None, "max_page_count", pages)?;
         }
-        self.run("BEGIN IMMEDIATE", [])
+        self.run("BEGIN IMMEDIATE", [])?;
+        // Nothing that a hub adds may stand without them: they say that it may have been killed.
+        self.opening.as_ref().map_or(Ok(()), |opening| opening.add_to(&self.connection))
     }
 
-    pub(crate) fn commit(&self) -> Result<(), StoreFault> {
+    pub(crate) fn commit(&mut self) -> Result<(), StoreFault> {
         self.run("COMMIT", [])?;
+        self.opening = None;
         #[cfg(test)]
         self.trouble.committed(self.synced);
         Ok(())
@@ -186,6 +223,7 @@ impl StoreWrites {
         stream: u32,
         generation: u64,
         records: &[BlockRecord],
+        stored_ms: u64,
     ) -> Result<(), StoreFault> {
         #[cfg(test)]
         self.trouble.block()?;
@@ -194,13 +232,14 @@ impl StoreWrites {
         self.buffer.clear();
         records.iter().for_each(|record| write_record(stream, record, &mut self.buffer));
         self.run(
-            "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO block VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 key(stream, first.offset),
                 generation,
                 records.len(),
                 last.time_ms,
                 &self.buffer[..],
+                stored_ms,
             ],
         )
     }
@@ -284,7 +323,7 @@ impl StoreWrites {
         #[cfg(test)]
         self.trouble.statement()?;
         let mut query = self.connection.prepare_cached(
-            "SELECT body, generation, offset, due_ms, ids FROM idempotency
+            "SELECT body, generation, offset, due_ms, ids, owner FROM idempotency
              WHERE stream = ?1 AND key = ?2",
         )?;
         let row = query.query_row(params![stream, key], |row| {
@@ -294,6 +333,7 @@ impl StoreWrites {
                 offset: row.get::<_, u64>(2)?,
                 due_ms: row.get::<_, u64>(3)?,
                 ids: row.get(4)?,
+                owner: row.get_ref(5)?.as_str()?.into(),
             })
         });
         Ok(row.optional()?)
@@ -308,7 +348,7 @@ impl StoreWrites {
         now_ms: u64,
     ) -> Result<(), StoreFault> {
         self.run(
-            "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![
                 stream,
                 key,
@@ -318,6 +358,7 @@ impl StoreWrites {
                 row.due_ms,
                 &row.ids[..],
                 now_ms,
+                &*row.owner,
             ],
         )
     }
@@ -341,13 +382,14 @@ impl StoreWrites {
         &mut self,
         stream: u32,
         due_ms: u64,
+        owner: &str,
         record: &BlockRecord,
     ) -> Result<(), StoreFault> {
         self.buffer.clear();
         write_record(stream, record, &mut self.buffer);
         self.run(
-            "INSERT INTO delayed (due_ms, stream, data, id) VALUES (?1, ?2, ?3, ?4)",
-            params![due_ms, stream, &self.buffer[..], &record.id[..]],
+            "INSERT INTO delayed (due_ms, stream, data, id, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![due_ms, stream, &self.buffer[..], &record.id[..], owner],
         )
     }
 

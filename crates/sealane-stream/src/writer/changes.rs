@@ -28,8 +28,8 @@ impl CommitPlan {
         }
         for delayed in &mut self.delayed {
             let (stream, due_ms) = (delayed.stream.number, delayed.due_ms);
-            let records = std::mem::take(&mut delayed.records);
-            commit.push(StoreChange::DelayMessages { stream, due_ms, records });
+            let (owner, records) = (delayed.owner.clone(), std::mem::take(&mut delayed.records));
+            commit.push(StoreChange::DelayMessages { stream, due_ms, owner, records });
             if let Some((key, row)) = delayed.key.take() {
                 commit.push(StoreChange::KeepKey { stream, key, row, time_ms: now_ms });
             }

@@ -43,6 +43,8 @@ pub(crate) struct AppendCommand {
     pub(crate) key: Option<StoredRequestKey>,
     /// The keys of the messages, if each is to be stored once by itself.
     pub(crate) each: Vec<StoredRequestKey>,
+    /// Whose shares it counts to; empty: nobody's.
+    pub(crate) owner: Arc<str>,
     pub(crate) reply: CommandReply<AppendedMessages>,
     /// The append's share of the queue, given back when the append is planned.
     pub(crate) _share: OwnedSemaphorePermit,
@@ -52,6 +54,8 @@ pub(crate) struct AppendCommand {
 pub(crate) struct PublishCommand {
     /// The key under which the session is stored.
     pub(crate) key: Arc<[u8]>,
+    /// Whose shares it counts to; empty: nobody's.
+    pub(crate) owner: Arc<str>,
     pub(crate) outbox: Arc<SessionOutbox>,
     /// How many places of messages of one stream are remembered: as many as may be unanswered.
     pub(crate) keep: u64,
@@ -73,9 +77,19 @@ pub struct SessionItem {
     pub expect: Option<u64>,
     /// How long it is held back.
     pub delay_ms: Option<u64>,
+    /// [`SessionItem::digest_of`] the message as it came.
+    pub digest: u32,
 }
 
 impl SessionItem {
+    /// A digest of what a client sent, before an id was added. It tells a repeated message from
+    /// another one of the same number. That is against mistakes: the numbers are the client's own.
+    pub fn digest_of(raw: &[u8]) -> u32 {
+        // The sum runs at memory's speed. A cryptographic hash of each message took more time than
+        // reading it, and would stop nobody: only the session's token has its numbers.
+        crc32fast::hash(raw)
+    }
+
     /// The answer that its session gets for it.
     pub(crate) fn told(&self, result: Result<StoredPlace, Error>) -> PublishAnswered {
         PublishAnswered { stream: self.topic.clone(), from: self.n, to: self.n, result }
@@ -86,6 +100,8 @@ impl SessionItem {
 pub(crate) struct ConfigureCommand {
     pub(crate) topic: Topic,
     pub(crate) change: StreamChange,
+    /// Whose share a stream counts to that is made; empty: nobody's.
+    pub(crate) owner: Arc<str>,
     /// The stream, and whether it was made.
     pub(crate) reply: CommandReply<(Arc<StreamEntry>, bool)>,
 }

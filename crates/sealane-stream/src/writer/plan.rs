@@ -95,6 +95,8 @@ pub(super) struct RoomPlan {
 pub(super) struct DelayedMessages {
     pub(super) stream: Arc<StreamEntry>,
     pub(super) due_ms: u64,
+    /// Whose share they count to.
+    pub(super) owner: Arc<str>,
     pub(super) records: Vec<BlockRecord>,
     /// The idempotency key that they came with.
     pub(super) key: Option<(Vec<u8>, KeyRow)>,
@@ -119,15 +121,19 @@ struct AppendAsked {
     key: Option<StoredRequestKey>,
     /// The keys of the messages, if each has one.
     each: Vec<StoredRequestKey>,
+    /// Whose shares it counts to.
+    owner: Arc<str>,
     /// Whether the answer names the messages by their numbers, and not by their ids.
     is_numbered: bool,
 }
 
 impl AppendAsked {
     fn split(append: AppendCommand) -> (CommandReply<AppendedMessages>, Self) {
-        let AppendCommand { topic, envelopes, group, expect, due_ms, key, each, reply, .. } =
-            append;
-        (reply, Self { topic, envelopes, group, expect, due_ms, key, each, is_numbered: false })
+        let AppendCommand { topic, envelopes, group, expect, due_ms, .. } = append;
+        let AppendCommand { key, each, owner, reply, .. } = append;
+        let is_numbered = false;
+        let asked = Self { topic, envelopes, group, expect, due_ms, key, each, owner, is_numbered };
+        (reply, asked)
     }
 }
 
@@ -256,7 +262,9 @@ impl CommitPlan {
         match self.target(planner, &topic) {
             StreamTarget::Known(grave) => LetterGrave::Stream(grave),
             StreamTarget::New => {
-                let made = self.streams.make(planner, &topic, None, self.now_ms);
+                // Its letters are of this stream's making, and so is their stream.
+                let owner = stream.owner.clone();
+                let made = self.streams.make(planner, &topic, None, self.now_ms, owner);
                 made.map_or(LetterGrave::None, LetterGrave::Stream)
             }
             StreamTarget::Leaving => LetterGrave::Later,
@@ -268,11 +276,11 @@ impl CommitPlan {
     }
 
     fn configure(&mut self, planner: &mut CommitPlanner, configure: ConfigureCommand) {
-        let ConfigureCommand { topic, change, reply } = configure;
+        let ConfigureCommand { topic, change, owner, reply } = configure;
         let sealed = change.sealed;
         let result = match self.target(planner, &topic) {
             StreamTarget::Leaving => {
-                let again = ConfigureCommand { topic, change, reply };
+                let again = ConfigureCommand { topic, change, owner, reply };
                 self.replies.defer(WriterCommand::Configure(again));
                 return;
             }
@@ -281,7 +289,7 @@ impl CommitPlan {
                 is_meant.map(|()| (stream, false))
             }
             StreamTarget::New => {
-                let made = self.streams.make(planner, &topic, sealed, self.now_ms);
+                let made = self.streams.make(planner, &topic, sealed, self.now_ms, owner);
                 made.map(|stream| (stream, true))
             }
         };
@@ -392,7 +400,10 @@ impl CommitPlan {
         }
         let stream = match stream {
             Some(stream) => stream,
-            None => self.streams.make(planner, &asked.topic, asked.group, self.now_ms)?,
+            None => {
+                let owner = asked.owner.clone();
+                self.streams.make(planner, &asked.topic, asked.group, self.now_ms, owner)?
+            }
         };
         let appended = self.take(&stream, asked);
         Ok((appended, stream.number))
@@ -421,6 +432,7 @@ impl CommitPlan {
     /// Takes messages that nothing speaks against.
     fn take(&mut self, stream: &Arc<StreamEntry>, asked: AppendAsked) -> AppendedMessages {
         let now_ms = self.now_ms;
+        let owner = asked.owner.clone();
         let level = stream.settings().level;
         let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
         let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
@@ -429,9 +441,11 @@ impl CommitPlan {
             let record = |envelope| BlockRecord::new(0, now_ms, envelope);
             let records = asked.envelopes.into_iter().map(record).collect();
             let key = key.map(|(key, body, ids)| {
-                (key, KeyRow { body, generation: 0, offset: 0, due_ms, ids })
+                let owner = owner.clone();
+                (key, KeyRow { body, generation: 0, offset: 0, due_ms, ids, owner })
             });
-            self.delayed.push(DelayedMessages { stream: stream.clone(), due_ms, records, key });
+            let messages = DelayedMessages { stream: stream.clone(), due_ms, owner, records, key };
+            self.delayed.push(messages);
             let stream = stream.topic.clone();
             let due_ms = Some(due_ms);
             let (offset, generation) = (0, 0);
@@ -449,14 +463,15 @@ impl CommitPlan {
         let offset = staged.push(asked.envelopes, now_ms);
         let generation = staged.generation;
         if let Some((key, body, ids)) = key {
-            let row = KeyRow { body, generation, offset, due_ms: 0, ids };
+            let owner = owner.clone();
+            let row = KeyRow { body, generation, offset, due_ms: 0, ids, owner };
             staged.keys.insert(key, row);
         }
         let due_ms = None;
         let stream = stream.topic.clone();
         let appended =
             AppendedMessages { stream, ids, offset, generation, due_ms, level, replayed: false };
-        staged.keys.extend(each::rows(asked.each, &appended));
+        staged.keys.extend(each::rows(asked.each, &appended, &owner));
         appended
     }
 }

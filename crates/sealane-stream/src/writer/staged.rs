@@ -114,7 +114,11 @@ impl StagedStream {
         let (stream, generation) = (self.stream.number, self.generation);
         for block in &self.blocks {
             let records = block.records.clone();
-            commit.push(StoreChange::AddBlock { stream, generation, records });
+            // The stream's time runs ahead of a clock that was set back. The messages age by the
+            // clock as it is now.
+            let is_ahead = records.last().is_some_and(|last| last.time_ms > now_ms);
+            let stored_ms = if is_ahead { now_ms } else { 0 };
+            commit.push(StoreChange::AddBlock { stream, generation, records, stored_ms });
         }
         let keys = if may_stay { self.keys.clone() } else { std::mem::take(&mut self.keys) };
         for (key, row) in keys {

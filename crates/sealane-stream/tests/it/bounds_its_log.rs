@@ -20,7 +20,14 @@ fn small_commits_do_not_fill_the_disk() {
         let envelope = StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, b"{}").unwrap();
         let topic = "log".parse().unwrap();
         let envelopes = vec![envelope];
-        let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        let enqueue = StreamEnqueue {
+            topic,
+            envelopes,
+            expect: None,
+            delay_ms: None,
+            key: None,
+            owner: "".into(),
+        };
         runtime.block_on(hub.enqueue(enqueue)).unwrap();
     }
     let log = std::fs::metadata(folder.path().join("streams.db-wal")).unwrap();

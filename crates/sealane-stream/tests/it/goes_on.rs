@@ -21,7 +21,14 @@ async fn enqueue(hub: &StreamHub, topic: &str, id: &str) {
     let envelope =
         StreamEnvelope::read(&mut scratch, hub.ids(), Codec::Json, body.as_bytes()).unwrap();
     let (topic, envelopes) = (topic.parse().unwrap(), vec![envelope]);
-    let enqueue = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    let enqueue = StreamEnqueue {
+        topic,
+        envelopes,
+        expect: None,
+        delay_ms: None,
+        key: None,
+        owner: "".into(),
+    };
     hub.enqueue(enqueue).await.unwrap();
 }
 

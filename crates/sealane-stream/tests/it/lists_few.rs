@@ -23,7 +23,14 @@ async fn hub(folder: &std::path::Path) -> Arc<StreamHub> {
         let envelope =
             StreamEnvelope::read(&mut Transcoder::new(), hub.ids(), Codec::Json, raw).unwrap();
         let (topic, envelopes) = (name.parse().unwrap(), vec![envelope]);
-        let one = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+        let one = StreamEnqueue {
+            topic,
+            envelopes,
+            expect: None,
+            delay_ms: None,
+            key: None,
+            owner: "".into(),
+        };
         hub.enqueue(one).await.unwrap();
     }
     hub

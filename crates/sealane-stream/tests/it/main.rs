@@ -6,4 +6,5 @@ mod corpus;
 mod goes_on;
 mod lists_few;
 mod migrates;
+mod names_its_store;
 mod remembers_sessions;

@@ -1,6 +1,7 @@
 //! Batches of which each message is stored once by itself.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{AppendAsked, AppendedMessages, CommitPlan, CommitPlanner};
 use crate::store::{KeyRow, StoreFault, StoredRequestKey};
@@ -63,11 +64,13 @@ impl CommitPlan {
 pub(super) fn rows(
     each: Vec<StoredRequestKey>,
     first: &AppendedMessages,
+    owner: &Arc<str>,
 ) -> Vec<(Vec<u8>, KeyRow)> {
     let row = |((key, id), at): ((StoredRequestKey, &bytes::Bytes), u64)| {
         let ids = write_ids(std::slice::from_ref(id));
         let (offset, generation) = (first.offset + at, first.generation);
-        (key.key, KeyRow { body: key.body.to_vec(), generation, offset, due_ms: 0, ids })
+        let (body, owner) = (key.body.to_vec(), owner.clone());
+        (key.key, KeyRow { body, generation, offset, due_ms: 0, ids, owner })
     };
     each.into_iter().zip(&first.ids).zip(0..).map(row).collect()
 }

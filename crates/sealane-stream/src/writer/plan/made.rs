@@ -8,6 +8,7 @@ use crate::store::{StreamRow, StreamSettings};
 /// The known properties of a stream before it is made.
 pub(super) struct StreamMade<'a> {
     pub(super) topic: &'a Topic,
+    pub(super) owner: &'a str,
     pub(super) sealed: Option<GroupTag>,
     pub(super) now_ms: u64,
 }
@@ -23,9 +24,9 @@ impl StreamRow {
         Self {
             number,
             topic: made.topic.clone(),
-            level: defaults.level,
+            owner: made.owner.to_owned(),
+            settings: defaults,
             created_ms: made.now_ms,
-            retention: defaults.retention,
             sealed: made.sealed,
             first: 0,
             next: 0,

@@ -18,6 +18,7 @@ use crate::{Error, Level};
 /// The session of the messages that are planned.
 struct PlannedSender {
     key: Arc<[u8]>,
+    owner: Arc<str>,
     outbox: Arc<SessionOutbox>,
     keep: u64,
 }
@@ -30,8 +31,8 @@ impl CommitPlan {
         planner: &mut CommitPlanner,
         publish: PublishCommand,
     ) -> Result<(), StoreFault> {
-        let PublishCommand { key, outbox, keep, items, share } = publish;
-        let sender = PlannedSender { key, outbox, keep };
+        let PublishCommand { key, owner, outbox, keep, items, share } = publish;
+        let sender = PlannedSender { key, owner, outbox, keep };
         let (mut planned, mut later) = (Ok(()), Vec::new());
         let mut items = items.into_iter().peekable();
         while let Some(first) = items.next() {
@@ -53,8 +54,8 @@ impl CommitPlan {
             }
         }
         if !later.is_empty() {
-            let PlannedSender { key, outbox, keep } = sender;
-            let later = PublishCommand { key, outbox, keep, items: later, share };
+            let PlannedSender { key, owner, outbox, keep } = sender;
+            let later = PublishCommand { key, owner, outbox, keep, items: later, share };
             self.replies.defer(WriterCommand::Publish(later));
         }
         planned
@@ -76,19 +77,21 @@ impl CommitPlan {
                 return Err(fault);
             }
         };
+        session.belong_to(&sender.owner);
         let mut is_changed = false;
         let mut items = run.into_iter().peekable();
         while let Some(item) = items.next() {
             let n = item.n;
             let mut told = item.told(Err(Error::NumberForgotten { n }));
             let mut skipped = None;
-            match session.look(n) {
+            match session.look(n, item.digest) {
                 SessionNext::New => {
-                    let asked = AppendAsked::next(item, &mut items, self.now_ms);
-                    let count = asked.envelopes.len() as u64;
+                    let owner = sender.owner.clone();
+                    let (asked, digests) = AppendAsked::next(item, &mut items, self.now_ms, owner);
+                    let count = digests.len() as u64;
                     told.result = self.store_next(planner, &mut stream, asked);
                     if let Ok(placed) = &told.result {
-                        session.push(placed.first, count, sender.keep);
+                        session.push(placed.first, &digests, sender.keep);
                         told.to = n + count - 1;
                         is_changed = true;
                     } else if count > 1 {
@@ -99,8 +102,10 @@ impl CommitPlan {
                 }
                 SessionNext::Stored(first) => {
                     let level = stream.as_ref().map_or(Level::Memory, |s| s.settings().level);
-                    told.result = Ok(StoredPlace { first, level });
+                    told.result = Ok(StoredPlace { first, level, replayed: true });
                 }
+                SessionNext::Reused => told.result = Err(Error::KeyReused),
+                SessionNext::Zero => told.result = Err(Error::parameter("n", NUMBERS)),
                 SessionNext::Skipped(next) => told.result = Err(Error::NumberSkipped { next }),
                 SessionNext::Forgotten => {}
             }
@@ -140,7 +145,7 @@ impl CommitPlan {
         if let Some(stream) = stream.as_ref().filter(|_| appended.due_ms.is_some()) {
             self.staged(stream).waits = true;
         }
-        Ok(StoredPlace { first, level })
+        Ok(StoredPlace { first, level, replayed: false })
     }
 
     /// Notes what is to be told when the commit has ended, in one piece with what was noted before.
@@ -200,13 +205,19 @@ impl CommitPlan {
 
 impl AppendAsked {
     /// A message, and with it those that follow it by number and are stored if it is.
-    fn next(first: SessionItem, behind: &mut Peekable<IntoIter<SessionItem>>, now_ms: u64) -> Self {
+    /// Their digests stand beside them.
+    fn next(
+        first: SessionItem,
+        behind: &mut Peekable<IntoIter<SessionItem>>,
+        now_ms: u64,
+        owner: Arc<str>,
+    ) -> (Self, Vec<u32>) {
         let is_plain = |item: &SessionItem| item.expect.is_none() && item.delay_ms.is_none();
         let is_first_plain = is_plain(&first);
-        let SessionItem { topic, n, envelope, expect, delay_ms } = first;
+        let SessionItem { topic, n, envelope, expect, delay_ms, digest } = first;
         let group = envelope.group();
         let due_ms = delay_ms.map(|delay_ms| now_ms + delay_ms);
-        let mut envelopes = vec![envelope];
+        let (mut envelopes, mut digests) = (vec![envelope], vec![digest]);
         let goes_along = |item: &SessionItem, before: usize| {
             is_first_plain
                 && is_plain(item)
@@ -215,11 +226,16 @@ impl AppendAsked {
         };
         while let Some(item) = behind.next_if(|item| goes_along(item, envelopes.len())) {
             envelopes.push(item.envelope);
+            digests.push(item.digest);
         }
-        let (key, each) = (None, Vec::new());
-        Self { topic, envelopes, group, expect, due_ms, key, each, is_numbered: true }
+        let (key, each, is_numbered) = (None, Vec::new(), true);
+        let asked = Self { topic, envelopes, group, expect, due_ms, key, each, owner, is_numbered };
+        (asked, digests)
     }
 }
+
+/// Why a number is refused that no message can have.
+const NUMBERS: &str = "is 0: a session numbers its messages of a stream from 1";
 
 /// Tells that the store could not be asked.
 fn refuse(sender: &PlannedSender, run: &[SessionItem], fault: &StoreFault) {

@@ -82,6 +82,7 @@ impl StreamPlan {
         topic: &Topic,
         sealed: Option<GroupTag>,
         now_ms: u64,
+        owner: Arc<str>,
     ) -> Result<Arc<StreamEntry>, CommandRefusal> {
         if let Some(asked) = sealed.filter(|_| topic.system() == Some(System::Dead)) {
             return Err(CommandRefusal::SealMismatch { stream: None, asked });
@@ -96,7 +97,7 @@ impl StreamPlan {
         // The number stays taken if the commit fails: there are many, and one that is given back
         // would have to be in no other part of this plan.
         let number = planner.number(&self.made);
-        let made = StreamMade { topic, sealed, now_ms };
+        let made = StreamMade { topic, owner: &owner, sealed, now_ms };
         let row = StreamRow::new(number, planner.next.generation, planner.defaults, made);
         let stream = Arc::new(StreamEntry::new(row));
         self.made.insert(topic.clone(), stream.clone());
@@ -136,22 +137,22 @@ impl StreamPlan {
             commit.push(StoreChange::Raise { counter, value });
         }
         for stream in self.made() {
-            let StreamSettings { level, retention } = stream.settings();
             commit.push(StoreChange::MakeStream(Box::new(NewStream {
                 number: stream.number,
                 topic: stream.topic.clone(),
-                level,
-                retention,
+                owner: stream.owner.clone(),
+                settings: stream.settings(),
                 created_ms: stream.created_ms,
                 sealed: stream.sealed,
                 generation: stream.state.lock().generation(),
             })));
         }
         for (stream, settings) in self.settings() {
-            let (before, retention) = (stream.settings().level, settings.retention);
+            let StreamSettings { level, retention, own_bounds } = *settings;
             // A level that stays is left out, so that a full disk does not refuse other settings.
-            let level = Some(settings.level).filter(|level| *level != before);
-            commit.push(StoreChange::SetStream { stream: stream.number, level, retention });
+            let level = Some(level).filter(|level| *level != stream.settings().level);
+            let stream = stream.number;
+            commit.push(StoreChange::SetStream { stream, level, retention, own_bounds });
         }
         for stream in self.removing() {
             commit.push(StoreChange::RemoveStream { stream: stream.number });

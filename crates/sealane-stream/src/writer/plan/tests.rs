@@ -4,13 +4,17 @@ use super::made::StreamMade;
 use super::*;
 use crate::Retention;
 use crate::envelope::{MessageIds, StreamEnvelope};
-use crate::store::{StreamRow, StreamSettings};
+use crate::store::{OwnBounds, StreamRow, StreamSettings};
 
 #[test]
 fn what_waits_is_taken_for_as_much_as_is_written_of_it() {
     let topic: Topic = "a".parse().unwrap();
-    let settings = StreamSettings { level: Level::Os, retention: Retention::default() };
-    let made = StreamMade { topic: &topic, sealed: None, now_ms: 1 };
+    let settings = StreamSettings {
+        level: Level::Os,
+        retention: Retention::default(),
+        own_bounds: OwnBounds::default(),
+    };
+    let made = StreamMade { topic: &topic, owner: "", sealed: None, now_ms: 1 };
     let stream = Arc::new(StreamEntry::new(StreamRow::new(1, 1, settings, made)));
     let ids = MessageIds::new().unwrap();
     for body in ["{}".to_owned(), format!(r#"{{"x": "{}"}}"#, "x".repeat(5000))] {

@@ -1,0 +1,95 @@
+//! The name of a store, which no copy of it shares.
+//!
+//! A copy that SQLite made carries `meta.copied`, and every other copy is another file: it has
+//! another inode, or the same number and another time of birth. Both are read when the store is
+//! opened. A file that was moved within its file system keeps its name.
+
+use std::fmt;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use super::StoreFault;
+use super::backup::{STORE, known, no_store};
+use super::schema::open_for_reading;
+use crate::Error;
+
+/// 16 random bytes, drawn when a store is made and when a copy of one is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StoreId([u8; 16]);
+
+impl fmt::Display for StoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The id of the store in `folder`, or nothing where its next opening draws one: it is a copy, or
+/// of an earlier version. A hub may run on the store.
+///
+/// # Errors
+/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::StoreTooNew`], [`Error::StorageFailed`].
+pub fn store_id(folder: &Path) -> Result<Option<StoreId>, Error> {
+    let path = folder.join(STORE);
+    if !path.is_file() {
+        return Err(no_store(folder));
+    }
+    let connection = open_for_reading(folder)?;
+    known(&connection, &path)?;
+    Ok(StoreId::find(&connection, &file_mark(&path))?)
+}
+
+impl StoreId {
+    /// The id of a store that is just opened, and whether it is new, so that it is to be written.
+    pub(super) fn of_opened(connection: &Connection, path: &Path) -> Result<OpenedId, StoreFault> {
+        let file = file_mark(path);
+        if let Some(id) = Self::find(connection, &file)? {
+            return Ok(OpenedId { id, new_file: None });
+        }
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)
+            .map_err(|cause| StoreFault::Failed(format!("no random bytes: {cause}")))?;
+        Ok(OpenedId { id: Self(bytes), new_file: Some(file) })
+    }
+
+    /// The id that the store has, if it is still the file that the id was drawn for.
+    fn find(connection: &Connection, file: &str) -> Result<Option<Self>, StoreFault> {
+        let id = "SELECT value FROM meta WHERE name = 'store_id'
+             AND EXISTS (SELECT 1 FROM meta WHERE name = 'store_file' AND value = ?1)
+             AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'copied')";
+        let found = connection.query_row(id, [file], |row| row.get(0)).optional()?;
+        Ok(found.map(Self))
+    }
+}
+
+/// The id of a store that is just opened.
+pub(super) struct OpenedId {
+    pub(super) id: StoreId,
+    /// The file that the id was drawn for just now; none: the store has the id already.
+    new_file: Option<String>,
+}
+
+impl OpenedId {
+    /// Writes an id that was drawn just now.
+    pub(super) fn write(&self, connection: &Connection) -> Result<(), StoreFault> {
+        if let Some(file) = &self.new_file {
+            let rows = "INSERT OR REPLACE INTO meta VALUES ('store_id', ?1), ('store_file', ?2)";
+            connection.execute(rows, params![self.id.0, file])?;
+        }
+        Ok(())
+    }
+}
+
+/// Names a file: its inode, and when that came to be. The number of the device is no part of it,
+/// since it may be another after each boot.
+fn file_mark(path: &Path) -> String {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let Ok(found) = statx(CWD, path, AtFlags::empty(), wanted) else { return String::new() };
+    // A file system that knows no time of birth says so by leaving the field out.
+    let born = match StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME) {
+        true => (found.stx_btime.tv_sec, found.stx_btime.tv_nsec),
+        false => (0, 0),
+    };
+    format!("{} {}.{:09}", found.stx_ino, born.0, born.1)
+}
