@@ -188,6 +188,10 @@ pub struct UpArgs {
     /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<String>,
+    /// Remove messages older than this from streams that neither a rule nor `stream set` bounds,
+    /// for example 30d [default: never] [env: SEALANE_MAX_AGE]
+    #[arg(long, value_name = "TIME")]
+    pub max_age: Option<String>,
     /// Let the pages of another site use the hub, for example `https://fleet.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
@@ -405,9 +409,9 @@ pub enum StreamVerb {
         /// Its topic
         topic: String,
     },
-    /// Remove a stream and all its messages
+    /// Remove a stream and all its messages, or all streams that match
     Rm {
-        /// Its topic
+        /// Its topic, or a pattern
         topic: String,
         /// Do not ask on a terminal
         #[arg(long, short)]
@@ -417,8 +421,16 @@ pub enum StreamVerb {
     Purge(StreamPurge),
     /// Make a stream, open or sealed, which it then stays
     New(StreamNew),
-    /// Make a stream, or change its durability and retention
+    /// Make a stream, or change its durability and retention. With a pattern: bound all streams
+    /// that match, those that come too
     Set(StreamSet),
+    /// List the rules that `set` made for patterns, the most exact one first
+    Rules,
+    /// Remove the rule of a pattern
+    Unset {
+        /// The pattern
+        pattern: String,
+    },
     /// Show all that the hub can see of a stream
     Leaks {
         /// Its topic
@@ -471,7 +483,8 @@ pub struct StreamNew {
 /// `sealane stream set`.
 #[derive(Debug, Args)]
 pub struct StreamSet {
-    /// Its topic
+    /// Its topic, or for a rule a pattern. Of several rules the one with the longest run of names
+    /// holds, then `*` before `**`
     pub topic: String,
     /// When a message counts as stored: memory, os or disk
     #[arg(long)]

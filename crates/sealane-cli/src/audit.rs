@@ -89,10 +89,10 @@ async fn follow(mut subscription: Subscription, terminal: &mut Terminal) -> Resu
 
 fn show(message: &ReceivedMessage, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let record = message.value()?;
-    let text = |name: &str| record.field(name).and_then(Value::as_text).unwrap_or_default().to_owned();
+    let text =
+        |name: &str| record.field(name).and_then(Value::as_text).unwrap_or_default().to_owned();
     let omitted = record.field("omitted").and_then(Value::as_u64).unwrap_or_default();
-    let [deed, token, address, on, detail] =
-        ["deed", "token", "address", "on", "detail"].map(text);
+    let [deed, token, address, on, detail] = ["deed", "token", "address", "on", "detail"].map(text);
     if terminal.json() {
         return terminal.record(vec![
             ("timeMs", message.stored_ms.into()),

@@ -125,6 +125,13 @@ sealane_message::errors! {
         #[hint("See the reason beside each offset; `sealane group show` tells which epoch and \
                 members this machine knows.")]
         NotShown(u64),
+        /// A pattern that stands for no stream.
+        #[error("no stream matches `{0}`")]
+        #[code("SL-CLI-33", "NothingMatches")]
+        #[cause("no stream matches the pattern")]
+        #[hint("`sealane stream ls PATTERN` lists those that match; `**` does not stand for the \
+                topics of systems.")]
+        NothingMatches(String),
         /// A key of the configuration file that is none.
         #[error("{}: `{key}` is no setting; the settings are {known}", file.display())]
         #[code("SL-CLI-01", "UnknownKey", exit = Usage)]

@@ -70,7 +70,9 @@ pub(crate) async fn compare(client: &Client, folder: &Path) -> FolderMatch {
         Err(error) => return FolderMatch::Unknown(error.to_string()),
     };
     let Some(theirs) = health.store else {
-        return FolderMatch::Unknown("it is older than this program, and names no store".to_owned());
+        return FolderMatch::Unknown(
+            "it is older than this program, and names no store".to_owned(),
+        );
     };
     match sealane_stream::store_id(folder) {
         Ok(Some(ours)) if ours.to_string() == theirs => FolderMatch::Same,

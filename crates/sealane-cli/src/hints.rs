@@ -27,6 +27,7 @@ fn named(command: &CliVerb) -> Vec<&str> {
             StreamVerb::Set(set) => vec![&set.topic],
             // Of a stream that is not there the hub says so.
             StreamVerb::Info { .. } | StreamVerb::Rm { .. } => vec![],
+            StreamVerb::Rules | StreamVerb::Unset { .. } => vec![],
             StreamVerb::Leaks { .. } | StreamVerb::Purge(_) => vec![],
         },
         CliVerb::Token(TokenArgs { verb: TokenVerb::New(new), .. }) => {

@@ -41,7 +41,8 @@ pub async fn run(
     if args.until_end {
         let reader = group.as_ref().map(GroupClient::reader);
         let left = args.count.unwrap_or(u64::MAX);
-        let mut kept = HistoryPrinter { printer, reader, left, not_shown: NotShownCount::default() };
+        let mut kept =
+            HistoryPrinter { printer, reader, left, not_shown: NotShownCount::default() };
         kept.print(&client, &args.pattern, from.unwrap_or(StartPosition::First), terminal).await?;
         return kept.not_shown.fails(args.strict);
     }

@@ -153,7 +153,8 @@ impl Pattern {
     /// Whether any topic belongs to both sets.
     pub fn overlaps(&self, other: &Pattern) -> bool {
         // A wildcard in front stands for no system's name.
-        let meets = |open: &Pattern, named: &Pattern| open.begins_open() && named.system().is_some();
+        let meets =
+            |open: &Pattern, named: &Pattern| open.begins_open() && named.system().is_some();
         if meets(self, other) || meets(other, self) {
             return false;
         }

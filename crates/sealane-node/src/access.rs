@@ -230,6 +230,22 @@ impl RequestPass {
         Err(HttpRefusal::Forbidden { right: TokenRight::Read.name(), on: pattern.to_string() })
     }
 
+    /// Refuses a pattern of which not all streams may be managed.
+    pub(crate) fn need_to_manage_all(&self, pattern: &Pattern) -> Result<(), HttpRefusal> {
+        // Among the streams of groups are those that ask for another right.
+        let right = match pattern.system() {
+            Some(System::Groups) => TokenRight::Orders,
+            _ => TokenRight::Manage,
+        };
+        let is_granted = |token: &Arc<AccessToken>| {
+            token.rights().of(right).iter().any(|granted| granted.covers(pattern))
+        };
+        if self.token.as_ref().is_none_or(is_granted) {
+            return Ok(());
+        }
+        Err(HttpRefusal::Forbidden { right: right.name(), on: pattern.to_string() })
+    }
+
     fn may_observe(&self) -> bool {
         self.token.as_ref().is_none_or(|token| token.rights().observe)
     }

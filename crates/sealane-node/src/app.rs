@@ -19,8 +19,8 @@ use crate::refusal::{HttpRefusal, RefusalCounts};
 use crate::requests::RequestTimings;
 use crate::routes;
 use crate::served::ServedCount;
-use crate::tickets::GivenTickets;
 use crate::spans::SpanQueue;
+use crate::tickets::GivenTickets;
 use crate::upgrade::RefusalSlots;
 
 /// The state that all requests share.

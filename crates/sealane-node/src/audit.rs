@@ -268,7 +268,8 @@ async fn append(app: &NodeApp, records: &[AuditRecord]) -> Result<(), Error> {
         let body = record.write();
         envelopes.push(StreamEnvelope::read(&mut scratch, app.hub.ids(), Codec::Json, &body)?);
     }
-    let append = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None };
+    let owner = Arc::default();
+    let append = StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None, owner };
     app.hub.enqueue(append).await.map(drop)
 }
 

@@ -32,7 +32,8 @@ fn target(request: &Request) -> Result<(), HttpRefusal> {
     }
     let host = host.map_or(&b""[..], |host| host.as_bytes());
     // A proxy's rules for paths see one segment there, and this node would see two.
-    let is_hidden = |part: &str| part.as_bytes().starts_with(b"2F") || part.as_bytes().starts_with(b"2f");
+    let is_hidden =
+        |part: &str| part.as_bytes().starts_with(b"2F") || part.as_bytes().starts_with(b"2f");
     if request.uri().path().split('%').skip(1).any(is_hidden) {
         return wrong("the path has `%2F`: the slashes of a topic stand in it as they are");
     }

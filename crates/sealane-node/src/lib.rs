@@ -54,6 +54,7 @@ mod replies;
 mod reply;
 mod requests;
 mod routes;
+mod rules;
 mod served;
 mod server;
 mod socket;

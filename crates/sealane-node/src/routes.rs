@@ -21,7 +21,7 @@ use crate::refusal::HttpRefusal;
 use crate::reply::{RefusalName, ReplyFill, answer};
 use crate::trace::TracedRequest;
 use crate::{
-    console, consumers, delayed, enqueue, events, head, metrics, publish, query, streams,
+    console, consumers, delayed, enqueue, events, head, metrics, publish, query, rules, streams,
     subscribe, tickets, upgrade,
 };
 
@@ -72,6 +72,11 @@ fn routes() -> Vec<HttpRoute> {
         guarded("/v1/consumers", "get", get(consumers::list)),
         guarded("/v1/consumers/{*topic}", "get post delete", consumer),
         guarded("/v1/delayed/{*topic}", "get delete", held_back),
+        guarded(
+            "/v1/rules",
+            "get put delete",
+            get(rules::list).put(rules::set).delete(rules::remove),
+        ),
         guarded("/v1/purge/{*topic}", "post", post(streams::purge)),
         socket("/v1/subscribe", get(subscribe::subscribe)),
         socket("/v1/publish", get(publish::publish)),

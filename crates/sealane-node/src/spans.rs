@@ -100,7 +100,8 @@ impl SpanCollector {
         let status = answer.status();
         // Those that OTLP over HTTP names as to be repeated; all others are for good.
         let is_later = [429, 502, 503, 504].contains(&status.as_u16());
-        let wait = answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
+        let wait =
+            answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
         match status.is_success() {
             true => Ok(CollectorAnswer::Taken),
             false if is_later => Ok(CollectorAnswer::Later { status, wait_s: wait }),
@@ -136,7 +137,10 @@ impl SpanCollector {
 enum CollectorAnswer {
     Taken,
     /// It is to be sent again, after so many seconds if it says how many.
-    Later { status: StatusCode, wait_s: Option<u64> },
+    Later {
+        status: StatusCode,
+        wait_s: Option<u64>,
+    },
 }
 
 impl SpanQueue {

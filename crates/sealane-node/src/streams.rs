@@ -150,7 +150,11 @@ impl StreamsWish {
     /// The first streams, by their topics, that may be read, and whether there may be more. No
     /// other is described, and none is named to go on from: the walk past those that may not be
     /// read ends behind one that may, and lets others have their turn until it comes to one.
-    pub(crate) async fn grant(&self, app: &NodeApp, pass: &RequestPass) -> (Vec<StreamState>, bool) {
+    pub(crate) async fn grant(
+        &self,
+        app: &NodeApp,
+        pass: &RequestPass,
+    ) -> (Vec<StreamState>, bool) {
         let wanted = |topic: &Topic| {
             let is_asked = self.pattern.as_ref().is_none_or(|pattern| pattern.matches(topic));
             is_asked && pass.may(TokenRight::Read, topic)

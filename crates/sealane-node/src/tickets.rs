@@ -18,7 +18,7 @@ use sealane_protocol::{AccessTicket, Error};
 use crate::access::RequestPass;
 use crate::app::NodeApp;
 use crate::clock::now_ms;
-use crate::limits::{MAX_TICKETS, MAX_TICKET_MS, MAX_TOKEN_TICKETS};
+use crate::limits::{MAX_TICKET_MS, MAX_TICKETS, MAX_TOKEN_TICKETS};
 use crate::query;
 use crate::refusal::HttpRefusal;
 use crate::reply::{ReplyFill, accepted, answer};

@@ -15,8 +15,8 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::error::unknown_field;
 use crate::{
-    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed, Purged,
-    RetentionRule, RetentionRules, StreamState, StreamsPage,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed,
+    Purged, RetentionRule, RetentionRules, StreamState, StreamsPage,
 };
 
 /// Appends a value as one datum.

@@ -1,6 +1,6 @@
 //! Rules of retention: `/v1/rules`.
 
-use sealane_codec::Codec;
+use sealane_codec::{Codec, DatumWriter, typed};
 use sealane_message::Pattern;
 
 use crate::forms::{AsText, append, read_body};
@@ -85,6 +85,22 @@ impl RuleBounds {
     }
 }
 
+/// The answer to a `DELETE`.
+#[derive(serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RemovedRule<'a> {
+    /// The pattern of the rule that is no more.
+    #[serde(with = "AsText")]
+    pattern: &'a Pattern,
+    /// Always true.
+    removed: bool,
+}
+
+/// Writes the answer to a `DELETE`: the rule is no more.
+pub fn write_rule_removed(pattern: &Pattern, writer: &mut DatumWriter<'_>) {
+    typed::write(&RemovedRule { pattern, removed: true }, writer);
+}
+
 /// The pattern that a query names: `pattern=`.
 ///
 /// # Errors
@@ -102,8 +118,6 @@ pub fn read_rule_query(parameters: Vec<(String, String)>) -> Result<Pattern, Err
 
 #[cfg(test)]
 mod tests {
-    use sealane_codec::DatumWriter;
-
     use super::*;
 
     #[test]

@@ -17,10 +17,12 @@ use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRange, OffsetRangesForm}
 use crate::frame::{ControlForm, StatusForm};
 use crate::op::OpForm;
 use crate::publish::PublishForm;
+use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
-    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, Purge, Purged, ReadStart,
-    RetentionRule, RetentionRules, RuleBounds, StreamChange, StreamState, StreamsPage, WireError,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, Purge,
+    Purged, ReadStart, RetentionRule, RetentionRules, RuleBounds, StreamChange, StreamState,
+    StreamsPage, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -322,6 +324,7 @@ fn definitions() -> Map<String, Value> {
         RetentionRule,
         RetentionRules,
         RuleBounds,
+        RemovedRule<'_>,
         Removed<'_>,
         Page,
         Health,

@@ -84,10 +84,8 @@ pub(crate) enum StoreChange {
     /// decide how many those are.
     ExpireSessions(RowExpiry),
     /// Keeps a rule of retention; there may be one of its pattern already.
-    #[allow(dead_code)] // Planned once rules have their verbs.
     KeepRule(Box<RuleRow>),
     /// Removes the rule of a pattern.
-    #[allow(dead_code)] // Planned once rules have their verbs.
     RemoveRule { pattern: String },
 }
 

@@ -53,6 +53,7 @@ mod model;
 mod publishing;
 mod registry;
 mod rooms;
+mod rules;
 mod signal;
 mod store;
 mod stream;

@@ -9,6 +9,8 @@ sealane_message::limits! {
     MAX_DEAD_STREAMS: usize = 100_000, "streams";
     /// Streams below `groups/`. A further one is refused.
     MAX_GROUP_STREAMS: usize = 10_000, "streams";
+    /// Rules of retention. A further one is refused.
+    MAX_RULES: usize = 256, "rules";
     /// Streams below `audit/`. A further one is refused.
     MAX_AUDIT_STREAMS: usize = 16, "streams";
     /// Consumers of one stream, its inbox included. A further one is refused.

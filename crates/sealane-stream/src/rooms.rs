@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn each_system_has_room_of_its_own() {
-        let topics = ["a", "a/dead", "dead/a", "groups/0a1b2c3d", "audit/node"].map(|t| t.parse().unwrap());
+        let topics =
+            ["a", "a/dead", "dead/a", "groups/0a1b2c3d", "audit/node"].map(|t| t.parse().unwrap());
         let mut rooms = StreamRooms::default();
         topics.iter().for_each(|topic| rooms.add(topic));
         assert_eq!(rooms, StreamRooms { others: 2, dead: 1, groups: 1, audit: 1 });

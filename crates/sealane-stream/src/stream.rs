@@ -16,6 +16,7 @@ use crate::block::StreamBlock;
 use crate::commit::StreamExtent;
 use crate::consumer::{ConsumerMember, ConsumerProgress, DeadCounts};
 use crate::metrics::{ConsumerCounts, OwnSeries, StreamCounts};
+use crate::rules::HeldBounds;
 use crate::signal::LaneWaiter;
 use crate::store::{ConsumerRow, StreamRow, StreamSettings, TrimmedBlocks};
 use crate::{ConsumerSettings, Error};
@@ -46,6 +47,8 @@ pub(crate) struct StreamEntry {
 
 pub(crate) struct StreamInner {
     pub(crate) settings: StreamSettings,
+    /// The bounds that hold: its own, and those of a rule.
+    pub(crate) bounds: HeldBounds,
     /// The lowest offset that can be read.
     pub(crate) first: u64,
     /// A commit that may not stand yet is removing the offsets below; `u64::MAX` where that is the
@@ -123,6 +126,7 @@ impl StreamEntry {
             (entry.name.clone(), entry)
         };
         let state = StreamInner {
+            bounds: HeldBounds { retention: row.settings.retention, rule: None },
             settings: row.settings,
             first: row.first,
             leaving: row.first,

@@ -9,6 +9,7 @@ use sealane::Client;
 
 use super::DoctorFindings;
 use crate::limits::{MAX_CLOCKS_APART_MS, MAX_FILE_AHEAD_MS, MAX_HUB_TIME_AGE_MS};
+use crate::times::show_span;
 
 /// The newest write, and its time.
 struct LatestWrite {

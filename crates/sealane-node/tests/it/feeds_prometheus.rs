@@ -186,7 +186,10 @@ async fn check_text(hub: &Running) {
 
 /// The rules, with minutes that are short enough for a test.
 fn hurried() -> String {
-    RULES.replace("[10m]", "[4s]").replace("> 600", "> 3").replace("> 500", "> 2")
+    RULES
+        .replace("[10m]", "[4s]")
+        .replace("> 600", "> 3")
+        .replace("> 500", "> 2")
         .replace("for: 10m", "for: 2s")
         .replace("for: 1m", "for: 1s")
 }
@@ -208,9 +211,8 @@ async fn a_prometheus_sounds_the_alert_when_a_worker_dies_behind_256_streams() {
     // The worker has all that there is, and dies without a word.
     drop(worker);
     for alert in ["SealaneConsumerStands", "SealaneConsumerLeft"] {
-        let asked = format!(
-            "ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",consumer=\"mailer\"}}"
-        );
+        let asked =
+            format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",consumer=\"mailer\"}}");
         let start = Instant::now();
         while prometheus.ask(&asked).await.is_none_or(|result| result.is_empty()) {
             assert!(start.elapsed() < Duration::from_secs(60), "{alert} does not sound");

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use sealane_message::Topic;
+use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::{MAX_ID_BYTES, MAX_RANGE_MESSAGES};
 use sealane_protocol::{
     Cancelled, ConsumerInfo, ConsumerVerb, Consumers, DelayedPage, ListDelayed, Purged,
+    RetentionRule, RetentionRules,
 };
 use tokio::sync::oneshot;
 
@@ -15,8 +16,8 @@ use crate::consumer::ConsumerSteer;
 use crate::limits::MAX_SHOWN_PENDING;
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{blocking, start_offset};
-use crate::writer::{ManageCommand, ManageDeed, WriterCommand};
-use crate::{Error, ReadStart, now_ms};
+use crate::writer::{ManageCommand, ManageDeed, RuleCommand, RuleDeed, WriterCommand};
+use crate::{Error, ReadStart, Retention, now_ms};
 
 impl StreamHub {
     /// The consumers of a stream, by name.
@@ -96,6 +97,43 @@ impl StreamHub {
         }
         let cancelled = self.manage(topic, ManageDeed::Cancel { id: id.clone() }).await?;
         Ok(Cancelled { stream: topic.clone(), id, cancelled })
+    }
+
+    /// The rules of retention, and the bounds of streams that none of them matches.
+    pub fn rules(&self) -> RetentionRules {
+        let rules = self.registry.rules();
+        RetentionRules { rules: rules.all().to_vec(), default: rules.default_bounds() }
+    }
+
+    /// Has a rule hold for the streams whose topics match, those that are there and those that
+    /// come, in the place of one of the same pattern.
+    ///
+    /// # Errors
+    /// [`Error::RuleTie`], [`Error::TooMany`] and failures of the store; all is as it was then.
+    pub async fn set_rule(
+        &self,
+        pattern: Pattern,
+        retention: Retention,
+        maker: &str,
+    ) -> Result<RetentionRule, Error> {
+        let (created_ms, maker) = (now_ms(), maker.to_owned());
+        let rule = RetentionRule { pattern, retention, created_ms, maker };
+        self.ask_of_rules(RuleDeed::Set(rule.clone())).await?;
+        Ok(rule)
+    }
+
+    /// Removes the rule of a pattern. Its streams have the bounds of the next rule that matches.
+    ///
+    /// # Errors
+    /// [`Error::UnknownRule`] and failures of the store; all is as it was then.
+    pub async fn remove_rule(&self, pattern: Pattern) -> Result<(), Error> {
+        self.ask_of_rules(RuleDeed::Remove(pattern)).await
+    }
+
+    async fn ask_of_rules(&self, deed: RuleDeed) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.registry.send(WriterCommand::Rule(RuleCommand { deed, reply }))?;
+        answer.await.unwrap_or(Err(Error::Draining))
     }
 
     /// Removes the messages of a stream that stand before a place.

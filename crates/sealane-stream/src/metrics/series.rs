@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::limits::{MAX_METRIC_BEHIND, MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
+use crate::now_ms;
 use crate::registry::StreamRegistry;
 use crate::stream::{ConsumerEntry, StreamEntry};
-use crate::now_ms;
 
 /// The counts of a stream.
 #[derive(Debug, Default)]

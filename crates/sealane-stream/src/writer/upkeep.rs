@@ -281,7 +281,7 @@ fn retain(
 ) -> Result<(), StoreFault> {
     let (retention, first, next, mut left, has_purged) = {
         let state = stream.state.lock();
-        (state.settings.retention, state.first, state.next, state.bytes, state.has_purged)
+        (state.bounds.retention, state.first, state.next, state.bytes, state.has_purged)
     };
     let is_bounded = !retention.keeps_all() || has_purged;
     let is_leaving = plan.streams.removes(&stream.topic);
