@@ -1,7 +1,8 @@
 //! `sealane sub`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use sealane::{
@@ -103,7 +104,7 @@ async fn follow(
         say_if_missing(&client, &args.pattern).await;
     }
     let events = tokio::spawn(tell(subscription.events(), not_shown.clone()));
-    let orders = group.map(|group| tokio::spawn(tell(group.events(), Arc::default())));
+    let orders = group.map(|group| tokio::spawn(tell(group.events(), not_shown.clone())));
     let outcome = tokio::select! {
         outcome = print(&mut subscription, !args.no_ack, printer, terminal) => outcome,
         _ = tokio::signal::ctrl_c() => Ok(()),
@@ -121,16 +122,29 @@ async fn follow(
 
 /// The messages that were not shown.
 #[derive(Debug, Default)]
-pub(crate) struct NotShownCount(AtomicU64);
+pub(crate) struct NotShownCount {
+    count: AtomicU64,
+    /// Whether this member was removed from its group.
+    is_removed: AtomicBool,
+    /// The codes that were told since.
+    told: Mutex<BTreeSet<String>>,
+}
 
 impl NotShownCount {
     fn note(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether to say that a message is not shown. A member that was removed opens none of what
+    /// comes: one line for each kind of refusal says that.
+    fn is_news(&self, code: &str) -> bool {
+        let told = &mut *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.is_removed.load(Ordering::Relaxed) || told.insert(code.to_owned())
     }
 
     /// Fails if there were any, and that is to be a failure.
     fn fails(&self, is_strict: bool) -> Result<(), CliFailure> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.count.load(Ordering::Relaxed) {
             count if count > 0 && is_strict => Err(CliFailure::NotShown(count)),
             _ => Ok(()),
         }
@@ -260,7 +274,7 @@ fn hand_on(
 
 /// Says on standard error what happens beside the messages.
 pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) {
-    let (mut lost, mut is_removed) = (false, false);
+    let mut lost = false;
     while let Some(event) = events.next().await {
         match event {
             ClientEvent::Disconnected { cause } if !lost => {
@@ -283,11 +297,11 @@ pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) 
                      going on at offset {offset} of generation {generation}"
                 );
             }
-            // A member that was removed opens nothing more. One line says so for all that comes.
-            ClientEvent::Refused { .. } if is_removed => counted.note(),
             ClientEvent::Refused { stream, offset, code, cause, .. } => {
                 counted.note();
-                not_shown(&stream, offset, &cause, code);
+                if counted.is_news(code) {
+                    not_shown(&stream, offset, &cause, code);
+                }
             }
             ClientEvent::Superseded { stream, offset } => {
                 eprintln!(
@@ -296,10 +310,8 @@ pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) 
                 );
             }
             ClientEvent::Keys { group, removed: true, .. } => {
-                is_removed = true;
-                eprintln!(
-                    "sealane: this member was removed from group {group}: what comes is not shown"
-                );
+                counted.is_removed.store(true, Ordering::Relaxed);
+                eprintln!("sealane: this member was removed from group {group}");
             }
             ClientEvent::Keys { group, epoch, .. } => {
                 eprintln!("sealane: group {group} is in epoch {epoch}");
@@ -311,4 +323,27 @@ pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) 
 
 fn not_shown(stream: &Topic, offset: u64, cause: &str, code: &str) {
     eprintln!("sealane: {stream} offset {offset} is not shown: {} [{code}]", harmless(cause));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_was_removed_is_told_once_of_each_kind() {
+        let counted = NotShownCount::default();
+        assert!(counted.is_news("A") && counted.is_news("A"));
+        counted.is_removed.store(true, Ordering::Relaxed);
+        let news = ["A", "A", "B", "A", "B"].map(|code| counted.is_news(code));
+        assert_eq!(news, [true, false, true, false, false]);
+    }
+
+    #[test]
+    fn what_was_not_shown_fails_only_where_that_was_asked_for() {
+        let counted = NotShownCount::default();
+        assert!(counted.fails(true).is_ok());
+        counted.note();
+        assert!(counted.fails(false).is_ok());
+        assert!(matches!(counted.fails(true), Err(CliFailure::NotShown(1))));
+    }
 }
