@@ -313,7 +313,8 @@ fn open_patterns(token: &AccessToken, findings: &mut DoctorFindings) {
     }
 }
 
-/// Whether folder and hub are one node. What is said of the one would else be believed of the other.
+/// Whether folder and hub are one node. If they are two, a finding about the one says nothing of
+/// the other.
 async fn node(client: &Client, data: &Path, findings: &mut DoctorFindings) {
     // Without streams there is no node here that could be taken for the hub.
     if !data.join("streams.db").is_file() {

@@ -3,7 +3,9 @@
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, DataType, Error, PublishedMessage, ScheduledMessage, Value};
+use sealane::{
+    Client, Codec, DataType, Error, PublishedMessage, PublisherProgress, ScheduledMessage, Value,
+};
 use tokio::sync::mpsc;
 
 use crate::args::PubArgs;
@@ -151,21 +153,31 @@ async fn lines(
     if let Some(group) = &group {
         sealed::settle(group).await?;
     }
-    if terminal.json() {
-        terminal.record(vec![
-            ("stream", topic.into()),
-            ("count", stored.messages.into()),
-            ("next", stored.next.map_or(Value::Null, Value::from)),
-            ("generation", stored.generation.map_or(Value::Null, Value::from)),
-        ])?;
-    } else {
-        let next = stored.next.map(|next| format!(", next offset {next}")).unwrap_or_default();
-        let messages = count(stored.messages, "messages");
-        terminal.line(format_args!("{topic}: {messages} stored{next}"))?;
+    if ended.is_ok() || stored.messages > 0 {
+        say_stored(topic, &stored, terminal)?;
     }
     // A publisher that has ended takes no further lines; why it ended says the flush.
     ended?;
     sent
+}
+
+/// Says how many lines are stored.
+fn say_stored(
+    topic: &str,
+    stored: &PublisherProgress,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    if terminal.json() {
+        return terminal.record(vec![
+            ("stream", topic.into()),
+            ("count", stored.messages.into()),
+            ("next", stored.next.map_or(Value::Null, Value::from)),
+            ("generation", stored.generation.map_or(Value::Null, Value::from)),
+        ]);
+    }
+    let next = stored.next.map(|next| format!(", next offset {next}")).unwrap_or_default();
+    let messages = count(stored.messages, "messages");
+    terminal.line(format_args!("{topic}: {messages} stored{next}"))
 }
 
 /// The lines of standard input, read on a thread of their own: reading blocks.

@@ -7,7 +7,7 @@ use sealane::{
     RetentionRules, StartPosition, StreamState, Value,
 };
 
-use crate::args::{ListArgs, StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
+use crate::args::stream::{ListArgs, StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
 use crate::config::SettingsFile;
 use crate::terminal::{NarrowTable, confirm, map, narrowed, table};
 use crate::times::{count, show_bytes, show_span, show_time};

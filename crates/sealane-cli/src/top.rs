@@ -127,6 +127,22 @@ fn oldest(row: &TopRow<'_>) -> String {
     if row.unfinished == 0 { "-".to_owned() } else { show_duration(row.oldest_ms) }
 }
 
+/// A row as it stands in the table.
+fn cells(row: &TopRow<'_>) -> Vec<String> {
+    vec![
+        row.state.stream.to_string(),
+        format!("{:.0}", row.messages_per_s),
+        show_bytes(row.bytes_per_s as u64),
+        row.state.count.to_string(),
+        show_bytes(row.state.bytes),
+        row.state.readers.to_string(),
+        row.state.consumers.len().to_string(),
+        row.lag.to_string(),
+        row.in_flight.to_string(),
+        oldest(row),
+    ]
+}
+
 fn show(rows: &[TopRow<'_>], terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return rows.iter().try_for_each(|row| {
@@ -157,23 +173,7 @@ fn show(rows: &[TopRow<'_>], terminal: &mut Terminal) -> Result<(), CliFailure> 
         "IN FLIGHT",
         "OLDEST",
     ];
-    let mut cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            vec![
-                row.state.stream.to_string(),
-                format!("{:.0}", row.messages_per_s),
-                show_bytes(row.bytes_per_s as u64),
-                row.state.count.to_string(),
-                show_bytes(row.state.bytes),
-                row.state.readers.to_string(),
-                row.state.consumers.len().to_string(),
-                row.lag.to_string(),
-                row.in_flight.to_string(),
-                oldest(row),
-            ]
-        })
-        .collect();
+    let mut cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let Some(size) = terminal.size() else {
         return terminal.write(table(&head, &cells).as_bytes());
     };

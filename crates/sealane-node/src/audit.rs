@@ -229,11 +229,16 @@ pub(crate) async fn keep(
             _ = records.recv_many(&mut waiting, MAX_AUDITED_AT_ONCE) => {}
             _ = look.tick() => {
                 let now = app.hub.trouble().map(|trouble| trouble.to_string());
-                if now != trouble {
-                    let deed = if now.is_some() { "takes no messages" } else { "takes messages again" };
-                    app.audit.note_own(deed, now.clone().unwrap_or_default());
-                    trouble = now;
+                match &now {
+                    Some(cause) if trouble.is_none() => {
+                        app.audit.note_own("takes no messages", cause.clone());
+                    }
+                    None if trouble.is_some() => {
+                        app.audit.note_own("takes messages again", String::new());
+                    }
+                    _ => {}
                 }
+                trouble = now;
             }
             () = stopped(&mut stopping) => return,
         }

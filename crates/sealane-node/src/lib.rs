@@ -260,7 +260,6 @@ impl HubNode {
         let doors = NodeDoors { stopping: stopping.clone(), alive, audit };
         let app = Arc::new(NodeApp::new(hub, access.clone(), &config, doors));
         tokio::spawn(audit::keep(app.clone(), records, stopping.clone()));
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, streams = app.hub.count(), "serves");
         tokio::spawn(access.follow(stopping.clone()));
         if let Some(ttl) = config.reply_ttl {
             tokio::spawn(replies::tidy(app.clone(), ttl, stopping.clone()));
@@ -272,6 +271,8 @@ impl HubNode {
         let router = routes::router(app.clone());
         let server =
             NodeServer::start(app.clone(), router, tls.clone(), listener).map_err(listen)?;
+        let streams = app.hub.count();
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, streams, "serves");
         Ok(HubNode { app, folder, address, stop, connections, tls, spans, server })
     }
 

@@ -103,8 +103,8 @@ pub struct StreamState {
     /// The stream's retention.
     #[serde(flatten)]
     pub retention: Retention,
-    /// The pattern of the rule that the retention, or a part of it, is of; empty: the hub's default.
-    /// None: all of it is the stream's own, or it has no bounds.
+    /// The pattern of the rule that the retention, or a part of it, is of; empty: the hub's
+    /// default. None: all of it is the stream's own, or it has no bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// When the stream was made, in Unix milliseconds.

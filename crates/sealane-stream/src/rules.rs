@@ -1,8 +1,8 @@
 //! The rules of retention, and which of them holds for a stream.
 //!
 //! A stream's own bounds win, each for itself. All others are those of the most exact rule whose
-//! pattern matches, as a whole, and without a rule those of the hub's default. So a rule also bounds
-//! streams that were made before it, and no rule takes back what somebody set for one stream.
+//! pattern matches, as a whole, and without a rule those of the hub's default. So a rule also
+//! bounds streams that were made before it, and no rule takes back what somebody set for one.
 
 use std::sync::Arc;
 
