@@ -335,7 +335,9 @@ async fn node(client: &Client, data: &Path, findings: &mut DoctorFindings) {
                 id()
             ),
         ),
-        FolderMatch::Unknown(_) => findings.good("node", format!("{}, of the folder", id())),
+        FolderMatch::Unknown(_) | FolderMatch::Empty => {
+            findings.good("node", format!("{}, of the folder", id()))
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) enum FolderMatch {
     Same,
     /// The hub runs on another one.
     Other,
+    /// There is no store in the folder, so that no hub runs on it yet.
+    Empty,
     /// It cannot be told, and why.
     Unknown(String),
 }
@@ -43,9 +45,12 @@ pub(crate) async fn of_node(
     let client = file.client(server, None)?.patience(Duration::ZERO);
     let cause = match compare(&client, &folder).await {
         FolderMatch::Same => return Ok(folder),
-        FolderMatch::Other => "it runs on another folder".to_owned(),
         // Both were named alike, and nothing says that they are two.
-        FolderMatch::Unknown(_) if named_folder == named_hub => return Ok(folder),
+        FolderMatch::Unknown(_) | FolderMatch::Empty if named_folder == named_hub => {
+            return Ok(folder);
+        }
+        FolderMatch::Other => "it runs on another folder".to_owned(),
+        FolderMatch::Empty => "no node has run on that folder yet".to_owned(),
         FolderMatch::Unknown(cause) => cause,
     };
     let (address, origin) = (client.address(), hub.origin.to_string());
@@ -76,7 +81,8 @@ pub(crate) async fn compare(client: &Client, folder: &Path) -> FolderMatch {
     };
     match sealane_stream::store_id(folder) {
         Ok(Some(ours)) if ours.to_string() == theirs => FolderMatch::Same,
-        Ok(_) | Err(sealane_stream::Error::NoStore(_)) => FolderMatch::Other,
+        Ok(_) => FolderMatch::Other,
+        Err(sealane_stream::Error::NoStore(_)) => FolderMatch::Empty,
         Err(error) => FolderMatch::Unknown(error.to_string()),
     }
 }

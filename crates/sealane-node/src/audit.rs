@@ -121,8 +121,12 @@ impl AuditedRequest {
         let topic = query::unescape(topic).unwrap_or_else(|| topic.to_owned());
         // A ticket is a secret as long as it was not used.
         let asked = self.uri.query().filter(|query| !query.contains("ticket"));
-        let asked = asked.map(|query| format!(" {query}")).unwrap_or_default();
-        brief(&format!("{topic}{asked}"))
+        let asked = asked.map(|query| query::unescape(query).unwrap_or_else(|| query.to_owned()));
+        brief(&match asked {
+            Some(asked) if topic == fixed => asked,
+            Some(asked) => format!("{topic} {asked}"),
+            None => topic,
+        })
     }
 }
 
@@ -295,6 +299,8 @@ mod tests {
         assert_eq!(topic("/v1/streams/a?ticket=secret"), "a");
         assert!(topic(&format!("/v1/streams/{}", "x".repeat(9000))).len() <= MAX_AUDITED_BYTES);
         assert_eq!(asked("POST", "/v1/enqueue", "/v1/enqueue").on(), "/v1/enqueue");
+        let rule = asked("PUT", "/v1/rules?pattern=a%2F%2A%2A", "/v1/rules");
+        assert_eq!(rule.on(), "pattern=a/**");
         let consumer = asked("POST", "/v1/consumers/a?consumer=b", "/v1/consumers/{*topic}");
         assert_eq!(consumer.on(), "a consumer=b");
     }

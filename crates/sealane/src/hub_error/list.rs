@@ -71,6 +71,11 @@ hub_errors! {
     NotDelayed: Never,
     /// `SL-HUB-35`: the stream has no consumer of that name.
     UnknownConsumer: Never,
+    /// `SL-HUB-36`: two rules of retention would hold for the same topics, and neither is more
+    /// exact.
+    RuleTie: Never,
+    /// `SL-HUB-37`: no rule of retention has that pattern.
+    UnknownRule: Never,
     /// `SL-NODE-01`: the codec asked for is not known here.
     UnknownCodec: Never,
     /// `SL-NODE-02`: there is nothing at this path.
@@ -114,6 +119,8 @@ hub_errors! {
     HeadTooLarge: Never,
     /// `SL-NODE-21`: a client sent what is no frame of the WebSocket protocol.
     WebSocketProtocol: Never,
+    /// `SL-NODE-23`: the ticket is unknown, was used before, or is too old.
+    TicketSpent: Never,
     /// `SL-TOPIC-01`: the topic or pattern is not well formed.
     InvalidTopic: Never,
 }
