@@ -28,7 +28,7 @@ pub async fn run(
         Some(from) => from,
         None => last(&client, args.count).await?,
     };
-    // What comes from now on is read by a subscription that stands before the past is printed.
+    // The subscription stands before the past is printed, so that no record falls between.
     let live = match args.follow {
         true => Some(client.subscribe(TOPIC).from(StartPosition::New).await?),
         false => None,

@@ -105,7 +105,7 @@ sealane_message::errors! {
         OtherNode {
             /// The hub's address.
             address: String,
-            /// What names the hub.
+            /// The setting that names the hub.
             origin: String,
             /// The folder.
             folder: PathBuf,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sealane::{
     Client, ConfigureStream, ConsumerState, GroupTag, HubError, Retention, RetentionRule,
-    RetentionRules, StartPosition, StreamState, Value,
+    StartPosition, StreamRules, StreamState, Value,
 };
 
 use crate::args::stream::{ListArgs, StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
@@ -151,7 +151,7 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), CliFailure> 
     terminal.write(format!("\n{}", table(&head, &rows)).as_bytes())
 }
 
-/// What the bounds are of.
+/// The source of the bounds.
 fn bounds_by(state: &StreamState) -> String {
     match state.rule.as_deref() {
         Some("") => "the node's default (sealane up --max-age)".to_owned(),
@@ -310,7 +310,7 @@ async fn bound(
 }
 
 async fn rules(client: &Client, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    let RetentionRules { rules, default, .. } = client.rules().await?;
+    let StreamRules { rules, default, .. } = client.rules().await?;
     if terminal.json() {
         return rules.iter().try_for_each(|rule| terminal.record(rule_fields(rule)));
     }

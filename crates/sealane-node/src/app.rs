@@ -44,7 +44,7 @@ pub(crate) struct NodeApp {
     alive: Mutex<Option<NodeAlive>>,
 }
 
-/// What a node is told by, and tells.
+/// The channels by which a node is told, and tells.
 pub(crate) struct NodeDoors {
     /// Turns true when the node stops.
     pub(crate) stopping: watch::Receiver<bool>,

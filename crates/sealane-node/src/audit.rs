@@ -1,5 +1,5 @@
-//! Who changed or removed something here, and who was refused: a line of the log for each, and a
-//! message of the topic `audit/node` (spec/access.md, *Audit*).
+//! Records of changes, removals and refusals by token and address: a line of the log for each, and
+//! a message of the topic `audit/node` (spec/access.md, *Audit*).
 //!
 //! A node without tokens keeps the lines alone. All its clients are the same one, and a stream of
 //! the node's own would be one more than its owner made.
@@ -228,7 +228,7 @@ pub(crate) async fn keep(
     loop {
         let mut waiting = Vec::new();
         tokio::select! {
-            // What waits is stored before the node's end is looked at.
+            // Records that wait are stored before the node's end is looked at.
             biased;
             _ = records.recv_many(&mut waiting, MAX_AUDITED_AT_ONCE) => {}
             _ = look.tick() => {

@@ -105,11 +105,12 @@ async fn open(
     })
 }
 
-/// What a client asks for.
+/// The parameters of an event source.
 struct EventsQuery {
     pattern: Pattern,
     from: ReadStart,
-    /// What it had last, if it says so here: a page that opens a new source can set no header.
+    /// The `id` of the last event that the client had, if the query says it. A page that opens a
+    /// new source can set no header.
     last_event_id: Option<String>,
 }
 

@@ -133,7 +133,7 @@ impl SpanCollector {
     }
 }
 
-/// What a collector says to a list of spans.
+/// The answer of a collector to a list of spans.
 enum CollectorAnswer {
     Taken,
     /// It is to be sent again, after so many seconds if it says how many.

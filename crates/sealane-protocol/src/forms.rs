@@ -16,7 +16,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::error::unknown_field;
 use crate::{
     AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed,
-    Purged, RetentionRule, RetentionRules, StreamState, StreamsPage,
+    Purged, RetentionRule, StreamRules, StreamState, StreamsPage,
 };
 
 /// Appends a value as one datum.
@@ -55,7 +55,7 @@ answers!(
     Cancelled,
     Purged,
     RetentionRule,
-    RetentionRules
+    StreamRules
 );
 
 /// Reads the body of a request. `expected` is the form that the sender of another one is shown.

@@ -77,7 +77,7 @@ pub use publish::{
     read_publish, write_publish,
 };
 pub use purge::{Purge, Purged};
-pub use rule::{RetentionRule, RetentionRules, RuleBounds, read_rule_query, write_rule_removed};
+pub use rule::{RetentionRule, RuleBounds, StreamRules, read_rule_query, write_rule_removed};
 pub use sealed::{SealedEnvelope, write_sealed};
 pub use socket::write_message;
 pub use state::{

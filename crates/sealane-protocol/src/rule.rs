@@ -30,7 +30,7 @@ pub struct RetentionRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct RetentionRules {
+pub struct StreamRules {
     /// They.
     #[serde(default)]
     pub rules: Vec<RetentionRule>,
@@ -125,12 +125,12 @@ mod tests {
         let retention = Retention { max_age_ms: 1, max_count: 2, max_bytes: 3 };
         let (pattern, maker) = ("a/**".parse().unwrap(), "ops".to_owned());
         let rule = RetentionRule { pattern, retention, created_ms: 4, maker };
-        let all = RetentionRules { rules: vec![rule.clone()], default: retention };
+        let all = StreamRules { rules: vec![rule.clone()], default: retention };
         let bounds = RuleBounds { max_count: Some(0), ..RuleBounds::default() };
         for codec in Codec::AT_REST {
             let mut body = Vec::new();
             all.write(&mut DatumWriter::new(codec, &mut body));
-            assert_eq!(RetentionRules::read(codec, &body), Ok(all.clone()));
+            assert_eq!(StreamRules::read(codec, &body), Ok(all.clone()));
             let mut body = Vec::new();
             rule.write(&mut DatumWriter::new(codec, &mut body));
             assert_eq!(RetentionRule::read(codec, &body), Ok(rule.clone()));

@@ -21,7 +21,7 @@ use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
     AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, Purge,
-    Purged, ReadStart, RetentionRule, RetentionRules, RuleBounds, StreamChange, StreamState,
+    Purged, ReadStart, RetentionRule, RuleBounds, StreamChange, StreamRules, StreamState,
     StreamsPage, WireError,
 };
 
@@ -322,7 +322,7 @@ fn definitions() -> Map<String, Value> {
         Cancelled,
         Purged,
         RetentionRule,
-        RetentionRules,
+        StreamRules,
         RuleBounds,
         RemovedRule<'_>,
         Removed<'_>,

@@ -1,4 +1,5 @@
-/// What stands for a token once, in the query of a request: the answer to `POST /v1/ticket`.
+/// A text that stands for a token once, in the query of a request: the answer to
+/// `POST /v1/ticket`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

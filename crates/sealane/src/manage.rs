@@ -7,7 +7,7 @@ use sealane_codec::Codec;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::{
     Cancelled, ConsumerInfo, ConsumerVerb, Consumers, ConsumersPage, DelayedPage, DelayedPlace,
-    ListDelayed, Purge, Purged, Retention, RetentionRule, RetentionRules, RuleBounds, StreamsQuery,
+    ListDelayed, Purge, Purged, Retention, RetentionRule, RuleBounds, StreamRules, StreamsQuery,
     limits::MAX_RANGE_MESSAGES,
 };
 
@@ -144,9 +144,9 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::NotReachable`], or the hub's refusal.
-    pub async fn rules(&self) -> Result<RetentionRules, Error> {
+    pub async fn rules(&self) -> Result<StreamRules, Error> {
         let answer = self.call(&ClientRequest::get(RULES)).await?;
-        Ok(RetentionRules::read(answer.codec, &answer.body)?)
+        Ok(StreamRules::read(answer.codec, &answer.body)?)
     }
 
     /// Has these bounds hold for all streams whose topics match and that have none of their own,

@@ -509,7 +509,7 @@ export type RetentionRule = {
 };
 
 /** The rules of a hub, the most exact one first. */
-export type RetentionRules = {
+export type StreamRules = {
   /** They. */
   rules: RetentionRule[];
 };

@@ -60,8 +60,7 @@ pub enum StreamVerb {
     Purge(StreamPurge),
     /// Make a stream, open or sealed, which it then stays
     New(StreamNew),
-    /// Make a stream, or change its durability and retention. With a pattern: bound all streams
-    /// that match, those that come too
+    /// Make a stream, or change its durability and bounds; bound all streams of a pattern
     Set(StreamSet),
     /// List the rules that `set` made for patterns, the most exact one first
     Rules,

@@ -48,7 +48,7 @@ async fn the_most_exact_rule_holds_before_and_behind_a_restart() {
     assert_eq!(hub.delete("/v1/rules?pattern=fleet/7/**").await.status, 200);
     assert_eq!(held(&hub, "fleet/7/location").await, (1_000_000, json!("fleet/**")));
     refused(&hub.delete("/v1/rules?pattern=fleet/7/**").await, 404, "UnknownRule");
-    // What a rule bounds is removed.
+    // Messages beyond the bound of a rule are removed.
     set(&hub, "fleet/**", json!({"maxCount": 1})).await;
     for n in 0..3 {
         hub.enqueue_numbered("fleet/9", n, 1).await;

@@ -1,4 +1,4 @@
-//! Who changed, removed or steered something, and who was refused, stands in `audit/node`. Only a
+//! Changes, removals and refusals stand in `audit/node`, by token and address. Only a
 //! token that may observe reads it, and nobody but the node writes it.
 
 use std::time::Duration;
@@ -67,7 +67,7 @@ async fn each_deed_and_refusal_has_one_record_by_name_and_address() {
         let reply = ask(&hub, 1, method, path, body).await;
         assert!(reply.status < 300, "{method} {path}: {}", reply.text());
     }
-    // What only looks or publishes, and what is refused for its own sake, leaves no record.
+    // A request that only looks or publishes, or is refused for its own sake, leaves no record.
     assert_eq!(ask(&hub, 1, "GET", "/v1/streams", "").await.status, 200);
     let one = json!({"to": "new", "envelope": {}}).to_string();
     assert_eq!(ask(&hub, 1, "POST", "/v1/enqueue", &one).await.status, 200);

@@ -263,7 +263,7 @@ async fn a_place_in_a_stream_that_was_not_there_yet_is_gone_on_from() {
     let mut again = reader(&hub, "from=0&generation=0").await;
     assert_eq!(place(&again), (0, true));
     assert_eq!(offsets(&again.take(2).await), [0, 1]);
-    // What was removed meanwhile is missing to it.
+    // Messages that were removed meanwhile are missing to it.
     assert_eq!(hub.post("/v1/purge/log", json!({"before": 1})).await.status, 200);
     assert_eq!(place(&reader(&hub, "from=0&generation=0").await), (1, false));
 }

@@ -7,7 +7,7 @@ use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::{MAX_ID_BYTES, MAX_RANGE_MESSAGES};
 use sealane_protocol::{
     Cancelled, ConsumerInfo, ConsumerVerb, Consumers, DelayedPage, ListDelayed, Purged,
-    RetentionRule, RetentionRules,
+    RetentionRule, StreamRules,
 };
 use tokio::sync::oneshot;
 
@@ -100,9 +100,9 @@ impl StreamHub {
     }
 
     /// The rules of retention, and the bounds of streams that none of them matches.
-    pub fn rules(&self) -> RetentionRules {
+    pub fn rules(&self) -> StreamRules {
         let rules = self.registry.rules();
-        RetentionRules { rules: rules.all().to_vec(), default: rules.default_bounds() }
+        StreamRules { rules: rules.all().to_vec(), default: rules.default_bounds() }
     }
 
     /// Has a rule hold for the streams whose topics match, those that are there and those that

@@ -25,7 +25,7 @@ impl RuleDeed {
         }
     }
 
-    /// What the store is to do.
+    /// The change of the store.
     pub(super) fn change(&self) -> StoreChange {
         match self {
             RuleDeed::Set(RetentionRule { pattern, retention, created_ms, maker }) => {

@@ -1,4 +1,4 @@
-//! What somebody on call asks first: what stands, who did that, what is kept for how long.
+//! The first questions of somebody on call: what stands, who did that, what is kept for how long.
 
 use std::time::Duration;
 
