@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write};
 
 use sealane::Value;
 use sealane_vault::{
-    PruneOptions, PruneReport, RetentionGroupBy, RetentionPlan, RetentionVerdict, SkippedItem,
-    SnapshotGroup, StreamRules, Vault,
+    PruneOptions, PruneReport, RetentionGroupBy, RetentionPlan, RetentionRules, RetentionVerdict,
+    SkippedItem, SnapshotGroup, Vault,
 };
 
 use super::{VaultAccess, ms, places, shown, size, time, warn_anew};
@@ -21,7 +21,7 @@ pub(super) fn run(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let keep = keep(args);
-    if keep == StreamRules::default() {
+    if keep == RetentionRules::default() {
         return Err(CliFailure::Usage("say which snapshots to keep, for example --keep-last 10"));
     }
     let group_by = group_by(&args.group_by)?;
@@ -48,8 +48,8 @@ pub(super) fn run(
     summary(&vault, PruneOptions { approved: Some(going), ..options }, terminal)
 }
 
-fn keep(args: &VaultPrune) -> StreamRules {
-    StreamRules {
+fn keep(args: &VaultPrune) -> RetentionRules {
+    RetentionRules {
         last: args.keep_last,
         hourly: args.keep_hourly,
         daily: args.keep_daily,
