@@ -35,7 +35,7 @@ pub struct StreamRules {
     #[serde(default)]
     pub rules: Vec<RetentionRule>,
     /// The bounds of streams that no rule matches.
-    #[serde(default)]
+    #[serde(default, rename = "defaults")]
     pub default: Retention,
 }
 

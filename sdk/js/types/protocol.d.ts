@@ -1,7 +1,7 @@
 // Made by `cargo xtask docs` from the types of crates/sealane-protocol.
 // In MessagePack and CBOR the types are the same, and bytes stay bytes.
 
-/** What stands for a token once, in the query of a request: the answer to `POST /v1/ticket`. */
+/** A text that stands for a token once, in the query of a request: the answer to `POST /v1/ticket`. */
 export type AccessTicket = {
   /** When it is worth nothing any more, in Unix milliseconds by the hub's clock. */
   expiresMs: number;
@@ -508,12 +508,6 @@ export type RetentionRule = {
   pattern: string;
 };
 
-/** The rules of a hub, the most exact one first. */
-export type StreamRules = {
-  /** They. */
-  rules: RetentionRule[];
-};
-
 /** The body of a `PUT` of a rule; a bound that is left out is none. */
 export type RuleBounds = {
   /** Messages older than this go; 0: no bound. */
@@ -596,6 +590,14 @@ export type StreamJoined = {
   sealed: string | null;
   /** The stream. */
   stream: string;
+};
+
+/** The rules of a hub, the most exact one first. */
+export type StreamRules = {
+  /** The bounds of streams that no rule matches. */
+  defaults: Retention;
+  /** They. */
+  rules: RetentionRule[];
 };
 
 /** A stream's state. */
